@@ -8,6 +8,7 @@ from nodeagent.job.given import Process
 from nodeagent.job.kept import KeptError
 from nodeagent.job.model import Counts
 from nodeagent.job.orders import Report
+from nodeagent.job.policy.environment import SCHEDULE_COUNT
 from nodeagent.job.session.journal_records import decode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
@@ -51,7 +52,7 @@ def counts_of(place: State | None, job: str, environment: Mapping[str, str], ses
     """
     kept = None if place is None or not place.is_given else kept_counts(place, job)
     restarts = _number(environment.get("SLURM_RESTART_COUNT"))
-    schedule = _number(environment.get("MA_SCHEDULE_CNT"))
+    schedule = _number(environment.get(SCHEDULE_COUNT))
     if not schedule and restarts is not None:
         schedule = restarts + 1
     if not schedule:
