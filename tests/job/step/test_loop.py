@@ -1,5 +1,7 @@
 """The loop of a step: which runs it makes, on which nodes, and with what it leaves."""
 
+from dataclasses import replace
+
 import pytest
 
 from nodeagent.job.given import Signalled
@@ -39,7 +41,7 @@ def test_one_that_waits_for_its_chips_has_all_run_again() -> None:
 
 def test_numbers_of_runs_go_on_over_placements_and_executions_begin_anew() -> None:
     play = Play()
-    play.begun = play.begun.__class__(wish=Wish(reruns=True), nodes=NODES, first_run=4, counts=Counts())
+    play.begun = replace(play.begun, first_run=4)
     play.begin()
     play.end(play.outcome("n2", 85, **FAULT))
     assert [(each.run, each.execution) for each in play.plans] == [(4, 1), (5, 2)]
