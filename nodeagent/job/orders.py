@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.job.model import Counts, Why
+from nodeagent.job.model import Counts, Why, Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Report:
 
     number: int
     run: int
-    what: str
+    what: Word
     why: str = ""
     status: int | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from nodeagent.job.given import (
     Progressed,
     Signalled,
 )
-from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish, Word
 from nodeagent.job.orders import Keep, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
 from tests.job.play import BOOT_ID, Play, kinds, only, running
@@ -104,7 +104,7 @@ def test_a_stop_that_came_to_its_end_unseen_is_told() -> None:
     play.want(Wish.STOP)
     assert _anew(play) == ["Keep", "Report", "Tell"]
     assert play.orders[-2] == Report(
-        number=2, run=1, what="stopped", why="it runs again as soon as the daemon allows it"
+        number=2, run=1, what=Word.STOPPED, why="it runs again as soon as the daemon allows it"
     )
     assert play.phase is Phase.GATE
 

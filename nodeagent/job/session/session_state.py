@@ -191,7 +191,7 @@ class Turn:
             Report(
                 number=number,
                 run=self.state.run,
-                what=what.value,
+                what=what,
                 why=why,
                 status=status,
                 evidence=dict(evidence or {}),

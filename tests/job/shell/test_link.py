@@ -86,7 +86,7 @@ def welcomed(link: Link, daemon: Daemon) -> None:
 
 
 def report(number: int) -> Report:
-    return Report(number=number, run=1, what=Word.STARTED.value)
+    return Report(number=number, run=1, what=Word.STARTED)
 
 
 def said(number: int) -> Said:
