@@ -103,8 +103,8 @@ def _allocated(state: State, given: Allocated) -> Decided:
         run=state.run,
         execution=state.run - state.first_run + 1,
         nodes=nodes,
-        whys={each: _why(state, each).value for each in nodes},
-        waited_s={each: f"{state.waited[each]:g}" for each in nodes if each in state.waited},
+        whys={each: _why(state, each) for each in nodes},
+        waited_s={each: state.waited[each] for each in nodes if each in state.waited},
     )
     told = () if set(nodes) == set(state.nodes) else (Tell(text=_of_nodes(state, nodes, given)),)
     return replace(state, phase=Phase.RUNNING, nodes=nodes), (*told, Run(plan=plan))

@@ -39,14 +39,14 @@ class Plan:
     """One run of the command. ``execution``: which one it is of this placement, from 1.
 
     ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs
-    before was held, by node; seconds as texts.
+    before was held, by node.
     """
 
     run: int
     execution: int
     nodes: tuple[str, ...]
-    whys: Mapping[str, str] = field(default_factory=dict)
-    waited_s: Mapping[str, str] = field(default_factory=dict)
+    whys: Mapping[str, Why] = field(default_factory=dict)
+    waited_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

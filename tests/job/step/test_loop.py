@@ -250,7 +250,7 @@ def test_a_node_that_is_held_again_and_again_has_its_time_once() -> None:
         play.end(play.outcome("n2", 85, waited_s=195.0, **FAULT), play.outcome("n1", 1))
         play.give(Waited())
         play.allow()
-    assert [dict(each.waited_s) for each in play.plans] == [{}, {"n2": "200"}, {"n2": "400"}]
+    assert [dict(each.waited_s) for each in play.plans] == [{}, {"n2": 200.0}, {"n2": 400.0}]
 
 
 def test_peers_that_cannot_wait_for_a_repair_are_not_run_again_as_fast_as_they_fail() -> None:
