@@ -26,17 +26,17 @@ def main(words: Sequence[str]) -> int:
     from nodeagent.job.shell.told import tell
 
     gc.enable()
-    if words[:1] == ["step"]:
-        from nodeagent.job.step import assembly as step
-
-        return step.main(words[1:], os.environ)
-    if words[:1] != ["run"]:
-        sys.stderr.write("usage: nodeagent-job run|step [OPTIONS] -- COMMAND\n")
-        return Status.BAD_POLICY.value
-    given = arguments.parse(words[1:])
     try:
-        return assembly.run(given, os.environ)
+        if words[:1] == ["run"]:
+            return assembly.run(arguments.parse(words[1:]), os.environ)
+        if words[:1] == ["step"]:
+            from nodeagent.job.step import arguments as of_step
+            from nodeagent.job.step import assembly as step
+
+            return step.run(of_step.parse(words[1:]), os.environ)
     except assembly.NotBegun as error:
         for line in str(error).splitlines():
             tell(line)
-        return Status.BAD_POLICY.value
+    else:
+        sys.stderr.write("usage: nodeagent-job run|step [OPTIONS] -- COMMAND\n")
+    return Status.BAD_POLICY.value

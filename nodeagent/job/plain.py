@@ -24,7 +24,9 @@ def to_plain(value: Any) -> Any:
         return [to_plain(each) for each in value]
     if is_dataclass(value):
         return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
-    return dict(value) if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return {name: to_plain(each) for name, each in value.items()}
+    return value
 
 
 def from_plain(of: type[T], values: Mapping[str, Any], *, where: str = "", name: str = "") -> T:
@@ -53,7 +55,7 @@ def _checked(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         return _tuple(get_args(hint)[0], value, where)
     if origin is not None and issubclass(origin, Mapping):
-        return _texts(value, where)
+        return _mapping(get_args(hint)[1], value, where)
     if is_dataclass(hint):
         if not isinstance(value, dict):
             raise PlainError(f"{where}: an object, not {value!r}")
@@ -73,10 +75,10 @@ def _tuple(of: Any, value: Any, where: str) -> tuple[Any, ...]:
     return tuple(_checked(of, each, f"{where}[{place}]") for place, each in enumerate(value))
 
 
-def _texts(value: Any, where: str) -> Mapping[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise PlainError(f"{where}: an object of texts, not {value!r}")
-    return value
+def _mapping(of: Any, value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise PlainError(f"{where}: an object, not {value!r}")
+    return {name: _checked(of, each, f"{where}.{name}") for name, each in value.items()}
 
 
 def _enum(of: type[Enum], value: Any, where: str) -> Enum:

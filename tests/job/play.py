@@ -3,26 +3,21 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Given,
-    Leave,
     LinkBack,
     LinkLost,
-    Order,
-    Policy,
     Process,
     Ran,
-    Start,
     Tick,
     Wanted,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, Policy, Wish
+from nodeagent.job.orders import Leave, Order, Start
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
 
@@ -116,6 +111,14 @@ class Play:
         statuses = [each.status for each in self.orders if isinstance(each, Leave)]
         assert len(statuses) <= 1, "it left twice"
         return statuses[0] if statuses else None
+
+
+def running(policy: Policy, counts: Counts | None = None) -> Play:
+    """Its first run goes on, and the daemon is there."""
+    play = Play(policy, counts)
+    play.begin_with_daemon()
+    play.ran()
+    return play
 
 
 def only(orders: list[Order], of: type[T]) -> T:

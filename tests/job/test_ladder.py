@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from nodeagent.job.failure.known import Known, Sort
-from nodeagent.job.model import Counts, Failure, Policy, Wanted, Why, Wish
+from nodeagent.job.given import Failure, Wanted
+from nodeagent.job.model import Counts, Policy, Why, Wish
 from nodeagent.job.session.ladder import ROWS, Ending, Verdict, judge, own_status
 from nodeagent.job.session.session_state import Cause
 

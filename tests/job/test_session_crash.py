@@ -1,7 +1,7 @@
 """A supervisor may be killed between any two things that it does: nothing is lost, nothing done twice.
 
 A small world stands for the shell: a process that lives or not, a daemon that takes reports, a file of
-counts, and the journal, as bytes. It is crashed at points of random sequences; the rules are checked on the
+counts, and the journal's lines. It is crashed at points of random sequences; the rules are checked on the
 way.
 """
 
@@ -11,36 +11,26 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Given,
     Hang,
-    HangMode,
     Hung,
-    Keep,
-    Kill,
-    Leave,
     LinkBack,
     LinkLost,
-    Order,
-    Policy,
     Process,
     Progressed,
     Ran,
-    Report,
     Signalled,
-    Start,
-    Terminate,
     Tick,
     Wanted,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish
+from nodeagent.job.orders import Keep, Kill, Leave, Order, Report, Start, Terminate
 from nodeagent.job.session.journal_records import decode, encode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
@@ -60,7 +50,7 @@ NO_CRASH: Final = 9
 class World:
     policy: Policy
     session: Session = field(default_factory=Session)
-    journal: bytes = b""
+    journal: list[bytes] = field(default_factory=list)
     now_ns: int = 0
     alive: int | None = None
     is_dying: bool = False
@@ -80,7 +70,7 @@ class World:
         if self.left:
             return
         if self.session.is_written(self.now_ns, value):
-            self.journal += encode(self.now_ns, value)
+            self.journal.append(encode(self.now_ns, value))
         orders = self.session.step(self.now_ns, value)
         for place, order in enumerate(orders):
             if place == crash_at:
@@ -125,7 +115,7 @@ class World:
 
     def crash(self) -> None:
         before = self.session.state
-        self.session, orders = replay(decode(self.journal + b'{"at_ns":1,"gi').records)
+        self.session, orders = replay(decode(self.journal))
         assert self.session.state == before
         for order in orders:
             if isinstance(order, Report):

@@ -2,25 +2,11 @@
 
 import pytest
 
-from nodeagent.job.model import (
-    Counts,
-    Emptied,
-    Exited,
-    Failure,
-    Kill,
-    LinkBack,
-    LinkLost,
-    Policy,
-    Progressed,
-    Report,
-    Signalled,
-    Start,
-    Terminate,
-    Wanted,
-    Wish,
-)
+from nodeagent.job.given import Emptied, Exited, Failure, LinkBack, LinkLost, Progressed, Signalled, Wanted
+from nodeagent.job.model import Counts, Policy, Wish
+from nodeagent.job.orders import Kill, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
-from tests.job.play import Play, kinds, only
+from tests.job.play import Play, kinds, only, running
 
 RETRIES = Policy(in_place=True, placements=3, in_place_retries=3)
 VALUE_ERROR = """\
@@ -29,13 +15,6 @@ Traceback (most recent call last):
     read_configuration()
 ValueError: hidden size 100 is not a multiple of 64
 """
-
-
-def _running(policy: Policy = RETRIES, counts: Counts | None = None) -> Play:
-    play = Play(policy, counts)
-    play.begin_with_daemon()
-    play.ran()
-    return play
 
 
 def _run_again(play: Play) -> None:
@@ -100,7 +79,7 @@ def test_a_second_signal_is_the_watched_commands_too() -> None:
 
 
 def test_a_failure_is_judged_once_the_daemon_had_its_time() -> None:
-    play = _running()
+    play = running(RETRIES)
     assert play.exited(1) == []
     assert play.wait(4.9) == []
     orders = play.wait(0.1)
@@ -109,7 +88,7 @@ def test_a_failure_is_judged_once_the_daemon_had_its_time() -> None:
 
 
 def test_a_fault_found_within_that_time_decides() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.exited(1)
     orders = play.want(Wish.STOP)
     assert only(orders, Report).what == "stopped"
@@ -118,14 +97,14 @@ def test_a_fault_found_within_that_time_decides() -> None:
 
 
 def test_a_node_that_is_isolated_within_that_time_is_left() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.exited(1)
     play.want(Wish.LEAVE, isolated=True)
     assert play.left() == 86
 
 
 def test_a_fault_that_was_told_just_before_decides_at_once() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART", code="80E18005"))
     play.wait(29)
     play.exited(1, error_type="ValueError", message="the chip gave nonsense")
@@ -134,7 +113,7 @@ def test_a_fault_that_was_told_just_before_decides_at_once() -> None:
 
 
 def test_a_fault_that_was_told_long_before_explains_nothing() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
     play.wait(31)
     play.exited(1, error_type="ValueError", message="x")
@@ -143,7 +122,7 @@ def test_a_fault_that_was_told_long_before_explains_nothing() -> None:
 
 
 def test_the_same_word_said_again_is_no_new_fault() -> None:
-    play = _running()
+    play = running(RETRIES)
     word = Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART")
     play.give(word)
     play.wait(31)
@@ -156,7 +135,7 @@ def test_the_same_word_said_again_is_no_new_fault() -> None:
 
 
 def test_a_request_of_a_person_alone_is_no_fault() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Wanted(wish=Wish.RUN, run=1, handling="RERUN_REQUEST"))
     play.exited(1, error_type="ValueError", message="x")
     play.wait(5)
@@ -174,7 +153,7 @@ def test_without_a_daemon_no_fault_is_known_after_the_same_time() -> None:
 
 
 def test_a_job_that_needs_the_daemon_waits_for_its_verdict() -> None:
-    play = _running(Policy(in_place=True, in_place_retries=3, need_daemon=True))
+    play = running(Policy(in_place=True, in_place_retries=3, need_daemon=True))
     play.give(LinkLost(why="restarted"))
     play.exited(1)
     play.wait(60)
@@ -185,7 +164,7 @@ def test_a_job_that_needs_the_daemon_waits_for_its_verdict() -> None:
 
 
 def test_the_scheduler_ends_it_while_the_verdict_is_awaited() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.exited(1)
     play.give(Signalled(number=15))
     assert play.left() == 143
@@ -196,7 +175,7 @@ def test_the_scheduler_ends_it_while_the_verdict_is_awaited() -> None:
 
 
 def test_what_a_failed_command_left_behind_ends_before_the_next_run() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Exited(run=1, failure=Failure(status=1)))
     only(play.wait(5), Terminate)
     only(play.wait(20), Kill)
@@ -206,13 +185,13 @@ def test_what_a_failed_command_left_behind_ends_before_the_next_run() -> None:
 
 
 def test_what_a_command_that_is_done_left_behind_goes_on() -> None:
-    play = _running()
+    play = running(RETRIES)
     assert kinds(play.give(Exited(run=1, failure=Failure(status=0)))) == ["Report", "Leave"]
     assert play.left() == 0
 
 
 def test_no_run_begins_on_a_chip_that_a_process_still_holds() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Exited(run=1, failure=Failure(status=1)))
     play.wait(5 + 20 + 5)
     assert play.left() == 86
@@ -220,7 +199,7 @@ def test_no_run_begins_on_a_chip_that_a_process_still_holds() -> None:
 
 
 def test_a_run_that_vanished_has_failed() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Emptied(run=1))
     play.wait(5)
     assert (play.phase, play.run) == (Phase.PAUSING, 2)
@@ -230,7 +209,7 @@ def test_a_run_that_vanished_has_failed() -> None:
 
 
 def test_a_value_error_in_the_configuration_is_run_once_and_its_line_is_told() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.exited(1, tail=VALUE_ERROR)
     orders = play.wait(5)
     assert play.left() == 87
@@ -241,7 +220,7 @@ def test_a_value_error_in_the_configuration_is_run_once_and_its_line_is_told() -
 
 
 def test_the_same_error_after_progress_is_tried_again() -> None:
-    play = _running()
+    play = running(RETRIES)
     play.give(Progressed(run=1, number=100))
     play.exited(1, tail=VALUE_ERROR)
     play.wait(5)
@@ -249,7 +228,7 @@ def test_the_same_error_after_progress_is_tried_again() -> None:
 
 
 def test_the_same_unknown_failure_twice_is_given_up() -> None:
-    play = _running()
+    play = running(RETRIES)
     for _ in range(2):
         play.exited(1, error_type="RuntimeError", message="no such layer")
         play.wait(5)
@@ -260,7 +239,7 @@ def test_the_same_unknown_failure_twice_is_given_up() -> None:
 
 
 def test_retries_follow_after_one_two_and_four_seconds_and_then_it_is_given_up() -> None:
-    play = _running()
+    play = running(RETRIES)
     begun_s = []
     for number in range(4):
         play.exited(1, error_type="RuntimeError", message=f"failure {'abcd'[number]}")
@@ -274,7 +253,7 @@ def test_retries_follow_after_one_two_and_four_seconds_and_then_it_is_given_up()
 
 
 def test_progress_gives_all_retries_back() -> None:
-    play = _running(counts=Counts(retries=3, best=100))
+    play = running(RETRIES, counts=Counts(retries=3, best=100))
     play.give(Progressed(run=1, number=101))
     play.exited(1)
     play.wait(5)
@@ -282,7 +261,7 @@ def test_progress_gives_all_retries_back() -> None:
 
 
 def test_running_up_to_the_old_best_again_is_no_progress() -> None:
-    play = _running(counts=Counts(retries=3, best=100))
+    play = running(RETRIES, counts=Counts(retries=3, best=100))
     assert play.give(Progressed(run=1, number=100)) == []
     play.exited(1)
     play.wait(5)
@@ -291,7 +270,7 @@ def test_running_up_to_the_old_best_again_is_no_progress() -> None:
 
 def test_progress_after_the_run_was_asked_to_end_does_not_count() -> None:
     """A checkpoint that a killed run leaves may be half written."""
-    play = _running(counts=Counts(best=100))
+    play = running(RETRIES, counts=Counts(best=100))
     play.want(Wish.STOP)
     assert play.give(Progressed(run=1, number=200)) == []
     assert play.session.state.counts.best == 100
@@ -300,13 +279,13 @@ def test_progress_after_the_run_was_asked_to_end_does_not_count() -> None:
 def test_progress_gives_placements_back_only_where_that_is_wanted() -> None:
     spent = Counts(placements=3, placements_in_row=3, best=1)
     for refill, placements in ((False, 3), (True, 0)):
-        play = _running(Policy(placements=3, refill=refill), spent)
+        play = running(Policy(placements=3, refill=refill), spent)
         play.give(Progressed(run=1, number=2))
         assert play.session.state.counts == Counts(placements=placements, placements_in_row=0, best=2)
 
 
 def test_counts_are_kept_before_it_leaves() -> None:
-    play = _running(Policy(placements=3, unconditional=True))
+    play = running(Policy(placements=3, unconditional=True))
     play.exited(1)
     assert kinds(play.wait(5)) == ["Report", "Keep", "Tell", "Leave"]
     assert (play.left(), play.session.state.counts.placements_in_row) == (75, 1)

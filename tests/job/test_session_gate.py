@@ -4,19 +4,9 @@ import errno
 
 import pytest
 
-from nodeagent.job.model import (
-    Counts,
-    LinkBack,
-    LinkLost,
-    NotRun,
-    Policy,
-    Report,
-    Signalled,
-    Start,
-    Status,
-    Wanted,
-    Wish,
-)
+from nodeagent.job.given import LinkBack, LinkLost, NotRun, Signalled, Wanted
+from nodeagent.job.model import Counts, Policy, Status, Wish
+from nodeagent.job.orders import Report, Start
 from nodeagent.job.session.session_state import Phase
 from tests.job.play import Play, kinds, only
 

@@ -1,34 +1,13 @@
 """A run hangs: evidence, then as the policy says; three in a row, and the fourth ends the job."""
 
-from nodeagent.job.model import (
-    Counts,
-    Exited,
-    Failure,
-    Gather,
-    Gathered,
-    Hang,
-    HangMode,
-    Hung,
-    Policy,
-    Progressed,
-    Report,
-    Signalled,
-    Start,
-    Terminate,
-    Wish,
-)
+from nodeagent.job.given import Exited, Failure, Gathered, Hang, Hung, Progressed, Signalled
+from nodeagent.job.model import Counts, HangMode, Policy, Wish
+from nodeagent.job.orders import Gather, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
-from tests.job.play import Play, kinds, only
+from tests.job.play import Play, kinds, only, running
 
 RESTART = Policy(in_place=True, placements=3, hang=HangMode.RESTART)
 DAY_S = 24 * 3600.0
-
-
-def _running(policy: Policy = RESTART) -> Play:
-    play = Play(policy)
-    play.begin_with_daemon()
-    play.ran()
-    return play
 
 
 def _confirmed(play: Play, *, acts: bool = True) -> Hung:
@@ -43,7 +22,7 @@ def _hang(play: Play) -> None:
 
 
 def test_the_evidence_is_gathered_and_told_before_the_run_is_stopped() -> None:
-    play = _running()
+    play = running(RESTART)
     gather = only(play.give(_confirmed(play)), Gather)
     assert (gather.run, gather.run_ends) == (1, True)
     orders = play.give(Gathered(run=1, path="/state/run-1/hang", digest="abc"), 3)
@@ -54,7 +33,7 @@ def test_the_evidence_is_gathered_and_told_before_the_run_is_stopped() -> None:
 
 
 def test_then_the_run_is_made_again_in_place() -> None:
-    play = _running()
+    play = running(RESTART)
     _hang(play)
     start = only(play.want(Wish.RUN, run=2), Start)
     assert (start.environment["NODEAGENT_WHY"], start.environment["MA_PROC_START_CNT"]) == ("suspended", "2")
@@ -62,14 +41,14 @@ def test_then_the_run_is_made_again_in_place() -> None:
 
 
 def test_evidence_that_does_not_come_is_not_waited_for() -> None:
-    play = _running()
+    play = running(RESTART)
     play.give(_confirmed(play))
     assert kinds(play.wait(20)) == ["Report", "Terminate"]
 
 
 def test_evidence_may_end_the_command() -> None:
     """The stacks of ranks are had by a signal that ends them; that is no failure of its own."""
-    play = _running()
+    play = running(RESTART)
     play.give(_confirmed(play))
     assert play.exited(1) == []
     play.give(Gathered(run=1, path="/state/run-1/hang"))
@@ -77,14 +56,14 @@ def test_evidence_may_end_the_command() -> None:
 
 
 def test_a_command_that_is_done_meanwhile_did_not_hang() -> None:
-    play = _running()
+    play = running(RESTART)
     play.give(_confirmed(play))
     play.give(Exited(run=1, failure=Failure(status=0)))
     assert play.left() == 0
 
 
 def test_three_suspensions_make_three_reruns_and_the_fourth_ends_the_job() -> None:
-    play = _running()
+    play = running(RESTART)
     for _ in range(4):
         _hang(play)
         if play.left() is None:
@@ -96,7 +75,7 @@ def test_three_suspensions_make_three_reruns_and_the_fourth_ends_the_job() -> No
 
 
 def test_progress_between_begins_the_row_anew() -> None:
-    play = _running()
+    play = running(RESTART)
     for number in range(4):
         play.give(Progressed(run=play.run, number=number))
         _hang(play)
@@ -106,7 +85,7 @@ def test_progress_between_begins_the_row_anew() -> None:
 
 
 def test_without_any_source_of_progress_a_day_of_quiet_begins_it_anew() -> None:
-    play = _running()
+    play = running(RESTART)
     for _ in range(3):
         _hang(play)
         play.allow()
@@ -117,7 +96,7 @@ def test_without_any_source_of_progress_a_day_of_quiet_begins_it_anew() -> None:
 
 
 def test_a_suspicion_within_that_day_does_not() -> None:
-    play = _running()
+    play = running(RESTART)
     for _ in range(3):
         _hang(play)
         play.allow()
@@ -131,7 +110,7 @@ def test_a_suspicion_within_that_day_does_not() -> None:
 
 
 def test_with_a_source_of_progress_time_alone_does_not() -> None:
-    play = _running()
+    play = running(RESTART)
     play.give(Progressed(run=1, number=7))
     for _ in range(3):
         _hang(play)
@@ -146,32 +125,32 @@ def test_with_a_source_of_progress_time_alone_does_not() -> None:
 
 
 def test_by_default_a_hang_is_told_with_its_evidence_and_the_run_goes_on() -> None:
-    play = _running(Policy(in_place=True))
+    play = running(Policy(in_place=True))
     assert only(play.give(_confirmed(play)), Gather).run_ends is False
     report = only(play.give(Gathered(run=1, path="/state/run-1/hang")), Report)
     assert (report.what, play.phase) == ("suspended", Phase.RUNNING)
 
 
 def test_it_is_told_also_where_the_evidence_does_not_come() -> None:
-    play = _running(Policy(in_place=True))
+    play = running(Policy(in_place=True))
     play.give(_confirmed(play))
     assert [each.what for each in play.wait(20) if isinstance(each, Report)] == ["suspended"]
     assert play.session.next_deadline_ns() is None
 
 
 def test_what_may_only_be_told_is_only_told() -> None:
-    play = _running()
+    play = running(RESTART)
     assert only(play.give(_confirmed(play, acts=False)), Gather).run_ends is False
     assert play.phase is Phase.RUNNING
 
 
 def test_switched_off_nothing_is_said() -> None:
-    play = _running(Policy(in_place=True, hang=HangMode.OFF))
+    play = running(Policy(in_place=True, hang=HangMode.OFF))
     assert play.give(_confirmed(play)) == []
 
 
 def test_a_suspicion_and_its_end_are_told() -> None:
-    play = _running()
+    play = running(RESTART)
     found = (Hang.SUSPECTED, Hang.CLEARED, Hang.SUSPECTED, Hang.DROPPED)
     told = [only(play.give(Hung(run=1, what=what, why="w", since_s=1)), Report).what for what in found]
     assert told == ["suspected", "cleared", "suspected", "cleared"]
@@ -181,7 +160,7 @@ def test_a_suspicion_and_its_end_are_told() -> None:
 
 
 def test_a_fault_found_meanwhile_makes_it_no_hang() -> None:
-    play = _running()
+    play = running(RESTART)
     play.give(_confirmed(play))
     only(play.want(Wish.STOP), Terminate)
     play.exited(signal=15)
@@ -189,7 +168,7 @@ def test_a_fault_found_meanwhile_makes_it_no_hang() -> None:
 
 
 def test_a_fault_found_while_a_hung_run_stops_makes_it_no_hang() -> None:
-    play = _running()
+    play = running(RESTART)
     play.give(_confirmed(play))
     play.give(Gathered(run=1, path=""))
     play.want(Wish.STOP)
@@ -198,7 +177,7 @@ def test_a_fault_found_while_a_hung_run_stops_makes_it_no_hang() -> None:
 
 
 def test_the_scheduler_ends_it_while_evidence_is_gathered() -> None:
-    play = _running()
+    play = running(RESTART)
     play.give(_confirmed(play))
     only(play.give(Signalled(number=15)), Terminate)
     play.exited(signal=15)
@@ -206,13 +185,13 @@ def test_the_scheduler_ends_it_while_evidence_is_gathered() -> None:
 
 
 def test_in_a_step_a_hang_is_left_to_all_nodes_together() -> None:
-    play = _running(Policy(hang=HangMode.RESTART, in_step=True))
+    play = running(Policy(hang=HangMode.RESTART, in_step=True))
     _hang(play)
     assert (play.left(), play.session.state.counts.hangs) == (85, 1)
 
 
 def test_what_is_said_of_an_earlier_run_is_past() -> None:
-    play = _running()
+    play = running(RESTART)
     _hang(play)
     play.want(Wish.RUN, run=2)
     play.ran()

@@ -2,40 +2,26 @@
 
 import pytest
 
-from nodeagent.job.model import (
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Hang,
-    HangMode,
     Hung,
-    Kill,
-    Leave,
     LinkLost,
-    Policy,
     Process,
     Signalled,
-    Start,
-    Terminate,
     Wanted,
-    Why,
-    Wish,
 )
-from tests.job.play import BOOT_ID, Play, only
+from nodeagent.job.model import Counts, HangMode, Policy, Why, Wish
+from nodeagent.job.orders import Kill, Leave, Start, Terminate
+from tests.job.play import BOOT_ID, Play, only, running
 
 IN_STEP = Policy(in_step=True, in_place=True, in_place_retries=2, hang=HangMode.RESTART)
 TERM = Signalled(number=15)
 INT = Signalled(number=2)
-
-
-def _running(policy: Policy = IN_STEP) -> Play:
-    play = Play(policy)
-    play.begin_with_daemon()
-    play.ran()
-    return play
 
 
 def _leave(play: Play) -> Leave:
@@ -43,7 +29,7 @@ def _leave(play: Play) -> Leave:
 
 
 def test_one_that_is_ended_for_another_has_nothing_to_say() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.give(TERM)
     play.exited(signal=15)
     assert (_leave(play).status, _leave(play).fault) == (143, False)
@@ -51,7 +37,7 @@ def test_one_that_is_ended_for_another_has_nothing_to_say() -> None:
 
 def test_a_stop_for_a_fault_stays_one_when_the_step_is_ended_meanwhile() -> None:
     """Others have failed because this one stops."""
-    play = _running()
+    play = running(IN_STEP)
     play.want(Wish.STOP)
     play.give(TERM)
     play.exited(signal=15)
@@ -59,7 +45,7 @@ def test_a_stop_for_a_fault_stays_one_when_the_step_is_ended_meanwhile() -> None
 
 
 def test_a_stop_for_a_hang_stays_one_when_the_step_is_ended_meanwhile() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.give(Hung(run=1, what=Hang.CONFIRMED, why="quiet", since_s=1800))
     play.give(Gathered(run=1, path="/e"))
     play.give(TERM)
@@ -68,7 +54,7 @@ def test_a_stop_for_a_hang_stays_one_when_the_step_is_ended_meanwhile() -> None:
 
 
 def test_a_fault_that_is_found_while_the_step_is_ended_is_told() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.give(TERM)
     play.want(Wish.LEAVE, isolated=True)
     play.exited(signal=15)
@@ -76,7 +62,7 @@ def test_a_fault_that_is_found_while_the_step_is_ended_is_told() -> None:
 
 
 def test_a_fault_that_was_told_just_before_explains_the_end_of_the_step() -> None:
-    play = _running(Policy(in_step=True, in_place=True))
+    play = running(Policy(in_step=True, in_place=True))
     play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
     play.give(TERM, 20)
     play.exited(signal=15)
@@ -84,7 +70,7 @@ def test_a_fault_that_was_told_just_before_explains_the_end_of_the_step() -> Non
 
 
 def test_a_fault_that_was_told_long_ago_explains_nothing() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
     play.give(TERM, 31)
     play.exited(signal=15)
@@ -92,7 +78,7 @@ def test_a_fault_that_was_told_long_ago_explains_nothing() -> None:
 
 
 def test_its_own_failure_stands_when_the_step_is_ended_while_it_is_judged() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.give(Exited(run=1, failure=Failure(status=1, error_type="ValueError", message="x")))
     play.give(TERM)
     play.give(Emptied(run=1))
@@ -116,7 +102,7 @@ def test_one_that_is_not_held_has_nothing_to_say_at_the_gate() -> None:
 
 
 def test_a_retry_is_for_all_nodes_after_its_pause() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.exited(1, error_type="RuntimeError", message="x")
     play.wait(5)
     assert (_leave(play).status, _leave(play).pause_s, _leave(play).fault) == (85, 1.0, False)
@@ -126,7 +112,7 @@ def test_a_retry_is_for_all_nodes_after_its_pause() -> None:
 @pytest.mark.parametrize("isolated", [True, False])
 def test_leaving_a_node_of_a_step_costs_no_placement(isolated: bool) -> None:
     """A spare may take its place."""
-    play = _running(Policy(in_step=True, in_place=True, placements=1))
+    play = running(Policy(in_step=True, in_place=True, placements=1))
     play.want(Wish.LEAVE, isolated=isolated)
     play.exited(signal=15)
     assert (_leave(play).status, play.session.state.counts) == (86 if isolated else 75, Counts())
@@ -154,7 +140,7 @@ def test_what_is_left_of_a_run_before_is_ended_and_the_run_is_made() -> None:
 
 
 def test_slurm_and_the_loop_both_tell_of_the_end_and_the_command_keeps_its_grace() -> None:
-    play = _running()
+    play = running(IN_STEP)
     play.give(TERM)
     play.give(INT)
     assert [each for each in play.orders if isinstance(each, Kill)] == []
@@ -162,7 +148,7 @@ def test_slurm_and_the_loop_both_tell_of_the_end_and_the_command_keeps_its_grace
 
 def test_a_command_that_is_only_watched_is_told_once_and_by_term() -> None:
     """Whoever tells first: Slurm or, by INT, the loop."""
-    play = _running(Policy(in_step=True))
+    play = running(Policy(in_step=True))
     play.give(INT)
     play.give(TERM)
     told = [each for each in play.orders if isinstance(each, Terminate)]

@@ -2,41 +2,27 @@
 
 import pytest
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Hang,
-    HangMode,
     Hung,
-    Keep,
     LinkBack,
     LinkLost,
-    Policy,
     Process,
     Progressed,
-    Report,
     Signalled,
-    Start,
-    Terminate,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish, Word
+from nodeagent.job.orders import Keep, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
-from tests.job.play import BOOT_ID, Play, kinds, only
+from tests.job.play import BOOT_ID, Play, kinds, only, running
 
 IN_PLACE = Policy(in_place=True, placements=3, in_place_retries=2, hang=HangMode.RESTART)
 SURVIVOR = Process(pid=1001, start_time=1)
-
-
-def _running(policy: Policy = IN_PLACE) -> Play:
-    play = Play(policy)
-    play.begin_with_daemon()
-    play.ran()
-    return play
 
 
 def _anew(play: Play, *survivors: Process, schedule: int = 1, boot_id: str = BOOT_ID) -> list[str]:
@@ -45,7 +31,7 @@ def _anew(play: Play, *survivors: Process, schedule: int = 1, boot_id: str = BOO
 
 
 def test_a_run_that_outlived_its_supervisor_is_ended_before_the_next_begins() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     assert _anew(play, SURVIVOR) == ["Keep", "Terminate"]
     play.give(LinkLost(why="no daemon"))
     assert len(play.starts) == 1
@@ -55,7 +41,7 @@ def test_a_run_that_outlived_its_supervisor_is_ended_before_the_next_begins() ->
 
 
 def test_a_run_that_ended_with_its_supervisor_is_made_again() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     _anew(play)
     start = only(play.give(LinkLost(why="no daemon")), Start)
     assert (start.run, start.environment["NODEAGENT_WHY"]) == (2, "failed")
@@ -96,7 +82,7 @@ def test_a_start_that_did_happen_is_not_ordered_again() -> None:
 
 
 def test_counts_survive_the_supervisor() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.give(Progressed(run=1, number=70))
     play.exited(1, error_type="RuntimeError", message="x")
     play.wait(5)
@@ -107,24 +93,24 @@ def test_counts_survive_the_supervisor() -> None:
 
 
 def test_a_stop_goes_on_where_it_was() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     assert _anew(play, SURVIVOR) == ["Keep", "Terminate"]
     assert only(play.give(Emptied(run=1)), Report).what == "stopped"
 
 
 def test_a_stop_that_came_to_its_end_unseen_is_told() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     assert _anew(play) == ["Keep", "Report", "Tell"]
     assert play.orders[-2] == Report(
-        number=2, run=1, what="stopped", why="it runs again as soon as the daemon allows it"
+        number=2, run=1, what=Word.STOPPED, why="it runs again as soon as the daemon allows it"
     )
     assert play.phase is Phase.GATE
 
 
 def test_a_job_that_was_held_is_held_still() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     play.exited(signal=15)
     play.want(Wish.HOLD, run=2)
@@ -134,7 +120,7 @@ def test_a_job_that_was_held_is_held_still() -> None:
 
 
 def test_a_verdict_that_was_awaited_is_awaited_still() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.give(Exited(run=1, failure=Failure(status=1, error_type="ValueError", message="x")))
     _anew(play)
     play.give(LinkLost(why="no daemon"))
@@ -144,7 +130,7 @@ def test_a_verdict_that_was_awaited_is_awaited_still() -> None:
 
 def test_time_that_nobody_watched_counts_for_nothing() -> None:
     """Neither for what was to be killed, nor at the gate, nor for the daemon's verdict."""
-    killing, held, judged = _running(), _running(), _running()
+    killing, held, judged = running(IN_PLACE), running(IN_PLACE), running(IN_PLACE)
     killing.want(Wish.STOP)
     killing.wait(20)
     assert killing.phase is Phase.KILLING
@@ -161,7 +147,7 @@ def test_time_that_nobody_watched_counts_for_nothing() -> None:
 
 
 def test_a_hang_whose_evidence_was_lost_is_told_all_the_same() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.give(Hung(run=1, what=Hang.CONFIRMED, why="quiet", since_s=1800))
     assert _anew(play, SURVIVOR) == ["Keep", "Report", "Terminate"]
     assert only(play.orders[-3:], Report).what == "suspended"
@@ -171,7 +157,7 @@ def test_a_hang_whose_evidence_was_lost_is_told_all_the_same() -> None:
 
 
 def test_a_signal_was_for_the_supervisor_that_got_it() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.give(Signalled(number=15))
     _anew(play, SURVIVOR)
     play.give(Emptied(run=1))
@@ -179,7 +165,7 @@ def test_a_signal_was_for_the_supervisor_that_got_it() -> None:
 
 
 def test_what_escaped_from_an_earlier_run_is_ended_and_changes_no_number() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     play.exited(signal=15)
     only(
@@ -195,7 +181,7 @@ def test_what_escaped_from_an_earlier_run_is_ended_and_changes_no_number() -> No
 
 @pytest.mark.parametrize("change", ["schedule", "boot"])
 def test_a_new_placement_begins_anew_with_the_counts_that_were_kept(change: str) -> None:
-    play = _running()
+    play = running(IN_PLACE)
     kept = Counts(schedule=2 if change == "schedule" else 1, placements=1, best=9)
     boot_id = "boot-2" if change == "boot" else BOOT_ID
     play.give(Began(boot_id=boot_id, policy=IN_PLACE, counts=kept))
@@ -205,7 +191,7 @@ def test_a_new_placement_begins_anew_with_the_counts_that_were_kept(change: str)
 
 
 def test_what_an_earlier_placement_left_behind_is_ended_first() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     assert _anew(play, SURVIVOR, schedule=2) == ["Terminate"]
     assert play.session.state.run == 0
     play.give(LinkLost(why="no daemon"))
@@ -215,14 +201,14 @@ def test_what_an_earlier_placement_left_behind_is_ended_first() -> None:
 
 
 def test_a_session_that_has_left_is_over() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.exited(0)
     _anew(play)
     assert (play.phase, play.run) == (Phase.GATE, 1)
 
 
 def test_numbers_of_reports_only_ever_grow() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.exited(0)
     _anew(play, schedule=2)
     play.give(LinkLost(why="no daemon"))

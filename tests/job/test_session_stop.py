@@ -4,32 +4,13 @@ import signal
 
 import pytest
 
-from nodeagent.job.model import (
-    SECOND_NS,
-    Emptied,
-    Exited,
-    Failure,
-    Kill,
-    LinkBack,
-    Policy,
-    Report,
-    Signalled,
-    Start,
-    Status,
-    Terminate,
-    Wish,
-)
+from nodeagent.job.given import Emptied, Exited, Failure, LinkBack, Signalled
+from nodeagent.job.model import SECOND_NS, Policy, Status, Wish
+from nodeagent.job.orders import Kill, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
-from tests.job.play import Play, kinds, only
+from tests.job.play import Play, kinds, only, running
 
 IN_PLACE = Policy(in_place=True, placements=3, grace_s=20.0)
-
-
-def _running(policy: Policy = IN_PLACE) -> Play:
-    play = Play(policy)
-    play.begin_with_daemon()
-    play.ran()
-    return play
 
 
 def test_a_run_begins_once_the_daemon_wants_it_and_leaves_with_the_status_of_its_command() -> None:
@@ -45,7 +26,7 @@ def test_a_run_begins_once_the_daemon_wants_it_and_leaves_with_the_status_of_its
 
 
 def test_asked_to_stop_it_ends_waits_and_runs_again_when_it_may() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     assert kinds(play.want(Wish.STOP)) == ["Terminate"]
     orders = play.exited(signal=signal.SIGTERM)
     assert only(orders, Report).what == "stopped"
@@ -56,7 +37,7 @@ def test_asked_to_stop_it_ends_waits_and_runs_again_when_it_may() -> None:
 
 
 def test_what_ignores_the_request_is_killed_after_its_grace() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     assert play.wait(19.9) == []
     assert kinds(play.wait(0.1)) == ["Kill"]
@@ -65,7 +46,7 @@ def test_what_ignores_the_request_is_killed_after_its_grace() -> None:
 
 
 def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     play.wait(20)
     orders = play.wait(5)
@@ -76,7 +57,7 @@ def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
 
 def test_what_ended_while_the_supervisor_slept_could_be_killed() -> None:
     """The machine was suspended, or a disk did not answer."""
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     play.wait(20)
     assert play.phase is Phase.KILLING
@@ -86,7 +67,7 @@ def test_what_ended_while_the_supervisor_slept_could_be_killed() -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int) -> None:
-    play = _running()
+    play = running(IN_PLACE)
     assert kinds(play.give(Signalled(number=number))) == ["Terminate"]
     play.exited(0)
     assert play.left() == status
@@ -95,7 +76,7 @@ def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int)
 
 @pytest.mark.parametrize("wish", [Wish.STOP, Wish.LEAVE])
 def test_the_schedulers_word_is_above_the_daemons(wish: Wish) -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.give(Signalled(number=signal.SIGTERM))
     assert play.want(wish, isolated=True) == []
     play.exited(signal=signal.SIGTERM)
@@ -104,7 +85,7 @@ def test_the_schedulers_word_is_above_the_daemons(wish: Wish) -> None:
 
 
 def test_the_scheduler_may_end_what_the_daemon_has_stopped() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     assert play.give(Signalled(number=signal.SIGTERM)) == []
     play.exited(signal=signal.SIGTERM)
@@ -112,7 +93,7 @@ def test_the_scheduler_may_end_what_the_daemon_has_stopped() -> None:
 
 
 def test_a_node_that_must_be_left_while_the_run_stops_is_left() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     play.want(Wish.STOP)
     play.want(Wish.LEAVE, isolated=True)
     orders = play.exited(signal=signal.SIGTERM)
@@ -121,7 +102,7 @@ def test_a_node_that_must_be_left_while_the_run_stops_is_left() -> None:
 
 
 def test_a_second_signal_kills_at_once() -> None:
-    play = _running()
+    play = running(IN_PLACE)
     only(play.give(Signalled(number=signal.SIGTERM)), Terminate)
     only(play.give(Signalled(number=signal.SIGTERM), 0.1), Kill)
     play.give(Exited(run=1, failure=Failure(signal=signal.SIGKILL)))

@@ -3,32 +3,27 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Given,
     Hang,
-    HangMode,
     Hung,
-    Leave,
     LinkBack,
     LinkLost,
     NotRun,
-    Policy,
     Process,
     Progressed,
     Ran,
-    Report,
     Signalled,
     Tick,
     Wanted,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish
+from nodeagent.job.orders import Leave, Report
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
 

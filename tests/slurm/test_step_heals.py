@@ -53,6 +53,12 @@ async def follow(node: Acting, job: Job, run: int, *nodes: str) -> list[Begun]:
     return job.begun(run)
 
 
+async def ended(job: Job, *states: str) -> dict[str, str]:
+    """As ``Job.ends``, while the daemon's events are read."""
+    await until(lambda: job.cluster.job(job.number)["JobState"] in states, f"the end: {states}")
+    return job.cluster.job(job.number)
+
+
 async def claims(node: Acting) -> list[str]:
     """Whose its chip is."""
     devices = (await node.snapshot()).devices
@@ -68,10 +74,9 @@ async def test_a_chip_of_one_node_is_reset_and_all_nodes_run_again_without_a_req
         second = await follow(node, job, 2, *NODES)
         await node.event(EventKind.ACTION_FINISHED, DONE)
         job.finish(2)
-        await until(lambda: made.job(job.number)["JobState"] in ("COMPLETED", "FAILED"), "its end")
+        found = await ended(job, "COMPLETED", "FAILED")
 
-        ended = made.job(job.number)
-        assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0")
+        assert (found["JobState"], found["Restarts"]) == ("COMPLETED", "0")
         assert [(each.node, each.why, each.execution) for each in second] == [
             ("n1", "peer", 2),
             ("n2", "healed", 2),
@@ -91,10 +96,9 @@ async def test_a_node_whose_chip_is_taken_out_is_replaced_by_a_spare(tmp_path: P
         node.node.raise_code(CHIP, SEPARATED)
         second = await follow(node, job, 2, "n1", "n3")
         job.finish(2)
-        await until(lambda: made.job(job.number)["JobState"] in ("COMPLETED", "FAILED"), "its end")
+        found = await ended(job, "COMPLETED", "FAILED")
 
-        ended = made.job(job.number)
-        assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0")
+        assert (found["JobState"], found["Restarts"]) == ("COMPLETED", "0")
         assert {(each.why, each.execution, each.placement) for each in second} == {("peer", 2, 1)}
         outcome = (job.state / "run-1" / "n2.json").read_text()
         assert '"status": 86' in outcome
@@ -110,7 +114,7 @@ async def test_a_job_that_is_cancelled_while_its_chip_is_repaired_leaves_nothing
         await follow(node, job, 2, "n1", "n3")
         await node.event(EventKind.ACTION_STARTED, "")
         made.run("scancel", str(job.number))
-        await until(lambda: made.job(job.number)["JobState"] == "CANCELLED", "its end")
+        await ended(job, "CANCELLED")
         await until(lambda: job.living == [], "that nothing is left")
 
         async def is_free() -> bool:

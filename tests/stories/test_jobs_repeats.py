@@ -24,12 +24,15 @@ BAD_INPUT = 0x80C98002
 """Of the program that ran: nothing is wrong with the chip."""
 
 
-async def listed(job: Job) -> dict[str, object]:
-    """The job as ``nodeagent job list --all`` shows it."""
+async def recommended(job: Job) -> tuple[Recommendation | None, object]:
+    """As the event of its end has it, and as ``nodeagent job list --all`` shows it."""
+    ended = (await job.node.event(EventKind.JOB_ENDED, "")).job
+    assert ended is not None
     status, out = await job.node.daemon.command("job", "list", "--all", "--socket", job.node.daemon.socket)
     assert status == 0
     found = [json.loads(line) for line in out.splitlines()]
-    return next(each for each in found if each["name"] == job.step.name)
+    (listed,) = [each for each in found if each["name"] == job.step.name]
+    return ended.recommended, listed["recommended"]
 
 
 async def started(job: Job) -> None:
@@ -57,10 +60,7 @@ async def test_a_code_that_needs_a_reset_a_third_time_within_a_day_isolates_the_
         job.node.pass_time(CORRELATION_S)
 
         assert await job.status() == Status.RESCHEDULE_ISOLATED
-        ended = (await job.node.event(EventKind.JOB_ENDED, "")).job
-        assert ended is not None
-        assert ended.recommended is Recommendation.RESCHEDULE_ISOLATED
-        assert (await listed(job))["recommended"] == "RESCHEDULE_ISOLATED"
+        assert await recommended(job) == (Recommendation.RESCHEDULE_ISOLATED, "RESCHEDULE_ISOLATED")
         assert (before, job.ranks(4)) == ([], [])
         assert job.node.node.calls(INBAND) == 3
         assert (await job.node.verdicts())["npu0"] == "ISOLATE"
@@ -80,10 +80,7 @@ async def test_a_code_of_the_program_itself_sends_the_job_away_the_third_time_an
         job.node.node.raise_code("npu0", BAD_INPUT)
 
         assert await job.status() == Status.RESCHEDULE
-        ended = (await job.node.event(EventKind.JOB_ENDED, "")).job
-        assert ended is not None
-        assert ended.recommended is Recommendation.RESCHEDULE
-        assert (await listed(job))["recommended"] == "RESCHEDULE"
+        assert await recommended(job) == (Recommendation.RESCHEDULE, "RESCHEDULE")
         assert job.ranks(4) == []
         assert job.node.node.calls(INBAND) == 0
         assert (await job.node.verdicts()) == {"npu0": "ALLOW", "npu1": "ALLOW"}

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from nodeagent.job.model import Hang, Hung
+from nodeagent.job.given import Hang, Hung
 
 
 class Level(IntEnum):

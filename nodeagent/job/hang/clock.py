@@ -48,6 +48,16 @@ class Stretch:
         self.is_begun = False
         self.still_s = 0.0
 
+    def counted(self, since_s: float | None, now_s: float, seconds: float, *, is_known: bool) -> bool:
+        """``since_s``: since when all is quiet, None where it is not. True: the stretch is dropped."""
+        if not is_known:
+            return self.unknown(now_s, seconds)
+        if since_s is None:
+            self.broken()
+        else:
+            self.quiet(since_s, now_s, seconds)
+        return False
+
     def quiet(self, since_s: float, now_s: float, seconds: float) -> None:
         """All was quiet for these seconds, and since then."""
         if self.is_begun:

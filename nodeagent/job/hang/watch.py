@@ -7,13 +7,14 @@ other kinds of work than training, nor unless the mode is ``restart``.
 
 from typing import Final, NamedTuple
 
+from nodeagent.job.given import Hang, Hung
 from nodeagent.job.hang.arming import Arming
 from nodeagent.job.hang.beats import Beats
 from nodeagent.job.hang.case import Case, Level
 from nodeagent.job.hang.clock import History, Stretch
 from nodeagent.job.hang.moment import Moment, Run
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.model import Hang, HangMode, Hung
+from nodeagent.job.model import HangMode
 from nodeagent.job.sample import Beat, Sample
 
 SAMPLES_TO_CONFIRM: Final = 3
@@ -118,32 +119,18 @@ class HangWatch:
         reason = moment.unknown or moment.chips_unknown
         self._history.add(moment.began_s, moment.now_s, is_known=not reason)
         dropped = False
-        for stretch, since_s in (
-            (self._still, moment.still_since_s),
-            (self._dead, moment.dead_since_s),
-        ):
+        for stretch, since_s in ((self._still, moment.still_since_s), (self._dead, moment.dead_since_s)):
             if moment.works:
                 stretch.broken()
-            elif reason:
-                dropped |= stretch.unknown(moment.now_s, seconds)
-            elif since_s is None:
-                stretch.broken()
             else:
-                stretch.quiet(since_s, moment.now_s, seconds)
-        self._count_chips(moment, seconds)
+                dropped |= stretch.counted(since_s, moment.now_s, seconds, is_known=not reason)
+        is_known = moment.readable and not moment.unknown
+        for stretch, since_s in ((self._flat, moment.flat_since_s), (self._high, moment.high_since_s)):
+            stretch.counted(since_s, moment.now_s, seconds, is_known=is_known)
         if moment.unknown and self._beats.unknown(seconds):
             self._beats.begin_anew(moment.now_s)
             dropped = True
         return reason if dropped else ""
-
-    def _count_chips(self, moment: Moment, seconds: float) -> None:
-        for stretch, since_s in ((self._flat, moment.flat_since_s), (self._high, moment.high_since_s)):
-            if moment.unknown or not moment.readable:
-                stretch.unknown(moment.now_s, seconds)
-            elif since_s is None:
-                stretch.broken()
-            else:
-                stretch.quiet(since_s, moment.now_s, seconds)
 
     def _learn(self, moment: Moment) -> None:
         self._arming.measured(moment.began_s, moment.now_s, chips_vary=moment.vary)

@@ -1,7 +1,13 @@
 """The command line of ``job run``: options, then the command. It checks no value of the policy."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +37,11 @@ def parse(words: Sequence[str]) -> Arguments:
     from nodeagent.job.policy.options import parser
 
     options = parser()
-    given = vars(options.parse_args(words))
+    return arguments_of(vars(options.parse_args(words)), options)
+
+
+def arguments_of(given: dict[str, Any], options: ArgumentParser) -> Arguments:
+    """``given`` is what ``options`` has read, and holds nothing but options of ``job run``."""
     command = given.pop("command", [])
     if command[:1] == ["--"]:
         del command[0]

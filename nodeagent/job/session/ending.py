@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from nodeagent.job.failure.known import Known
-from nodeagent.job.model import SECOND_NS, Wanted, Wish, Word
+from nodeagent.job.given import Wanted
+from nodeagent.job.model import SECOND_NS, Wish, Word
 from nodeagent.job.session.ladder import Ending, Verdict, judge, own_status
 from nodeagent.job.session.session_state import Cause, Phase, State, Turn
 

@@ -6,18 +6,9 @@ policy needs the daemon, or the daemon last wanted the job not to run. A job tha
 
 import errno
 
-from nodeagent.job.model import (
-    Failure,
-    LinkBack,
-    LinkLost,
-    NotRun,
-    Ran,
-    Start,
-    Wanted,
-    Why,
-    Wish,
-    Word,
-)
+from nodeagent.job.given import Failure, LinkBack, LinkLost, NotRun, Ran, Wanted
+from nodeagent.job.model import Why, Wish, Word
+from nodeagent.job.orders import Start
 from nodeagent.job.policy import environment
 from nodeagent.job.session.ending import conclude
 from nodeagent.job.session.ladder import own_status

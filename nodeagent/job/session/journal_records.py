@@ -1,8 +1,7 @@
 """What was given to a session, as lines of its journal: one JSON object each, with the time.
 
-Written in order, and replayed in order: the session is the same then. A last line that was not written to its
-end is dropped, for the supervisor ended before it did anything of it. Any other bad line is an error: what
-follows from a gap cannot be known. It reads and writes no file.
+Written in order, and replayed in order: the session is the same then. A bad line is an error: what follows
+from a gap cannot be known. It reads and writes no file.
 """
 
 import json
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodeagent.job.model import (
+from nodeagent.job.given import (
     Began,
     Emptied,
     Exited,
@@ -20,13 +19,13 @@ from nodeagent.job.model import (
     LinkBack,
     LinkLost,
     NotRun,
-    Order,
     Progressed,
     Ran,
     Signalled,
     Tick,
     Wanted,
 )
+from nodeagent.job.orders import Order
 from nodeagent.job.plain import PlainError, from_plain, to_plain
 from nodeagent.job.session.session import Session
 
@@ -58,26 +57,15 @@ class Record:
     given: Given
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journal:
-    """``whole_bytes``: how much of it is whole; a torn end is cut off there before more is written."""
-
-    records: tuple[Record, ...]
-    whole_bytes: int
-
-
 def encode(at_ns: int, given: Given) -> bytes:
     """With its newline."""
     values = {"at_ns": at_ns, "given": _BY_TYPE[type(given)], **to_plain(given)}
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
-def decode(data: bytes) -> Journal:
+def decode(lines: Iterable[bytes]) -> tuple[Record, ...]:
     """Raises ``JournalError``."""
-    whole, _, _ = data.rpartition(b"\n")
-    lines = whole.split(b"\n") if whole else []
-    records = tuple(_record(line, number) for number, line in enumerate(lines, start=1))
-    return Journal(records=records, whole_bytes=len(whole) + 1 if whole else 0)
+    return tuple(_record(line, number) for number, line in enumerate(lines, start=1))
 
 
 def replay(records: Iterable[Record]) -> tuple[Session, tuple[Order, ...]]:

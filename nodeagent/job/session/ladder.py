@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nodeagent.job.failure.known import Known, Sort
-from nodeagent.job.model import Counts, Failure, Policy, Status, Why, Wish
-from nodeagent.job.model import Wanted as WantedByDaemon
+from nodeagent.job.given import Failure
+from nodeagent.job.given import Wanted as WantedByDaemon
+from nodeagent.job.model import Counts, Policy, Status, Why, Wish
 from nodeagent.job.session.session_state import Cause
 
 PLACEMENTS_IN_ROW: Final = 3

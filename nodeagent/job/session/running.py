@@ -2,22 +2,9 @@
 
 from dataclasses import replace
 
-from nodeagent.job.model import (
-    SECOND_NS,
-    Emptied,
-    Exited,
-    Failure,
-    Gather,
-    Gathered,
-    Hang,
-    HangMode,
-    Hung,
-    LinkBack,
-    Progressed,
-    Wanted,
-    Wish,
-    Word,
-)
+from nodeagent.job.given import Emptied, Exited, Failure, Gathered, Hang, Hung, LinkBack, Progressed, Wanted
+from nodeagent.job.model import SECOND_NS, HangMode, Wish, Word
+from nodeagent.job.orders import Gather
 from nodeagent.job.session.ending import conclude, explains, is_blamed
 from nodeagent.job.session.ladder import own_status
 from nodeagent.job.session.session_state import Cause, Link, Phase, Turn

@@ -25,25 +25,23 @@ replay only reports are repeated: those that the daemon has not taken, by their 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nodeagent.job.model import (
+from nodeagent.job.given import (
     Began,
     Emptied,
     Exited,
     Gathered,
     Given,
     Hung,
-    Keep,
-    Leave,
     LinkBack,
     LinkLost,
     NotRun,
-    Order,
     Progressed,
     Ran,
     Signalled,
     Tick,
     Wanted,
 )
+from nodeagent.job.orders import Keep, Leave, Order
 from nodeagent.job.session import beginning, gate, running, stopping
 from nodeagent.job.session.ending import explains
 from nodeagent.job.session.session_state import Link, Phase, State, Turn

@@ -8,22 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from nodeagent.job.model import (
-    SECOND_NS,
-    Counts,
-    Failure,
-    Hung,
-    Keep,
-    Leave,
-    Order,
-    Policy,
-    Process,
-    Report,
-    Tell,
-    Wanted,
-    Why,
-    Word,
-)
+from nodeagent.job.given import Failure, Hung, Process, Wanted
+from nodeagent.job.model import SECOND_NS, Counts, Policy, Why, Word
+from nodeagent.job.orders import Keep, Leave, Order, Report, Tell
 
 
 class Phase(str, Enum):
@@ -204,7 +191,7 @@ class Turn:
             Report(
                 number=number,
                 run=self.state.run,
-                what=what.value,
+                what=what,
                 why=why,
                 status=status,
                 evidence=dict(evidence or {}),

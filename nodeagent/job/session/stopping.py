@@ -1,17 +1,8 @@
 """The end of a run that is ended: asked, then killed, then told to be unkillable."""
 
-from nodeagent.job.model import (
-    Emptied,
-    Exited,
-    Kill,
-    NotRun,
-    Ran,
-    Signalled,
-    Terminate,
-    Wanted,
-    Wish,
-    Word,
-)
+from nodeagent.job.given import Emptied, Exited, NotRun, Ran, Signalled, Wanted
+from nodeagent.job.model import Wish, Word
+from nodeagent.job.orders import Kill, Terminate
 from nodeagent.job.session.ending import conclude, is_blamed
 from nodeagent.job.session.session_state import Cause, Phase, Turn
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
+from nodeagent.job.given import Began
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.model import Began, Counts, Policy
+from nodeagent.job.model import Counts, Policy
 from nodeagent.job.policy import environment as variables
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.shell import opening
@@ -34,7 +35,9 @@ from nodeagent.job.shell.watching.ring import Ring
 from nodeagent.job.shell.watching.watching import Watching
 
 if TYPE_CHECKING:
+    from nodeagent.job.given import Process
     from nodeagent.job.lines import Hello, Welcome
+    from nodeagent.job.session.session import Session
     from nodeagent.job.shell.link import Heard
     from nodeagent.job.shell.watching.progress_reader import ProgressReader
     from nodeagent.job.step.member import Member
@@ -125,10 +128,7 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     record = Record(place, journal, job=key, keeps_counts=keeps_counts)
     ring = Ring(None if place is None else place.folder)
     progress = _progress(given)
-    if member is None:
-        counts = counts_of(place, key, environment, recovered.session)
-    else:
-        counts = (kept_counts(place, key) if place is not None else None) or Counts()
+    counts = _counts(parts, key, environment, recovered.session)
     if progress is not None:
         counts = progress.baseline(counts)
     runner = Runner(given.command, tree, foreground=given.foreground)
@@ -144,15 +144,11 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
-    boot_id, survivors = procfs.boot_id(), recovered.survivors
-    if member is None:
-        began = Began(boot_id=boot_id, policy=parts.policy, counts=counts, survivors=survivors)
-    else:
-        began = member.began(boot_id, parts.policy, counts, survivors)
     if recovered.has_left(counts):
         status = supervisor.leave_again(recovered.reports)
     else:
         record.keep(counts)
+        began = _began(parts, counts, recovered.survivors)
         try:
             status = supervisor.run(began, parts.heard, recovered.reports)
         except Exception:  # a defect of ours ends no job: what can still be done is to wait for it
@@ -171,6 +167,19 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     if beats is not None:
         beats.close()
     return status
+
+
+def _counts(parts: _Parts, key: str, environment: Mapping[str, str], session: Session) -> Counts:
+    """In a step its loop has counted the placement already."""
+    if parts.member is None:
+        return counts_of(parts.place, key, environment, session)
+    return (kept_counts(parts.place, key) if parts.place is not None else None) or Counts()
+
+
+def _began(parts: _Parts, counts: Counts, survivors: tuple[Process, ...]) -> Began:
+    if parts.member is not None:
+        return parts.member.began(procfs.boot_id(), parts.policy, counts, survivors)
+    return Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=survivors)
 
 
 def _shared_hangs(member: Member | None) -> SharedHangs | None:

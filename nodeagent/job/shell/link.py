@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nodeagent.job.model import SECOND_NS, Report, Word
+from nodeagent.job.model import SECOND_NS
+from nodeagent.job.orders import Report
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import Begin, Bye, Chips, FromSupervisor, Hello, Said, Taken, Want, Welcome
@@ -241,7 +242,7 @@ def _line(said: Report | Bye) -> Said | Bye:
     return Said(
         number=said.number,
         run=said.run,
-        what=Word(said.what),
+        what=said.what,
         why=said.why,
         status=said.status,
         evidence=said.evidence,

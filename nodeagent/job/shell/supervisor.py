@@ -6,30 +6,13 @@ Each given value is in the journal before its orders are done. It decides nothin
 from __future__ import annotations
 
 import selectors
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from nodeagent.job.model import (
-    SECOND_NS,
-    Began,
-    Gather,
-    Given,
-    Keep,
-    Kill,
-    Leave,
-    LinkBack,
-    LinkLost,
-    Report,
-    Signalled,
-    Start,
-    Status,
-    Tell,
-    Terminate,
-    Tick,
-    Wanted,
-)
+from nodeagent.job.given import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
+from nodeagent.job.model import SECOND_NS, Status
+from nodeagent.job.orders import Gather, Keep, Kill, Leave, Report, Start, Tell, Terminate
 from nodeagent.job.session import session_state
 from nodeagent.job.session.session import Session
 from nodeagent.job.shell.clock import now_ns, seconds
@@ -52,8 +35,6 @@ LAST_WORDS_NS: Final = 2 * SECOND_NS
 
 HELD_WORDS_NS: Final = 12 * SECOND_NS
 """If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
-
-ENDING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
 BETWEEN_BEATS_NS: Final = SECOND_NS // 10
 """Beats are read so often at most: a program that tells one a microsecond costs no more."""
@@ -279,7 +260,7 @@ class Supervisor:
                 selector.register(connection, self._link.events)
                 selector.register(self._signals, selectors.EVENT_READ)
                 selector.select(seconds(end_ns - at_ns))
-            is_ended = not ENDING.isdisjoint(self._signals.take())
+            is_ended = any(number in signals.ENDING for number in self._signals.take())
             if is_held and is_ended:
                 return
             self._link.ready(now_ns())

@@ -5,10 +5,10 @@ It checks no value of the policy, and no number against the nodes that there are
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.job.policy.arguments import Arguments
+from nodeagent.job.policy.arguments import Arguments, arguments_of
 from nodeagent.job.policy.options import parser
 from nodeagent.job.policy.policy_keys import BY_NAME, YES_NO
 
@@ -48,22 +48,15 @@ def parse(words: Sequence[str]) -> StepArguments:
     step.add_argument("--nodes", type=_count, metavar="K", help="run on K of them, the rest are spares")
     step.add_argument("--min-nodes", type=_count, metavar="N", help="go on with as few as N of them")
     given = vars(options.parse_args(words))
-    command = given.pop("command", [])
-    if command[:1] == ["--"]:
-        del command[0]
-    if not command:
-        options.error("no COMMAND to run")
     if "in_step" in given:
         options.error("--in-step is of job run")
-    if not given.get("state"):
-        options.error("--state: name a folder that all nodes of the job see")
     nodes, min_nodes = given.pop("nodes", None), given.pop("min_nodes", None)
+    of_run = arguments_of(given, options)
+    if not of_run.state:
+        options.error("--state: name a folder that all nodes of the job see")
     if nodes is not None and min_nodes is not None and min_nodes > nodes:
         options.error(f"--min-nodes: at most the {nodes} of --nodes, not {min_nodes}")
-    own = {each.name: given.pop(each.name) for each in fields(Arguments) if each.name in given}
-    return StepArguments(
-        of_run=Arguments(command=tuple(command), flags=given, **own), nodes=nodes, min_nodes=min_nodes
-    )
+    return StepArguments(of_run=of_run, nodes=nodes, min_nodes=min_nodes)
 
 
 def words_of_run(of_run: Arguments, run: int) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Puts the loop of a step together, from the command line, the environment and what lies in STATE.
 
-What the user has given wrong is told before anything runs, with status 78.
+What the user has given wrong is found before anything runs.
 """
 
 from __future__ import annotations
@@ -10,45 +10,30 @@ import shutil
 import signal
 import sys
 import zipimport
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from nodeagent.job.model import Policy, Status
+from nodeagent.job.model import Policy
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.policy.policy import PolicyError
 from nodeagent.job.session.session import Session
+from nodeagent.job.shell.assembly import NotBegun
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk import state
 from nodeagent.job.shell.disk.recovery import counts_of
 from nodeagent.job.shell.disk.settled import Unreadable, settle
 from nodeagent.job.shell.disk.state import State, StateError
 from nodeagent.job.shell.processes.signals import ENDING, Signals
-from nodeagent.job.shell.told import tell
 from nodeagent.job.step import slurm
-from nodeagent.job.step.arguments import StepArguments, parse, words_of_run
+from nodeagent.job.step.arguments import StepArguments, words_of_run
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Began, Wish
 from nodeagent.job.step.scheduler import Scheduler
 from nodeagent.job.step.shell import Shell
 
 
-class NotBegun(Exception):
-    """What the user has given keeps the job from being run. The text says what, a line each."""
-
-
-def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status."""
-    given = parse(words)
-    try:
-        return _step(given, environment)
-    except NotBegun as error:
-        for line in str(error).splitlines():
-            tell(line)
-        return Status.BAD_POLICY.value
-
-
-def _step(given: StepArguments, environment: Mapping[str, str]) -> int:
-    """Until the loop leaves; its status."""
+def run(given: StepArguments, environment: Mapping[str, str]) -> int:
+    """Until the loop leaves; its status. Raises ``NotBegun``."""
     signals = Signals()
     if not environment.get(slurm.JOB_VARIABLE):
         raise NotBegun(f"{slurm.JOB_VARIABLE} is not set; call it in the batch script of a Slurm job")

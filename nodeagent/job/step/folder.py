@@ -12,14 +12,15 @@ where it may be there: a network file system remembers for a while that there wa
 lookupcache).
 """
 
-import os
 import re
 from pathlib import Path
 from typing import Final, TypeVar
 
+from nodeagent.job.kept import KeptError
+from nodeagent.job.shell.disk import whole
 from nodeagent.job.shell.told import tell
 from nodeagent.job.step.model import Outcome, Plan
-from nodeagent.job.step.records import Record, RecordError, decode, encode
+from nodeagent.job.step.records import decode, encode
 from nodeagent.job.step.together import Finding, NodeWord
 
 T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
@@ -47,16 +48,16 @@ class Folder:
 
     def put_plan(self, plan: Plan) -> None:
         (self._run(plan.run) / "hangs").mkdir(parents=True, exist_ok=True)
-        _put(self._run(plan.run) / "plan.json", plan)
+        whole.write(self._run(plan.run) / "plan.json", encode(plan))
 
     def put_outcome(self, outcome: Outcome) -> None:
-        _put(self._run(outcome.run) / f"{outcome.node}.json", outcome)
+        whole.write(self._run(outcome.run) / f"{outcome.node}.json", encode(outcome))
 
     def put_word(self, run: int, node: str, word: NodeWord) -> None:
-        _put(self._run(run) / "hangs" / f"{node}.json", word, is_lasting=False)
+        whole.write(self._run(run) / "hangs" / f"{node}.json", encode(word), is_lasting=False)
 
     def put_finding(self, run: int, finding: Finding) -> None:
-        _put(self._run(run) / "hangs" / "found-by-step.json", finding, is_lasting=False)
+        whole.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
 
     # ------------------------------------------------------------------ read; None where there is none
 
@@ -80,17 +81,6 @@ class Folder:
         return self.path / f"run-{number}"
 
 
-def _put(file: Path, record: Record, *, is_lasting: bool = True) -> None:
-    """Whole or not at all; ``is_lasting``: also where the power fails."""
-    new = file.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as opened:
-        opened.write(encode(record))
-        opened.flush()
-        if is_lasting:
-            os.fsync(opened.fileno())
-    new.replace(file)
-
-
 def _read(of: type[T], file: Path) -> T | None:
     try:
         return decode(of, file.read_text(encoding="utf-8"))
@@ -98,6 +88,6 @@ def _read(of: type[T], file: Path) -> T | None:
         return None
     except OSError as error:
         tell(f"{file}: {error.strerror}; it counts as if it were not there")
-    except (RecordError, UnicodeDecodeError) as error:
+    except (KeptError, UnicodeDecodeError) as error:
         tell(f"{file}: {error}; it counts as if it were not there")
     return None

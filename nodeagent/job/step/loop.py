@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Status, Why
+from nodeagent.job.orders import Keep, Tell
 from nodeagent.job.step.counts import merged
 from nodeagent.job.step.model import (
     Allocated,
@@ -20,18 +22,15 @@ from nodeagent.job.step.model import (
     End,
     Ended,
     Given,
-    Keep,
     Leave,
     Order,
     Plan,
     Run,
-    Signalled,
-    Tell,
     Wait,
     Waited,
     Wish,
 )
-from nodeagent.job.step.nodes import chosen
+from nodeagent.job.step.nodes import chosen, needed
 from nodeagent.job.step.verdict import Case, Verdict, judge, waited
 
 
@@ -104,8 +103,8 @@ def _allocated(state: State, given: Allocated) -> Decided:
         run=state.run,
         execution=state.run - state.first_run + 1,
         nodes=nodes,
-        whys={each: _why(state, each).value for each in nodes},
-        waited_s={each: f"{state.waited[each]:g}" for each in nodes if each in state.waited},
+        whys={each: _why(state, each) for each in nodes},
+        waited_s={each: state.waited[each] for each in nodes if each in state.waited},
     )
     told = () if set(nodes) == set(state.nodes) else (Tell(text=_of_nodes(state, nodes, given)),)
     return replace(state, phase=Phase.RUNNING, nodes=nodes), (*told, Run(plan=plan))
@@ -125,9 +124,8 @@ def _of_nodes(state: State, nodes: tuple[str, ...], given: Allocated) -> str:
 
 def _too_few(state: State, given: Allocated) -> Decided:
     usable = len([each for each in given.nodes if each not in state.left_out])
-    most = state.first if state.wish.nodes is None else state.wish.nodes
-    needed = most if state.wish.at_least is None else state.wish.at_least
-    return _elsewhere(state, f"{usable} usable nodes are left, and the job needs {needed}")
+    least, _ = needed(state.wish, state.first)
+    return _elsewhere(state, f"{usable} usable nodes are left, and the job needs {least}")
 
 
 def _elsewhere(state: State, why: str) -> Decided:

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.model import Began, Counts, Leave, Policy, Process, Status, Why
+from nodeagent.job.given import Began, Process
+from nodeagent.job.model import Counts, Policy, Status
+from nodeagent.job.orders import Leave
 from nodeagent.job.session.session_state import Cause, State
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.told import tell
@@ -39,7 +41,7 @@ class Member:
 
     def limited(self, policy: Policy) -> Policy:
         """A node that was held in the runs before does not have the whole time again."""
-        waited_s = float(self.plan.waited_s.get(self.node, "0"))
+        waited_s = self.plan.waited_s.get(self.node, 0.0)
         return replace(policy, heal_timeout_s=max(0.0, policy.heal_timeout_s - waited_s))
 
     def began(self, boot_id: str, policy: Policy, counts: Counts, survivors: tuple[Process, ...]) -> Began:
@@ -50,7 +52,7 @@ class Member:
             survivors=survivors,
             run=self.plan.run,
             executions=self.plan.execution - 1,
-            why=Why(self.plan.whys[self.node]),
+            why=self.plan.whys[self.node],
         )
 
     def left(self, leave: Leave, state: State) -> None:

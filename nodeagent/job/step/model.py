@@ -1,9 +1,14 @@
-"""What goes into the loop of a step, and what it orders. Frozen values; nothing here decides or does I/O."""
+"""What goes into the loop of a step, and what it orders. Frozen values; nothing here decides or does I/O.
+
+``Signalled``, ``Keep`` and ``Tell`` are those of a session.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Why
+from nodeagent.job.orders import Keep, Tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +39,14 @@ class Plan:
     """One run of the command. ``execution``: which one it is of this placement, from 1.
 
     ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs
-    before was held, by node; seconds as texts.
+    before was held, by node.
     """
 
     run: int
     execution: int
     nodes: tuple[str, ...]
-    whys: Mapping[str, str] = field(default_factory=dict)
-    waited_s: Mapping[str, str] = field(default_factory=dict)
+    whys: Mapping[str, Why] = field(default_factory=dict)
+    waited_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +100,6 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signalled:
-    """Somebody sent the loop this signal: TERM or INT."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Waited:
     """The pause is over."""
 
@@ -131,18 +129,6 @@ class End:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
-    """Put the counts where the next run, and the next placement, find them."""
-
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,12 @@ from collections.abc import Collection, Sequence
 from nodeagent.job.step.model import Wish
 
 
+def needed(wish: Wish, first: int) -> tuple[int, int]:
+    """(the least, the most) nodes of a run; ``first`` is how many the job had at its begin."""
+    most = first if wish.nodes is None else wish.nodes
+    return most if wish.at_least is None else wish.at_least, most
+
+
 def chosen(
     wish: Wish,
     has: Sequence[str],
@@ -21,8 +27,7 @@ def chosen(
     ``doubtful`` have said nothing in the run before: a spare is better.
     """
     usable = [each for each in has if each not in left_out]
-    most = first if wish.nodes is None else wish.nodes
-    least = most if wish.at_least is None else wish.at_least
+    least, most = needed(wish, first)
     if len(usable) < least:
         return None
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nodeagent.job.given import Hung
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.hang.watch import HangWatch
-from nodeagent.job.model import Hung
 from nodeagent.job.shell.told import tell
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.together import NodeWord

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nodeagent.job.counts import run_state
+from nodeagent.job.given import Signalled
+from nodeagent.job.orders import Keep, Tell
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk.state import State as Place
 from nodeagent.job.shell.processes import signals
@@ -20,24 +22,10 @@ from nodeagent.job.shell.told import tell
 from nodeagent.job.step import slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.loop import Phase, State, decide
-from nodeagent.job.step.model import (
-    Allocated,
-    Ask,
-    Began,
-    End,
-    Ended,
-    Given,
-    Keep,
-    Leave,
-    Plan,
-    Run,
-    Signalled,
-    Tell,
-    Wait,
-    Waited,
-)
+from nodeagent.job.step.model import Allocated, Ask, Began, End, Ended, Given, Leave, Plan, Run, Wait, Waited
 from nodeagent.job.step.scheduler import Scheduler
 from nodeagent.job.step.together import Together
+from nodeagent.job.step.verdict import all_done
 
 Command = Callable[[int], tuple[str, ...]]
 """The command line of each node's supervisor, by the number of the run."""
@@ -111,7 +99,7 @@ class Shell:
         while starter.poll() is None:
             self._pause(max(0.0, due_s - seconds(now_ns())))
             if seconds(now_ns()) >= due_s:
-                due_s += self._period_s
+                due_s = seconds(now_ns()) + self._period_s
                 self._judge(together, plan)
         self._starter = None
         self._ended(plan, starter.returncode)
@@ -133,8 +121,7 @@ class Shell:
         found = {each: self._folder.outcome(plan.run, each) for each in plan.nodes}
         outcomes = {node: outcome for node, outcome in found.items() if outcome is not None}
         allocated: Allocated | None = Allocated(nodes=plan.nodes)
-        is_done = len(outcomes) == len(plan.nodes) and all(each.status == 0 for each in outcomes.values())
-        if not is_done and self._state.signal is None:
+        if not all_done(plan.nodes, outcomes) and self._state.signal is None:
             allocated = self._scheduler.allocated(self._paused)
         self._give(
             Ended(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.job.model import Hang
+from nodeagent.job.given import Hang
 
 STALE_PERIODS: Final = 9
 """A word so old is none. The files of another node may be seen a minute late: nfs(5), acdirmax."""

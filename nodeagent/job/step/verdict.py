@@ -93,8 +93,12 @@ def _words(outcome: Outcome) -> str:
 # ---------------------------------------------------------------------- the job has come to its end
 
 
+def all_done(nodes: Iterable[str], outcomes: Mapping[str, Outcome]) -> bool:
+    return all(each in outcomes and outcomes[each].status == 0 for each in nodes)
+
+
 def _is_done(case: Case) -> bool:
-    return len(case.said) == len(case.nodes) and all(each.status == 0 for each in case.said)
+    return all_done(case.nodes, case.ended.outcomes)
 
 
 def _done(_: Case) -> Verdict:
@@ -141,12 +145,8 @@ def _of_fault(case: Case) -> Verdict:
     )
 
 
-def _may_rerun(case: Case) -> bool:
-    return case.reruns
-
-
 def _has_lost(case: Case) -> bool:
-    return bool(case.lost) and _may_rerun(case)
+    return bool(case.lost) and case.reruns
 
 
 def _of_loss(case: Case) -> Verdict:
@@ -205,7 +205,7 @@ def _own(case: Case) -> Verdict:
 
 
 def _is_silent(case: Case) -> bool:
-    return bool(case.silent) and _may_rerun(case) and case.silent_before < SILENT_IN_ROW
+    return bool(case.silent) and case.reruns and case.silent_before < SILENT_IN_ROW
 
 
 def _of_silence(case: Case) -> Verdict:
@@ -221,7 +221,7 @@ def _of_silence(case: Case) -> Verdict:
 
 
 def _is_silent_again(case: Case) -> bool:
-    return bool(case.silent) and _may_rerun(case)
+    return bool(case.silent) and case.reruns
 
 
 def _of_too_much_silence(case: Case) -> Verdict:

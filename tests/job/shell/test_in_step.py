@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.counts import run_state
+from nodeagent.job.given import Hang
 from nodeagent.job.lines import Begin
-from nodeagent.job.model import Counts, Hang, Why, Wish
+from nodeagent.job.model import Counts, Why, Wish
 from nodeagent.job.shell.disk import state
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome, Plan
@@ -30,7 +31,7 @@ def folder(place: Place) -> Folder:
     """With the plan of run 3, the second of its placement."""
     made = Folder(place.state)
     made.put_plan(
-        Plan(run=3, execution=2, nodes=("n1", "n2"), whys={"n1": "failed", "n2": "peer"}, waited_s={})
+        Plan(run=3, execution=2, nodes=("n1", "n2"), whys={"n1": Why.FAILED, "n2": Why.PEER}, waited_s={})
     )
     return made
 
@@ -128,8 +129,8 @@ def test_one_without_a_policy_that_is_ended_has_nothing_to_say_either(place: Pla
 
 
 def test_one_that_was_held_for_its_time_in_runs_before_leaves(place: Place, folder: Folder) -> None:
-    whys = {"n2": "healed"}
-    folder.put_plan(Plan(run=3, execution=2, nodes=("n2",), whys=whys, waited_s={"n2": "600"}))
+    whys = {"n2": Why.HEALED}
+    folder.put_plan(Plan(run=3, execution=2, nodes=("n2",), whys=whys, waited_s={"n2": 600.0}))
     with opened(place.socket, grants=False):
         done = place.run("true", options=(*options(place), "--in-place"), env=NODE)
 
@@ -156,7 +157,7 @@ def test_one_that_waits_for_its_chips_says_so_and_for_how_long(place: Place, fol
 def test_what_a_killed_supervisor_left_on_the_node_is_ended_first(place: Place, folder: Folder) -> None:
     """The run before had another number, and its journal says nothing of this one."""
     began = place.folder / "began"
-    folder.put_plan(Plan(run=2, execution=1, nodes=("n2",), whys={"n2": "first"}))
+    folder.put_plan(Plan(run=2, execution=1, nodes=("n2",), whys={"n2": Why.FIRST}))
     command = ("sh", "-c", f"[ $NODEAGENT_RUN = 2 ] || exit 0; echo $$ > {began}; exec sleep 1000")
     with place.started(*command, options=(*options(place, 2), "--in-place"), env=NODE) as supervisor:
         (left,) = pids_in(began, 1)

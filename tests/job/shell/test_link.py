@@ -23,7 +23,8 @@ from nodeagent.job.lines import (
     decode,
     encode,
 )
-from nodeagent.job.model import SECOND_NS, Report, Wish
+from nodeagent.job.model import SECOND_NS, Wish
+from nodeagent.job.orders import Report
 from nodeagent.job.shell.link import DEFAULT_SOCKET, Link, Lost, socket_path
 
 HELLO = Hello(pid=7, version="test")
@@ -85,7 +86,7 @@ def welcomed(link: Link, daemon: Daemon) -> None:
 
 
 def report(number: int) -> Report:
-    return Report(number=number, run=1, what=Word.STARTED.value)
+    return Report(number=number, run=1, what=Word.STARTED)
 
 
 def said(number: int) -> Said:

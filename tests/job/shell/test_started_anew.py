@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.lines import Bye, Word
-from nodeagent.job.model import Counts, Policy, Signalled, Wish
+from nodeagent.job.model import Counts, Policy, Wish
 from nodeagent.job.shell.disk.recovery import Recovered
 from tests.job.play import Play
 from tests.job.shell import door as doors

@@ -3,20 +3,9 @@
 from typing import TypeVar
 
 from nodeagent.job.model import Counts
+from nodeagent.job.orders import Keep
 from nodeagent.job.step.loop import State, decide
-from nodeagent.job.step.model import (
-    Allocated,
-    Began,
-    Ended,
-    Given,
-    Keep,
-    Leave,
-    Order,
-    Outcome,
-    Plan,
-    Run,
-    Wish,
-)
+from nodeagent.job.step.model import Allocated, Began, Ended, Given, Leave, Order, Outcome, Plan, Run, Wish
 
 T = TypeVar("T", bound=Order)
 

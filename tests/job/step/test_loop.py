@@ -1,9 +1,13 @@
 """The loop of a step: which runs it makes, on which nodes, and with what it leaves."""
 
+from dataclasses import replace
+
 import pytest
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Why
-from nodeagent.job.step.model import Ask, End, Outcome, Signalled, Tell, Wait, Waited, Wish
+from nodeagent.job.orders import Tell
+from nodeagent.job.step.model import Ask, End, Outcome, Wait, Waited, Wish
 from tests.job.step.play import NODES, Play
 
 FAULT = {"fault": True, "next_why": Why.HEALED, "why": "npu3: 80E18005"}
@@ -37,7 +41,7 @@ def test_one_that_waits_for_its_chips_has_all_run_again() -> None:
 
 def test_numbers_of_runs_go_on_over_placements_and_executions_begin_anew() -> None:
     play = Play()
-    play.begun = play.begun.__class__(wish=Wish(reruns=True), nodes=NODES, first_run=4, counts=Counts())
+    play.begun = replace(play.begun, first_run=4)
     play.begin()
     play.end(play.outcome("n2", 85, **FAULT))
     assert [(each.run, each.execution) for each in play.plans] == [(4, 1), (5, 2)]
@@ -246,7 +250,7 @@ def test_a_node_that_is_held_again_and_again_has_its_time_once() -> None:
         play.end(play.outcome("n2", 85, waited_s=195.0, **FAULT), play.outcome("n1", 1))
         play.give(Waited())
         play.allow()
-    assert [dict(each.waited_s) for each in play.plans] == [{}, {"n2": "200"}, {"n2": "400"}]
+    assert [dict(each.waited_s) for each in play.plans] == [{}, {"n2": 200.0}, {"n2": 400.0}]
 
 
 def test_peers_that_cannot_wait_for_a_repair_are_not_run_again_as_fast_as_they_fail() -> None:

@@ -3,9 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Why
+from nodeagent.job.orders import Keep
 from nodeagent.job.step.loop import Phase
-from nodeagent.job.step.model import Keep, Leave, Outcome, Run, Signalled, Waited, Wish
+from nodeagent.job.step.model import Leave, Outcome, Run, Waited, Wish
 from tests.job.step.play import NODES, Play
 
 SAID: st.SearchStrategy[dict[str, object]] = st.builds(

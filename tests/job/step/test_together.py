@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.model import Hang
+from nodeagent.job.given import Hang
 from nodeagent.job.step.together import Finding, NodeWord, Together
 
 T_S = 1800.0

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.model import Counts, Hang, Why
+from nodeagent.job.given import Hang
+from nodeagent.job.kept import KeptError
+from nodeagent.job.model import Counts, Why
 from nodeagent.job.policy.arguments import Arguments, parse
 from nodeagent.job.step import arguments, slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Allocated, Outcome, Plan
-from nodeagent.job.step.records import Record, RecordError, decode, encode
+from nodeagent.job.step.records import Record, decode, encode
 from nodeagent.job.step.together import Finding, NodeWord
 
 OF_A_BATCH_SCRIPT = {
@@ -32,7 +34,9 @@ KEPT = {"SLURM_JOB_ID": "7", "SLURM_CONF": "/c", "SLURM_RESTART_COUNT": "1", "PA
 
 RECORDS: list[Record] = [
     Outcome(node="n1", run=3, status=85, next_why=Why.HEALED, placements=8, counts=Counts(best=7)),
-    Plan(run=3, execution=1, nodes=("n1", "n2"), whys={"n1": "first", "n2": "peer"}, waited_s={"n1": "2.5"}),
+    Plan(
+        run=3, execution=1, nodes=("n1", "n2"), whys={"n1": Why.FIRST, "n2": Why.PEER}, waited_s={"n1": 2.5}
+    ),
     NodeWord(number=9, period_s=10.0, hang_time_s=1800.0, flat_s=5.5, acts=True),
     Finding(number=1, what=Hang.CONFIRMED, why="flat", since_s=1800.0),
 ]
@@ -119,8 +123,13 @@ def test_what_is_written_is_read_again(record: Record) -> None:
     ],
 )
 def test_what_is_no_outcome_is_an_error(text: str, says: str) -> None:
-    with pytest.raises(RecordError, match=says):
+    with pytest.raises(KeptError, match=says):
         decode(Outcome, text)
+
+
+def test_a_plan_with_a_reason_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(KeptError, match=r"^whys\.n2: one of first, "):
+        decode(Plan, encode(RECORDS[1]).replace('"peer"', '"x"'))
 
 
 def test_an_outcome_that_cannot_be_read_is_told_and_is_none(

@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodeagent.job.counts import run_state
-from nodeagent.job.model import Counts, Process, Report
+from nodeagent.job.given import Process
+from nodeagent.job.kept import KeptError
+from nodeagent.job.model import Counts
+from nodeagent.job.orders import Report
+from nodeagent.job.policy.environment import SCHEDULE_COUNT
 from nodeagent.job.session.journal_records import decode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
@@ -34,7 +38,7 @@ def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered
 
     Raises ``journal_records.JournalError``.
     """
-    session, orders = replay(decode(b"".join(lines)).records)
+    session, orders = replay(decode(lines))
     return Recovered(
         session=session,
         reports=tuple(order for order in orders if isinstance(order, Report)),
@@ -48,7 +52,7 @@ def counts_of(place: State | None, job: str, environment: Mapping[str, str], ses
     """
     kept = None if place is None or not place.is_given else kept_counts(place, job)
     restarts = _number(environment.get("SLURM_RESTART_COUNT"))
-    schedule = _number(environment.get("MA_SCHEDULE_CNT"))
+    schedule = _number(environment.get(SCHEDULE_COUNT))
     if not schedule and restarts is not None:
         schedule = restarts + 1
     if not schedule:
@@ -68,7 +72,7 @@ def kept_counts(place: State, job: str) -> Counts | None:
     except OSError as error:
         tell(f"{place.counts}: {error.strerror}; counting begins anew")
         return None
-    except (run_state.RunStateError, UnicodeDecodeError) as error:
+    except (KeptError, UnicodeDecodeError) as error:
         tell(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
         return None
 

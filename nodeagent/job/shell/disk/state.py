@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from nodeagent.job.shell.disk import whole
+
 MAX_ALIKE: Final = 64
 """So many supervisors with one key on one node have a folder of their own each."""
 
@@ -56,12 +58,7 @@ class State:
 
     def put_counts(self, text: str) -> None:
         """Whole or not at all, also where the power fails. Raises ``OSError``."""
-        new = self.counts.with_suffix(".new")
-        with new.open("w", encoding="utf-8") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fsync(opened.fileno())
-        new.replace(self.counts)
+        whole.write(self.counts, text)
 
     def move_counts_aside(self) -> Path:
         """They cannot be read. Raises ``OSError``."""

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodeagent.job.model import SECOND_NS, Gather, Gathered, Given, Process
+from nodeagent.job.given import Gathered, Given, Process
+from nodeagent.job.model import SECOND_NS
+from nodeagent.job.orders import Gather
 from nodeagent.job.shell.processes.tree import Tree
 from nodeagent.job.shell.told import tell
 

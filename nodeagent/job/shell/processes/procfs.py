@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.model import Process
+from nodeagent.job.given import Process
 
 PROC: Final = "/proc"
 

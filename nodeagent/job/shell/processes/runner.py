@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.model import SECOND_NS, Emptied, Exited, Failure, Given, NotRun, Process, Ran
+from nodeagent.job.given import Emptied, Exited, Failure, Given, NotRun, Process, Ran
+from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.ladder import own_status
 from nodeagent.job.shell.evidence.failures import ERROR_FILE_VARIABLE, Traces, failure_of
 from nodeagent.job.shell.processes import command
