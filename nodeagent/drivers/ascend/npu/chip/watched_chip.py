@@ -1,6 +1,7 @@
 """One chip, watched: what a poll of it finds, and which part it is.
 
-Each poll asks for its health and its active codes, then for what it measures and for who holds it. A chip
+Each poll asks for its health and its active codes, and for who holds it; for what it measures each
+``MEASURE_EACH``, and where health or codes have changed, so that all is of the same time. A chip
 whose health is "not ready" has dropped from its card: that is a fault with a code of its own for as long as
 it lasts, and closes nothing else; other calls answer so also where the driver is only busy. A chip whose
 codes cannot be asked is not observed. Nothing is retried; what is refused again and again is asked seldom.
@@ -41,6 +42,11 @@ REMOVED: Final = "the driver has removed the chip: its health says that it does 
 
 SLOW_ROUND: Final = 10
 """Each so many polls, what changes slowly is asked, and whether the part is still the same."""
+
+MEASURE_EACH: Final = 5
+"""Polls from one that measures to the next. MindCluster's exporter reads a chip's temperature, power and
+memory each 5 s, its network and HBM each 60 s (metricConfiguration.json of its npu-exporter).
+"""
 
 AWAY_S: Final = 5.0
 """Not read for this long, or by the last poll, the chip may have been swapped."""
@@ -96,6 +102,7 @@ class WatchedChip:
         self._refusals = Refusals()
         self._codes = ActiveCodes(self._chip, self.events, listener, derive, self._refusals, list_leads_s)
         self._processes = Processes(self._chip, procfs, self._refusals)
+        self._found_before: tuple[int | None, tuple[Active, ...]] = (None, ())
         self._seen_dropped: tuple[Holder, ...] | None = None
         self._refused = 0
         self._busy = threading.Lock()
@@ -193,13 +200,25 @@ class WatchedChip:
             # Its codes would be taken for those of the part that was here before.
             return Reading()
         active, complete = self._codes.read(self.device, slow_round=self._is_slow_round)
+        holders = self._processes.holders(slow_round=self._is_slow_round, anew=slow)
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        is_hang_due = self._hang.due(now_ns)
+        before, self._found_before = self._found_before, (health, active)
+        measures = slow or is_hang_due or (health, active) != before or self._turn % MEASURE_EACH == 0
+        readings = self._measure(health, slow=slow) if measures else NOTHING_READ
+        if is_hang_due:
+            self._hang.see(sample_of(readings, holders, cpu_time_s(self._procfs, holders or ())), now_ns)
+        if self._hang.suspected:
+            active = (*active, Active(code=SUSPECTED_HANG))
+        return Reading(
+            active=active, complete=complete, readings=readings, measured=measures, holders=holders
+        )
+
+    def _measure(self, health: int | None, *, slow: bool) -> Mapping[str, float]:
         readings = {**self._telemetry.read(slow_round=slow), **self._beside.read(ask=slow)}
         if health is not None:
             readings["health"] = health
-        holders = self._processes.holders(slow_round=self._is_slow_round, anew=slow)
-        if self._looks_hung(readings, holders):
-            active = (*active, Active(code=SUSPECTED_HANG))
-        return Reading(active=active, complete=complete, readings=readings, holders=holders)
+        return readings
 
     def _health(self) -> int | None:
         """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
@@ -253,10 +272,3 @@ class WatchedChip:
             return ""
         self._refusals.note("die", refused=False)
         return die
-
-    def _looks_hung(self, readings: Mapping[str, float], holders: Sequence[Holder] | None) -> bool:
-        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        if self._hang.due(now_ns):
-            cpu_s = cpu_time_s(self._procfs, holders or ())
-            self._hang.see(sample_of(readings, holders, cpu_s), now_ns)
-        return self._hang.suspected
