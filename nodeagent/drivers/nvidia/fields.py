@@ -35,6 +35,7 @@ class Fields:
     def __init__(self, calls: Calls, wanted: Iterable[Field]) -> None:
         self._calls = calls
         self._wanted = list(wanted)
+        self._requests: list[tuple[Sequence[Field], bytes]] = []
 
     def lacks(self, field: Field) -> bool:
         """Whether the GPU has said that it does not have it."""
@@ -43,13 +44,15 @@ class Fields:
     def read(self) -> Mapping[Field, float]:
         """What answered, by field; nothing where the call fails. Raises as ``Calls.ask``."""
         values: dict[Field, float] = {}
-        wanted = list(self._wanted)
-        for first in range(0, len(wanted), MAX_AT_ONCE):
-            self._read(wanted[first : first + MAX_AT_ONCE], values)
+        if not self._requests:
+            parts = [self._wanted[at : at + MAX_AT_ONCE] for at in range(0, len(self._wanted), MAX_AT_ONCE)]
+            self._requests = [(part, _request(part)) for part in parts]
+        for wanted, request in list(self._requests):
+            self._read(wanted, request, values)
         return values
 
-    def _read(self, wanted: Sequence[Field], values: dict[Field, float]) -> None:
-        answered = self._calls.ask(nvmlDeviceGetFieldValues, wanted)
+    def _read(self, wanted: Sequence[Field], request: bytes, values: dict[Field, float]) -> None:
+        answered = self._calls.ask(nvmlDeviceGetFieldValues, request)
         if answered is None:
             return
         for asked, entry in zip(wanted, _ENTRY.iter_unpack(answered), strict=True):
@@ -57,6 +60,7 @@ class Fields:
             shape = _VALUES.get(value_type)
             if number in NOT_OF_THIS_GPU:
                 self._wanted.remove(asked)
+                self._requests = []
             elif number != pynvml.NVML_SUCCESS:
                 self._calls.fail(f"field {asked[0]}", number, ("field", *asked))
             elif shape is None:
@@ -65,16 +69,17 @@ class Fields:
                 values[asked] = float(shape.unpack(raw[: shape.size])[0])
 
 
-def nvmlDeviceGetFieldValues(handle: Any, wanted: Sequence[Field]) -> bytes:  # noqa: N802  the call's own name
+def _request(wanted: Sequence[Field]) -> bytes:
+    return b"".join([_ENTRY.pack(number, scope, 0, 0, 0, 0, b"") for number, scope in wanted])
+
+
+def nvmlDeviceGetFieldValues(handle: Any, request: bytes) -> bytes:  # noqa: N802  the call's own name
     """As pynvml's, which takes longer to fill in what is asked for than the library does to answer."""
-    entries = ctypes.create_string_buffer(
-        b"".join([_ENTRY.pack(number, scope, 0, 0, 0, 0, b"") for number, scope in wanted]),
-        _ENTRY.size * len(wanted),
-    )
+    entries = ctypes.create_string_buffer(request, len(request))
     try:
         call = pynvml.nvmlLib.nvmlDeviceGetFieldValues
     except AttributeError:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND) from None
-    if status := call(handle, ctypes.c_int(len(wanted)), entries):
+    if status := call(handle, ctypes.c_int(len(request) // _ENTRY.size), entries):
         raise pynvml.NVMLError(status)
     return entries.raw

@@ -104,37 +104,31 @@ class LinkErrors:
             for link, value in errors.items():
                 self._counts.setdefault(kind, {}).setdefault(link, _Count()).see(value)
             readings.put(f"nvlink_errors_total.{kind}", self._sum(kind))
+        own = [counts for kind, counts in self._counts.items() if kind not in _KINDS_OF_RECOVERY]
         for link in {link for errors in by_kind.values() for link in errors}:
-            readings.put(f"nvlink_link_errors_total.{link}", self._sum_of(link))
+            of_link = sum(counts[link].total for counts in own if link in counts)
+            readings.put(f"nvlink_link_errors_total.{link}", of_link)
         if by_kind.keys() & _PACKETS:
             readings.put("nvlink_packet_errors_total", sum(self._sum(kind) for kind in _PACKETS))
 
     def _sum(self, kind: str) -> float:
         return sum(count.total for count in self._counts.get(kind, {}).values())
 
-    def _sum_of(self, link: int) -> float:
-        own = [counts for kind, counts in self._counts.items() if kind not in _KINDS_OF_RECOVERY]
-        return sum(counts[link].total for counts in own if link in counts)
-
     def _lacks_fields(self) -> bool:
         """Whether the driver has said of each that it does not have it; one call that fails says nothing."""
         return all(self._fields.lacks((number, link)) for _, number in _ERRORS for link in self._links)
 
     def _by_fields(self, readings: Readings) -> dict[str, dict[int, float]]:
-        read = self._fields.read()
+        read: dict[int, dict[int, float]] = {}
+        for (number, link), value in self._fields.read().items():
+            read.setdefault(number, {})[link] = value
         for name, number in _BYTES.items():
-            carried = [value for (field, _), value in read.items() if field == number]
-            if carried:
-                readings.put(name, sum(carried))
+            if number in read:
+                readings.put(name, sum(read[number].values()))
         for name, number in _BIT_ERROR_RATES.items():
-            rates = [bit_error_ratio(int(value)) for (field, _), value in read.items() if field == number]
+            rates = [bit_error_ratio(int(value)) for value in read.get(number, {}).values()]
             readings.put(name, max(rates, default=None), most=15)
-        found: dict[str, dict[int, float]] = {}
-        for kind, number in _ERRORS:
-            errors = {link: value for (field, link), value in read.items() if field == number}
-            if errors:
-                found[kind] = errors
-        return found
+        return {kind: read[number] for kind, number in _ERRORS if number in read}
 
     def _by_calls(self) -> dict[str, dict[int, float]]:
         found: dict[str, dict[int, float]] = {}

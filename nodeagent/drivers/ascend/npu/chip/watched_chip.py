@@ -10,7 +10,7 @@ codes cannot be asked is not observed. Nothing is retried; what is refused again
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
