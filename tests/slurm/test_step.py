@@ -67,7 +67,7 @@ def test_a_peer_that_slurm_has_to_kill_runs_again_with_the_others(nodes: Cluster
     job.finish(2)
 
     assert job.ends("COMPLETED", "FAILED")["JobState"] == "COMPLETED"
-    assert not (job.state / "run-1/n1.json").exists()
+    assert not (job.state / "run-1/node-n1.json").exists()
     assert (left, [each.why for each in second]) == (False, ["peer", "failed", "peer"])
 
 
@@ -147,7 +147,7 @@ def test_a_controller_that_is_ended_and_comes_back_changes_nothing(nodes: Cluste
     job.runs_on(1, *NODES)
     nodes.end("controller")
     job.order("n2 1 exit 3")
-    job.comes((job.state / "run-1/n2.json").exists, "the outcome of n2")
+    job.comes((job.state / "run-1/node-n2.json").exists, "the outcome of n2")
     nodes.start_controller()
     job.comes(lambda: len(job.begun()) == 2 * len(NODES), "the next run on all nodes")
     job.finish(job.begun()[-1].run)
@@ -183,7 +183,7 @@ def test_a_job_that_is_cancelled_is_not_run_again_and_leaves_nothing(
     job.runs_on(1, *NODES)
     if stage != "running":
         job.order("n2 1 exit 3", *(["n1 1 ignore-term"] if stage == "stopping" else []))
-        job.comes((job.state / "run-1/n2.json").exists, "the outcome of n2")
+        job.comes((job.state / "run-1/node-n2.json").exists, "the outcome of n2")
     if stage == "pausing":
         job.comes(lambda: "run 1 has ended" in job.said, "the pause")
     assert job.living != []

@@ -100,7 +100,7 @@ async def test_a_node_whose_chip_is_taken_out_is_replaced_by_a_spare(tmp_path: P
 
         assert (found["JobState"], found["Restarts"]) == ("COMPLETED", "0")
         assert {(each.why, each.execution, each.placement) for each in second} == {("peer", 2, 1)}
-        outcome = (job.state / "run-1" / "n2.json").read_text()
+        outcome = (job.state / "run-1" / "node-n2.json").read_text()
         assert '"status": 86' in outcome
         assert (await node.verdicts())[CHIP] == "ISOLATE"
 

@@ -1,11 +1,11 @@
 """STATE of a step: the folder that all its nodes see, and the files in it.
 
-    lock               held while the loop lives
-    run_state.json     the counts of the job, over runs and placements
-    run-N/plan.json    which nodes make run N, and why
-    run-N/NODE.json    how run N has ended on that node
-    run-N/hangs/       what each node sees of a hang, and what the loop finds
-    node-NODE/         the STATE of that node's own supervisor
+    lock                  held while the loop lives
+    run_state.json        the counts of the job, over runs and placements
+    run-N/plan.json       which nodes make run N, and why
+    run-N/node-NODE.json  how run N has ended on that node
+    run-N/hangs/          what each node sees of a hang, and what the loop finds
+    node-NODE/            the STATE of that node's own supervisor
 
 Files are written whole, under another name first. Another node's file is looked for by its name, and only
 where it may be there: a network file system remembers for a while that there was no such name (nfs(5),
@@ -51,10 +51,10 @@ class Folder:
         whole.write(self._run(plan.run) / "plan.json", encode(plan))
 
     def put_outcome(self, outcome: Outcome) -> None:
-        whole.write(self._run(outcome.run) / f"{outcome.node}.json", encode(outcome))
+        whole.write(self._run(outcome.run) / _of(outcome.node), encode(outcome))
 
     def put_word(self, run: int, node: str, word: NodeWord) -> None:
-        whole.write(self._run(run) / "hangs" / f"{node}.json", encode(word), is_lasting=False)
+        whole.write(self._run(run) / "hangs" / _of(node), encode(word), is_lasting=False)
 
     def put_finding(self, run: int, finding: Finding) -> None:
         whole.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
@@ -65,20 +65,26 @@ class Folder:
         return _read(Plan, self._run(run) / "plan.json")
 
     def outcome(self, run: int, node: str) -> Outcome | None:
-        found = _read(Outcome, self._run(run) / f"{node}.json")
+        file = self._run(run) / _of(node)
+        found = _read(Outcome, file)
         if found is not None and (found.run, found.node) != (run, node):
-            tell(f"{self._run(run) / node}.json is of run {found.run} on {found.node}; it counts for nothing")
+            tell(f"{file} is of run {found.run} on {found.node}; it counts for nothing")
             return None
         return found
 
     def word(self, run: int, node: str) -> NodeWord | None:
-        return _read(NodeWord, self._run(run) / "hangs" / f"{node}.json")
+        return _read(NodeWord, self._run(run) / "hangs" / _of(node))
 
     def finding(self, run: int) -> Finding | None:
         return _read(Finding, self._run(run) / "hangs" / "found-by-step.json")
 
     def _run(self, number: int) -> Path:
         return self.path / f"run-{number}"
+
+
+def _of(node: str) -> str:
+    """No node's file has the name of another file, whatever the node is called."""
+    return f"node-{node}.json"
 
 
 def _read(of: type[T], file: Path) -> T | None:

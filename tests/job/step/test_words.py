@@ -138,7 +138,7 @@ def test_an_outcome_that_cannot_be_read_is_told_and_is_none(
     folder = Folder(tmp_path)
     folder.put_plan(Plan(run=1, execution=1, nodes=("n1", "n2")))
     folder.put_outcome(Outcome(node="n1", run=1, status=0))
-    (tmp_path / "run-1/n2.json").write_text("{")
+    (tmp_path / "run-1/node-n2.json").write_text("{")
     found = [folder.outcome(1, node) for node in ("n1", "n2", "n3")]
     assert found == [Outcome(node="n1", run=1, status=0), None, None]
     assert "n2.json: not JSON" in capfd.readouterr().err
@@ -150,3 +150,11 @@ def test_numbers_of_runs_of_earlier_placements_are_not_used_again(tmp_path: Path
     folder.put_plan(Plan(run=11, execution=1, nodes=("n1",)))
     (tmp_path / "run-x").mkdir()
     assert folder.next_run() == 12
+
+
+def test_a_node_may_be_called_as_any_file_of_a_step(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.put_plan(Plan(run=1, execution=1, nodes=("plan", "found-by-step")))
+    folder.put_outcome(Outcome(node="plan", run=1, status=0))
+    assert folder.plan(1) == Plan(run=1, execution=1, nodes=("plan", "found-by-step"))
+    assert folder.outcome(1, "plan") == Outcome(node="plan", run=1, status=0)

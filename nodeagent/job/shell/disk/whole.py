@@ -13,3 +13,14 @@ def write(file: Path, text: str, *, is_lasting: bool = True) -> None:
         if is_lasting:
             os.fsync(opened.fileno())
     new.replace(file)
+    if is_lasting:
+        _keep_names(file.parent)
+
+
+def _keep_names(folder: Path) -> None:
+    """Without this, the power may fail before the new name is on the disk (fsync(2))."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
