@@ -42,6 +42,14 @@ def test_a_fault_of_the_application_never_isolates(nodeagent: Nodeagent) -> None
     assert explanation["modes"] == {"rescheduling": [stance], "graceful": [stance]}
 
 
+def test_a_programs_fault_of_the_node_asks_nothing_also_not_the_third_time(nodeagent: Nodeagent) -> None:
+    (explanation,) = nodeagent("explain", "-o", "json", "OOM_CGROUP").json
+    stance = {"duration": None, "verdict": "ALLOW", "handling": "NONE"}
+    assert explanation["modes"] == {"rescheduling": [stance], "graceful": [stance]}
+    assert "from the third" in nodeagent("explain", "XID_31").out
+    assert "from the third" not in nodeagent("explain", "OOM_CGROUP").out
+
+
 def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
     (explanation,) = nodeagent("explain", "-o", "json", "81078603").json
     assert explanation["rules"] == [

@@ -9,7 +9,7 @@ from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
 from nodeagent.cli.shared.options import Output, asking_socket, output_option, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word
-from nodeagent.core.model import Recovery
+from nodeagent.core.model import CHIP_KINDS, Recovery
 from nodeagent.core.verdicts.judge import JOB_LEVELS
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -98,7 +98,8 @@ def _write(explained: pb.CodeExplanation) -> None:
     write_field("kind     ", f"{word(enums.KIND_OF, explained.kind)}, {explained.vendor}{affects}")
     write_field("means    ", explained.description)
     write_field("do       ", explained.action)
-    again = ", from the third in 24h RESCHEDULE" if explained.user_induced else ""
+    of_a_job = explained.user_induced and enums.KIND_OF.get(explained.kind) in CHIP_KINDS
+    again = ", from the third in 24h RESCHEDULE" if of_a_job else ""
     for mode in explained.modes:
         here = " (in force)" if mode.in_force else ""
         write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
