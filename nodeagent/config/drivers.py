@@ -34,9 +34,13 @@ _NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"} | {
 
 
 class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.kmsg]``. ``trust_userspace`` takes lines from user space for faults."""
+    """``[drivers.kmsg]``. ``trust_userspace`` takes lines from user space for faults.
+
+    Lines are taken as they come; a poll only finds out whether the reader still answers.
+    """
 
     required: bool = True
+    poll_interval_ns: Interval = field(default=5 * SECOND_NS, name="poll_interval")
     path: FilePath = "/dev/kmsg"
     trust_userspace: bool = False
 

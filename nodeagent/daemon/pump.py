@@ -26,6 +26,8 @@ from nodeagent.store.records import Committed, Cursor, Damage, Publication, Stam
 QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
 HEARTBEAT_S = 5.0
+LATEST_BEAT_S = 6.0
+"""Nobody is woken for the heartbeat alone while sources are polled each second: it goes with their turn."""
 SHORTEST_BEAT_S = 1.0
 """A busy pump notifies the watchdog no more often than this: one call costs as much as a small turn."""
 
@@ -162,7 +164,7 @@ class Pump:
         """Until something came, the store changed, the core has a deadline, or the heartbeat is due."""
         if self._queue:
             return
-        wait_s = self._beaten_s + HEARTBEAT_S - time.monotonic()
+        wait_s = self._beaten_s + LATEST_BEAT_S - time.monotonic()
         deadline_ns = self._engine.next_deadline()
         if deadline_ns is not None:
             wait_s = min(wait_s, (deadline_ns - self._clock.rule_ns()) / 1e9)

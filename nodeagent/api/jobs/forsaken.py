@@ -19,7 +19,7 @@ from nodeagent.store.event_feed import EventFeed
 LEFT_S: Final = 60.0
 """A supervisor that died may be started again, and go on with its job."""
 
-LOOK_EACH_S: Final = 2.0
+LOOK_EACH_S: Final = 10.0
 WHY: Final = "its supervisor has died, and no process of it is left"
 
 
