@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import celpy
 import yaml
+from celpy.adapter import json_to_cel
 from celpy.celtypes import MapType, StringType
+from celpy.evaluation import CELEvalError
 
 from tests.schedulers.kubernetes.api_requests import Object
 
@@ -53,7 +55,9 @@ class Review:
         return {"request": request, "object": self.after, "oldObject": self.before}
 
 
+@cache
 def objects() -> list[Any]:
+    """Read once: nobody changes them."""
     return list(yaml.safe_load_all(POLICIES.read_text()))
 
 
@@ -74,7 +78,7 @@ def refused(review: Review) -> str:
 
 
 def _refused_by(policy: Any, review: Review) -> str:
-    known = {name: celpy.json_to_cel(value) for name, value in review.variables().items()}
+    known = {name: json_to_cel(value) for name, value in review.variables().items()}
     try:
         if not _is_matched(policy, review, known):
             return ""
@@ -84,7 +88,7 @@ def _refused_by(policy: Any, review: Review) -> str:
         for validation in policy["validations"]:
             if not _value(validation["expression"], known):
                 return str(validation["message"])
-    except celpy.CELEvalError as failure:
+    except CELEvalError as failure:
         return f"cannot be evaluated: {failure}"
     return ""
 

@@ -1,8 +1,8 @@
 """An API server's double: nodes and ConfigMaps over HTTP, with versions, conflicts, patches and watches.
 
-It refuses what the published schemas do not allow, what the roles of the manifest do not grant, and what the
-admission policies forbid, and remembers that it did: a test that is through asks for ``wrong``. What it does not
-know it refuses as well.
+It refuses what the published schemas do not allow, what the roles of the manifest do not grant, and what
+the admission policies forbid, and remembers that it did: a test that is through asks for ``wrong``. What it
+does not know it refuses as well.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from aiohttp import web
 from tests.schedulers.kubernetes import schemas
 from tests.schedulers.kubernetes.admission import Review, of_a_pod
 from tests.schedulers.kubernetes.api_requests import (
+    Asked,
     Key,
     No,
     Object,
@@ -152,9 +153,7 @@ class ApiDouble:
             return await self._watched(request, answer)
         return answer
 
-    async def _answered(
-        self, request: web.Request, asked: tuple[str, str, str, str], body: Any
-    ) -> web.StreamResponse:
+    async def _answered(self, request: web.Request, asked: Asked, body: Any) -> web.StreamResponse:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if (scheme.lower(), token) != ("bearer", TOKEN):  # RFC 9110, 11.1: a scheme has no case
             raise No(401, "Unauthorized")
@@ -224,9 +223,7 @@ class ApiDouble:
         if version is not None and version != standing["metadata"]["resourceVersion"]:
             raise No(409, "the object has been modified; please apply your changes to the latest version")
 
-    async def _patched(
-        self, asked: tuple[str, str, str, str], key: Key, media: str, patch: Object
-    ) -> Object:
+    async def _patched(self, asked: Asked, key: Key, media: str, patch: Object) -> Object:
         resource = asked[1]
         standing = self._found(key)
         self._unchanged(standing, patch)
@@ -245,14 +242,14 @@ class ApiDouble:
             raise No(422, "; ".join(wrong))
         return await self._written(asked, key, fresh)
 
-    async def _written(self, asked: tuple[str, str, str, str], key: Key, value: Object) -> Object:
+    async def _written(self, asked: Asked, key: Key, value: Object) -> Object:
         """As the account writes it. The server notes who wrote, and admission sees that as well."""
         writer = {"manager": f"bridge-{self._version}", "operation": "Update"}
         fresh = {**value, "metadata": {**value["metadata"], "managedFields": [writer]}}
         self._admit(asked, key, fresh)
         return await self._store(key, fresh)
 
-    def _admit(self, asked: tuple[str, str, str, str], key: Key, after: Object | None) -> None:
+    def _admit(self, asked: Asked, key: Key, after: Object | None) -> None:
         verb, resource, namespace, _ = asked
         review = Review(
             operation=OPERATIONS[verb],
