@@ -1,7 +1,8 @@
 """An API server's double: nodes and ConfigMaps over HTTP, with versions, conflicts, patches and watches.
 
-It refuses what the published schemas do not allow, and what the roles of the manifest do not grant, and
-remembers that it did: a test that is through asks for ``wrong``. What it does not know it refuses as well.
+It refuses what the published schemas do not allow, what the roles of the manifest do not grant, and what
+the admission policies forbid, and remembers that it did: a test that is through asks for ``wrong``. What it
+does not know it refuses as well.
 """
 
 import asyncio
@@ -15,7 +16,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from tests.schedulers.kubernetes import schemas
+from tests.schedulers.kubernetes.admission import Review, of_a_pod
 from tests.schedulers.kubernetes.api_requests import (
+    Asked,
     Key,
     No,
     Object,
@@ -30,6 +33,8 @@ from tests.schedulers.kubernetes.patches import merged, strategically_merged
 TOKEN: Final = "token-of-the-service-account"
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
+OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
+"""Of each verb, as admission has it."""
 
 
 @dataclass(kw_only=True)
@@ -45,12 +50,15 @@ class Refusal:
 
 @dataclass(kw_only=True)
 class ApiDouble:
-    """``granted`` is asked whether the roles allow a request: (verb, resource, namespace, name).
+    """``granted`` is asked whether the roles allow a request: (verb, resource, namespace, name); ``refused``
+    why admission forbids a write, "" if it does not. The account's token is that of a pod on ``pod_node``.
 
     ``watches_end``: each ends as soon as it began. ``held``: patches of a status wait for it.
     """
 
     granted: Callable[[str, str, str, str], bool] = lambda *_: True
+    refused: Callable[[Review], str] = lambda _: ""
+    pod_node: str = ""
     objects: dict[Key, Object] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -145,9 +153,7 @@ class ApiDouble:
             return await self._watched(request, answer)
         return answer
 
-    async def _answered(
-        self, request: web.Request, asked: tuple[str, str, str, str], body: Any
-    ) -> web.StreamResponse:
+    async def _answered(self, request: web.Request, asked: Asked, body: Any) -> web.StreamResponse:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if (scheme.lower(), token) != ("bearer", TOKEN):  # RFC 9110, 11.1: a scheme has no case
             raise No(401, "Unauthorized")
@@ -155,8 +161,8 @@ class ApiDouble:
         if not self.granted(*asked):
             self.wrong.append(f"the roles do not grant: {' '.join(asked)}")
             raise No(403, f"forbidden: {' '.join(asked)}")
-        if (refused := self._refused(asked[0], asked[1])) is not None:
-            return refused
+        if (told := self._told_to_answer(asked[0], asked[1])) is not None:
+            return told
         verb, resource, namespace, name = asked
         key = (resource.partition("/")[0], namespace, name)
         match verb:
@@ -168,14 +174,15 @@ class ApiDouble:
                 key = (key[0], namespace, body["metadata"]["name"])
                 if key in self.objects:
                     raise No(409, f"{key[0]} {key[2]} already exists")
-                return in_json(await self._store(key, body), 201)
+                return in_json(await self._written(asked, key, body), 201)
             case "update":
                 self._unchanged(self._found(key), body)
-                return in_json(await self._store(key, body))
+                return in_json(await self._written(asked, key, body))
             case "patch":
-                return in_json(await self._patched(key, resource, request.content_type, body))
+                return in_json(await self._patched(asked, key, request.content_type, body))
             case "delete":
                 self._unchanged(self._found(key), {"metadata": (body or {}).get("preconditions", {})})
+                self._admit(asked, key, None)
                 await self.remove(key)
                 return status_of(200, "", {})
             case _:
@@ -198,7 +205,7 @@ class ApiDouble:
             self.wrong += [f"{request.method} {request.path}: {each}" for each in wrong]
             raise No(422, "; ".join(wrong))
 
-    def _refused(self, verb: str, resource: str) -> web.Response | None:
+    def _told_to_answer(self, verb: str, resource: str) -> web.Response | None:
         for refusal in self._refusals:
             is_meant = (not refusal.verbs or verb in refusal.verbs) and refusal.resource in ("", resource)
             if refusal.times and is_meant:
@@ -216,7 +223,8 @@ class ApiDouble:
         if version is not None and version != standing["metadata"]["resourceVersion"]:
             raise No(409, "the object has been modified; please apply your changes to the latest version")
 
-    async def _patched(self, key: Key, resource: str, media: str, patch: Object) -> Object:
+    async def _patched(self, asked: Asked, key: Key, media: str, patch: Object) -> Object:
+        resource = asked[1]
         standing = self._found(key)
         self._unchanged(standing, patch)
         if resource == "nodes/status":
@@ -232,7 +240,28 @@ class ApiDouble:
         if wrong := schemas.wrong_with(schemas.NODE, fresh):
             self.wrong += wrong
             raise No(422, "; ".join(wrong))
+        return await self._written(asked, key, fresh)
+
+    async def _written(self, asked: Asked, key: Key, value: Object) -> Object:
+        """As the account writes it. The server notes who wrote, and admission sees that as well."""
+        writer = {"manager": f"bridge-{self._version}", "operation": "Update"}
+        fresh = {**value, "metadata": {**value["metadata"], "managedFields": [writer]}}
+        self._admit(asked, key, fresh)
         return await self._store(key, fresh)
+
+    def _admit(self, asked: Asked, key: Key, after: Object | None) -> None:
+        verb, resource, namespace, _ = asked
+        review = Review(
+            operation=OPERATIONS[verb],
+            resource=resource,
+            namespace=namespace,
+            before=self.objects.get(key),
+            after=after,
+            extra=of_a_pod(self.pod_node),
+        )
+        if why := self.refused(review):
+            self.wrong.append(f"admission forbids {' '.join(asked)}: {why}")
+            raise No(403, f'{key[0]} "{key[2]}" is forbidden: {why}')
 
     def _listed(self, request: web.Request, resource: str, verb: str) -> web.StreamResponse:
         name = request.query["fieldSelector"].removeprefix("metadata.name=")

@@ -11,6 +11,9 @@ Object = dict[str, Any]
 Key = tuple[str, str, str]
 """Resource, namespace, name."""
 
+Asked = tuple[str, str, str, str]
+"""Verb, resource, namespace and name, as rules of roles have them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -51,8 +54,7 @@ class Watch(web.StreamResponse):
         await self.write(json.dumps({"type": kind, "object": value}).encode() + b"\n")
 
 
-def asked_for(request: web.Request) -> tuple[str, str, str, str]:
-    """Verb, resource, namespace and name, as rules of roles have them."""
+def asked_for(request: web.Request) -> Asked:
     parts = request.path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     namespace = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.schedulers.kubernetes import manifest
+from tests.schedulers.kubernetes import admission, manifest
 from tests.schedulers.kubernetes.api_double import TOKEN, ApiDouble
 from tests.schedulers.kubernetes.api_requests import Object
 from tests.stories.daemon import COMMAND, ROOT
@@ -171,7 +171,7 @@ async def between(
 
     ``more`` are sections of the daemon's configuration.
     """
-    api = ApiDouble(granted=manifest.granted, tls=tls)
+    api = ApiDouble(granted=manifest.granted, refused=admission.refused, pod_node=NODE, tls=tls)
     await api.put(NODE_KEY, new_node())
     await api.start()
     async with eight_npus(folder) as npus:
@@ -194,9 +194,9 @@ def new_node() -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": NODE},
-        "spec": {"taints": [dict(TAINT_OF_ANOTHER)]},
-        "status": {"conditions": [dict(READY)]},
+        "metadata": {"name": NODE, "labels": {"nodeagent": "installed"}},
+        "spec": {"podCIDR": "10.0.1.0/24", "taints": [dict(TAINT_OF_ANOTHER)]},
+        "status": {"capacity": {"huawei.com/Ascend910": "8"}, "conditions": [dict(READY)]},
     }
 
 

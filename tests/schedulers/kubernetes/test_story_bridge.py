@@ -22,6 +22,7 @@ from tests.schedulers.kubernetes.bench import (
     DEVICE_INFO_KEY,
     HBM,
     HBM_CODE,
+    NODE,
     NODE_INFO_KEY,
     NODE_KEY,
     OF_ANOTHER,
@@ -160,6 +161,22 @@ async def test_what_mindclusters_own_plug_in_writes_is_left_alone(tmp_path: Path
         await bench.acknowledged_all()
         assert bench.asked("create", "update", "delete") == []
         assert "mindx-dl-deviceinfo is another's" in bench.log
+
+
+async def test_with_the_token_of_another_nodes_pod_nothing_is_written_and_the_log_says_why(
+    tmp_path: Path,
+) -> None:
+    async with between(tmp_path) as bench:
+        bench.api.pod_node = "node-2"
+        bench.keys = (*bench.keys, "device_info = true")
+        bench.npus.node.raise_code("npu3", HBM)
+        await bench.start()
+        await bench.comes(lambda: "the token is of another node" in bench.log, "why the Node stays")
+        await bench.comes(lambda: "writes no ConfigMap but" in bench.log, "why there is no ConfigMap")
+        assert {each.status for each in bench.api.requests if each.verb in ("patch", "create")} == {403}
+        bench.api.pod_node = NODE
+        await bench.comes(lambda: OURS in bench.taints and bench.device_list, "taint and ConfigMap")
+        bench.api.wrong.clear()
 
 
 async def test_each_right_that_the_manifest_grants_is_needed(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ REFERENCE: Final = "#/$defs/"
 REFERENCE_IN_SWAGGER: Final = "#/definitions/"
 
 KINDS: Final = (
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy",
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding",
     "io.k8s.api.apps.v1.DaemonSet",
     "io.k8s.api.core.v1.ConfigMap",
     "io.k8s.api.core.v1.Node",
