@@ -5,8 +5,9 @@ several at once, in processes of pytest-xdist; what there is but once is kept to
 """
 
 import fcntl
+import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,17 @@ def pytest_configure() -> None:
 
 def pytest_unconfigure() -> None:
     _patch.undo()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: no search for garbage goes through it, now or in any test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

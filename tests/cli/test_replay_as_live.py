@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.replay import formats
 from nodeagent.replay.formats import Log
 from nodeagent.replay.matching import matched
-from nodeagent.tables.load import load_catalog
 from nodeagent.wire import Signal, as_patterns
 from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.drivers.kmsg.following import followed
+from tests.shipped import shipped_catalog
 
 ROOT = Path(__file__).parents[2]
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
@@ -113,7 +113,7 @@ FORMS: dict[str, Callable[[Said], bytes]] = {
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([ROOT / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Row, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS, Row
 from nodeagent.core.model import Kind, Level, Recovery
 from nodeagent.core.verdicts.judge import PRECEDENCE
-from nodeagent.tables.load import load_catalog
-from tests.cli.conftest import ROOT, Ran, Replay, advance, events_of, moved, signal
+from tests.cli.conftest import Ran, Replay, advance, events_of, moved, signal
+from tests.shipped import shipped_catalog
 
 
 def short(ran: Ran) -> list[str]:
@@ -100,7 +100,7 @@ _APART_NS = 10 * 60 * SECOND_NS
 
 def _repeating() -> list[Row]:
     """Every shipped code of a chip at RestartRequest or worse that no rule of its own names."""
-    catalog = load_catalog((ROOT / "fault_codes",), Settings()).catalog
+    catalog = shipped_catalog()
     named = {code for rule in catalog.frequency for code in rule.codes}
     named |= {code for rule in catalog.duration for code in rule.codes}
     named |= {rule.code for rule in catalog.relation if rule.within_ns >= _APART_NS}

@@ -5,9 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
-from nodeagent.tables.load import load_catalog
 from tests.forging.automata import Language, anything, common_line, of_regex
+from tests.shipped import shipped_catalog
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLES: Final[dict[str, Any]] = tomllib.loads(
@@ -20,19 +19,14 @@ SOURCES: Final[dict[str, Any]] = tomllib.loads(
 
 
 @cache
-def catalog() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
-
-
-@cache
 def languages() -> dict[str, Language]:
-    return {pattern.id: of_regex(pattern.regex) for pattern in catalog().patterns}
+    return {pattern.id: of_regex(pattern.regex) for pattern in shipped_catalog().patterns}
 
 
 @cache
 def fragment_takers() -> frozenset[str]:
     """The patterns of the driver that marks all of its lines as continuations."""
-    return frozenset(pattern.id for pattern in catalog().patterns if pattern.continuation)
+    return frozenset(pattern.id for pattern in shipped_catalog().patterns if pattern.continuation)
 
 
 def samples() -> list[str]:

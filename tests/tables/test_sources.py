@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, OnceHold, Settings, SourceTraits
+from nodeagent.core.catalog.catalog import Catalog, OnceHold, SourceTraits
 from nodeagent.tables.canonical import decode_catalog, encode_catalog, with_digest
-from nodeagent.tables.load import Loaded, TablesError, load_catalog
+from nodeagent.tables.load import Loaded, TablesError
 from nodeagent.tables.sections.sources import UNTOLD
+from tests.shipped import shipped_catalog
 
 Load = Callable[..., Loaded]
 
@@ -20,19 +21,19 @@ ROW = '[codes.A1]\nkind = "chip"\nname = "a"\nlevel = "SubHealthFault"\n'
 
 
 def test_the_shipped_tables_say_of_each_source_what_older_tables_mean() -> None:
-    shipped = load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog.sources
+    shipped = shipped_catalog().sources
 
     assert {name: shipped[name] for name in UNTOLD} == UNTOLD
 
 
 def test_a_bmc_that_logs_nothing_further_says_nothing_of_a_recovery() -> None:
-    shipped = load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog.sources
+    shipped = shipped_catalog().sources
 
     assert shipped["bmc"] == SourceTraits(once_hold=OnceHold.NO_ROW)
 
 
 def test_what_the_node_shows_and_the_kernel_log_tells_is_one_occurrence() -> None:
-    shipped = load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog.sources
+    shipped = shipped_catalog().sources
 
     assert shipped["host"] == shipped["kmsg"]
 

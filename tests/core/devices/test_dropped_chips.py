@@ -1,16 +1,12 @@
 """A chip that drops off its bus, by the shipped tables: its driver says the same while it boots."""
 
-from pathlib import Path
-
 import pytest
 
-from nodeagent.core.catalog.catalog import Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Claims, Event, EventKind, Input, Verdict
-from nodeagent.tables.load import load_catalog
 from tests.core.build import HOUR_S, begin, held, of, run, signal, stands, wait
+from tests.shipped import shipped_catalog
 
-TABLES = load_catalog((Path(__file__).parents[3] / "fault_codes",), Settings()).catalog
 DROPPED = "40F84E00"
 BOOT_S = 90
 
@@ -25,7 +21,7 @@ def drops(engine: Engine, hours: tuple[int, ...], *chips: str) -> list[Event]:
 
 
 def test_resets_of_chips_that_nobody_uses_take_none_of_them_out_of_service() -> None:
-    engine = begin(TABLES, chips=8)
+    engine = begin(shipped_catalog(), chips=8)
     chips = tuple(f"npu{index}" for index in range(8))
     run(engine, [(1, held(chip, None)) for chip in chips])
     events = drops(engine, (1, 5, 9, 13, 17, 21), *chips)
@@ -34,7 +30,7 @@ def test_resets_of_chips_that_nobody_uses_take_none_of_them_out_of_service() -> 
 
 
 def test_a_chip_that_drops_under_its_jobs_is_out_until_it_stayed_for_two_days() -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     run(engine, [(1, held("npu0", "job-a"))])
     events = drops(engine, (1, 9, 17), "npu0")
     assert len(of(events, EventKind.PROMOTED)) == 1
@@ -47,7 +43,7 @@ def test_a_chip_that_drops_under_its_jobs_is_out_until_it_stayed_for_two_days() 
 
 @pytest.mark.parametrize("known", [True, False], ids=["claimed", "users unknown"])
 def test_a_chip_that_may_be_in_use_is_taken_as_used(known: bool) -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     if known:
         claim = Claims(device="npu0", job="slurm:1", kind="slurm", claimed=True)
         run(engine, [(1, held("npu0", None)), (2, claim)])

@@ -7,16 +7,13 @@ a day of whatever device-plugin reports of chips in jobs at more than SubHealthF
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Settings
 from nodeagent.core.model import EventKind, Input
-from nodeagent.tables.load import load_catalog
 from tests.core.build import DAY_S, HOUR_S, LINK_DOWN, begin, held, of, run, signal, wait
+from tests.shipped import shipped_catalog
 
-TABLES = load_catalog((Path(__file__).parents[3] / "fault_codes",), Settings()).catalog
 HARDWARE, ANY_CODE, DROPPED = "80E01801", "80C98009", "40F84E00"
 FOR_GOOD = "for good"
 PLUGIN, CLUSTERD = "device-plugin", "clusterd"
@@ -152,7 +149,7 @@ SEQUENCES = (
 
 @pytest.mark.parametrize("sequence", SEQUENCES, ids=lambda one: f"{one.by}: {one.name}")
 def test_a_sequence_takes_the_chip_out_for_as_long_as_the_table_says(sequence: Sequence) -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     said: list[tuple[float, Input]] = [(1, held("npu0", "job-a" if sequence.in_use else None))]
     said += [(at, signal(sequence.code, what)) for at, what in sequence.said]
     events = run(engine, said)

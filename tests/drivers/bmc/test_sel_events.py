@@ -4,16 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Row, Settings
+from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Kind, Level
 from nodeagent.drivers.bmc.sel_events import CODES, LOG_IS_FULL
-from nodeagent.tables.load import load_catalog
-from tests.stories.daemon import ROOT
+from tests.shipped import shipped_catalog
 
 
 @pytest.fixture(scope="module")
 def rows() -> Mapping[str, Row]:
-    shipped = load_catalog([ROOT / "fault_codes"], Settings()).catalog.rows
+    shipped = shipped_catalog().rows
     return {code: row for code, row in shipped.items() if row.file.partition(":")[0].endswith("bmc.toml")}
 
 

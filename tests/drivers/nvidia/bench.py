@@ -5,11 +5,10 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS, Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,
@@ -28,9 +27,9 @@ from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.gpus import Gpus
-from nodeagent.tables.load import load_catalog
 from nodeagent.wire import Pattern
-from tests.daemon.staged import BOOT, ROOT, Staged, command, worker_spec
+from tests.daemon.staged import BOOT, Staged, command, worker_spec
+from tests.shipped import shipped_catalog
 
 
 class GpuNode:
@@ -74,23 +73,18 @@ class GpuNode:
             "source": VENDOR,
             "command": command("-m", "nodeagent.worker", VENDOR),
             "config": {"library": str(self.library), "sysfs": str(self.sysfs)},
-            "threshold": shipped().threshold,
-            "counter": shipped().counter,
+            "threshold": shipped_catalog().threshold,
+            "counter": shipped_catalog().counter,
             "absent_retry_s": 0.1,
         }
         return worker_spec("", **{**defaults, **given})
-
-
-@cache
-def shipped() -> Catalog:
-    return load_catalog([ROOT / "fault_codes"], Settings()).catalog
 
 
 @dataclass
 class Judge:
     """An engine under the shipped tables, in the time of the machine; ``skip`` lets time pass at once."""
 
-    catalog: Catalog = field(default_factory=shipped)
+    catalog: Catalog = field(default_factory=shipped_catalog)
     events: list[Event] = field(default_factory=list)
     skipped_ns: int = 0
 

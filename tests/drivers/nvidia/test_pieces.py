@@ -14,7 +14,7 @@ from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.missing import Slots
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION
 from nodeagent.wire import Device, Signal
-from tests.drivers.nvidia.bench import shipped
+from tests.shipped import shipped_catalog
 
 
 def xid(code: str, at_ns: int) -> Signal:
@@ -225,7 +225,7 @@ def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_pe
         *(fabric.LIMITED, fabric.UNSUPPORTED, *imex.CODES),
         *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),
     }
-    rows = {code: shipped().row(code) for code in named}
+    rows = {code: shipped_catalog().row(code) for code in named}
     assert [code for code, row in rows.items() if row is None or row.code.endswith("*")] == []
     assert {code for code, row in rows.items() if row and not row.clear_on.recover} == {
         ecc.REMAP_FAILED,

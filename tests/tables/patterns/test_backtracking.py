@@ -22,6 +22,7 @@ from nodeagent.tables.patterns.backtracking import (
     must_part,
     objections,
 )
+from tests.shipped import shipped_catalog
 from tests.tables.patterns.backtracker import Backtracker
 
 REPOSITORY = Path(__file__).parents[3]
@@ -125,7 +126,7 @@ def test_what_is_taken_costs_no_more_than_the_square_of_the_line(regex: str, wor
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 @pytest.mark.slow

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Kind, Level
-from nodeagent.tables.load import load_catalog
 from tests.core.build import begin, condition, held, open_codes, run, signal
+from tests.shipped import shipped_catalog
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ SWITCH_LINK_DOWN = "[0x08520003,na,L2,na]"
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 @pytest.mark.parametrize("core", [AI_CORE, VECTOR_CORE])

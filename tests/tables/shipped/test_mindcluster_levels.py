@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, ClearOn, Settings
+from nodeagent.core.catalog.catalog import Catalog, ClearOn
 from nodeagent.core.model import Affects, Kind
-from nodeagent.tables.load import load_catalog
+from tests.shipped import shipped_catalog
 
 TESTS = Path(__file__).parents[2]
 SECOND_NS = 1_000_000_000
@@ -69,7 +69,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([TESTS.parent / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.replay.kernel_text import KernelText, LogLine
 from nodeagent.replay.reading import Reports
-from nodeagent.tables.load import load_catalog
 from nodeagent.toml.problem import Problems
 from nodeagent.wire import as_patterns
+from tests.shipped import shipped_catalog
 
 REPOSITORY = Path(__file__).parents[3]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
@@ -41,7 +41,7 @@ OTHER_FORMS = 62
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,
@@ -24,9 +24,9 @@ from nodeagent.core.model import (
 from nodeagent.core.verdicts.judge import BELOW_RESET
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
-from nodeagent.tables.load import load_catalog
 from nodeagent.wire import as_patterns
 from tests.core.build import active
+from tests.shipped import shipped_catalog
 
 REPOSITORY = Path(__file__).parents[3]
 PCI = "0000:3b:00"
@@ -34,20 +34,15 @@ FIVE_IN_AN_HOUR = 5
 
 
 @cache
-def shipped() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
-
-
-@cache
 def matcher() -> Matcher:
-    return Matcher(as_patterns(shipped().patterns))
+    return Matcher(as_patterns(shipped_catalog().patterns))
 
 
 class Node:
     """One GPU whose driver reports its recovery action, and time that passes as the test says."""
 
     def __init__(self) -> None:
-        catalog = shipped()
+        catalog = shipped_catalog()
         self.engine = Engine({catalog.digest: catalog})
         self.now_ns = 0
         self.engine.step(0, CatalogChanged(digest=catalog.digest))
@@ -100,7 +95,7 @@ class Node:
 
 
 def below_a_reset() -> list[int]:
-    rows = ((xid, shipped().rows[f"XID_{xid}"]) for xid in range(1, 174) if xid != 154)
+    rows = ((xid, shipped_catalog().rows[f"XID_{xid}"]) for xid in range(1, 174) if xid != 154)
     return [xid for xid, row in rows if row.level in BELOW_RESET and row.recovery is not Recovery.LEVEL]
 
 

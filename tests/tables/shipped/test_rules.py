@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Event, EventKind, Handling, Level, Signal, Verdict
-from nodeagent.tables.load import load_catalog
 from tests.core.build import back, begin, condition, device_view, held, open_codes, run, seen, signal, xid
+from tests.shipped import shipped_catalog
 
 REPOSITORY = Path(__file__).parents[3]
 GPU, SWITCH = "npu0", "0000:05:00.0"
@@ -16,7 +16,7 @@ GPU, SWITCH = "npu0", "0000:05:00.0"
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 def codes(engine: Engine) -> list[str]:

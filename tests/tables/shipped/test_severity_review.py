@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from nodeagent.api.faults.explain import explanation
-from nodeagent.core.catalog.catalog import Catalog, Row, Settings
+from nodeagent.core.catalog.catalog import Catalog, Row
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Kind, Level
 from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS, LevelSource
-from nodeagent.tables.load import load_catalog
+from tests.shipped import shipped_catalog
 from tests.tables.shipped.test_mindcluster_levels import KINDS
 
 TESTS = Path(__file__).parents[2]
@@ -98,7 +98,7 @@ WORKFLOWS = {45, 48, 74, *range(144, 151), 154, 159}
 
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
-    return load_catalog([TESTS.parent / "fault_codes"], Settings()).catalog
+    return shipped_catalog()
 
 
 def of_nvidia(name: str) -> dict[str, Any]:

@@ -1,17 +1,13 @@
 """Fewer chips than are expected, or more: counted once the source was read, judged by the table."""
 
-from pathlib import Path
-
 from nodeagent import wire
-from nodeagent.core.catalog.catalog import Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, EventKind, Input, Level, Signal, SourceLost, Verdict
 from nodeagent.daemon.sources.observed.observation import Observation
-from nodeagent.tables.load import load_catalog
 from tests.core.build import begin, device_view, of, open_codes, run, wait
 from tests.daemon.sources.observed.test_vanished_devices import CLOCK, listed, read
+from tests.shipped import shipped_catalog
 
-TABLES = load_catalog((Path(__file__).parents[4] / "fault_codes",), Settings()).catalog
 FEWER = "fewer_chips_than_expected.nvidia"
 MORE = "more_chips_than_expected.nvidia"
 NONE_HERE = wire.Unavailable(reason="the library is not installed", absent=True)
@@ -49,7 +45,7 @@ def test_a_source_without_the_key_says_nothing_of_numbers() -> None:
 
 
 def test_a_chip_too_few_is_told_at_once_and_after_three_minutes_the_node_takes_no_new_jobs() -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     observation = expecting(3)
     judged(engine, 1, read(observation, listed(0, 1)))
     assert stands(engine) == (Verdict.ALLOW, [FEWER])
@@ -67,7 +63,7 @@ def test_a_chip_too_few_is_told_at_once_and_after_three_minutes_the_node_takes_n
 
 
 def test_chips_that_are_listed_late_after_a_start_are_no_fault_that_counts() -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     observation = expecting(3)
     judged(engine, 1, read(observation, listed(0)))
     judged(engine, 150, observation.population(wire.Devices(devices=listed(0, 1, 2))))
@@ -82,7 +78,7 @@ def test_nothing_is_counted_before_each_chip_was_asked_once() -> None:
 
 def test_while_the_library_is_let_go_of_nothing_is_missed_and_no_time_runs() -> None:
     """A person upgrades the driver, and one chip was late before that."""
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     observation = expecting(3)
     judged(engine, 1, read(observation, listed(0, 1)))
     judged(engine, 60, observation.let_go("quiesced"))
@@ -94,7 +90,7 @@ def test_while_the_library_is_let_go_of_nothing_is_missed_and_no_time_runs() -> 
 
 
 def test_where_none_is_found_and_some_are_expected_they_are_missed() -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     observation = expecting(3)
     judged(engine, 1, observation.unavailable(NONE_HERE))
     wait(engine, 200)
@@ -116,7 +112,7 @@ def test_a_library_that_cannot_be_opened_says_nothing_of_how_many_there_are() ->
 
 
 def test_more_than_expected_is_told_and_nothing_more() -> None:
-    engine = begin(TABLES)
+    engine = begin(shipped_catalog())
     judged(engine, 1, read(expecting(1), listed(0, 1)))
     wait(engine, 4000)
     assert stands(engine) == (Verdict.ALLOW, [MORE])

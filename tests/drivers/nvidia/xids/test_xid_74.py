@@ -1,16 +1,18 @@
 """Xid 74: what the bits of its registers say of a link, by NVIDIA's workflow, and NVML's number beside."""
 
+from functools import cache
 from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodeagent import wire
 from nodeagent.core.model import Assertion, Signal
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.emulator.nvidia.kernel_lines import xid_line
-from nodeagent.wire import Pattern
-from tests.drivers.nvidia.bench import Judge, shipped
+from tests.drivers.nvidia.bench import Judge
+from tests.shipped import shipped_catalog
 
 PCI: Final = "0000:1b:00"
 
@@ -30,9 +32,11 @@ BITS: Final = [
     for register, bits in registers.items()
     for bit in bits
 ]
-MATCHER: Final = Matcher(
-    [Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, part=p.part) for p in shipped().patterns]
-)
+
+
+@cache
+def matcher() -> Matcher:
+    return Matcher(wire.as_patterns(shipped_catalog().patterns))
 
 
 def line(registers: dict[int, int], link: int = 14) -> str:
@@ -41,7 +45,7 @@ def line(registers: dict[int, int], link: int = 14) -> str:
 
 
 def code_of(text: str) -> str:
-    (match,) = MATCHER.match([text])
+    (match,) = matcher().match([text])
     assert match is not None, text
     return match.code
 
@@ -79,7 +83,7 @@ def test_of_several_bits_the_gravest_counts(registers: dict[int, int]) -> None:
 
 
 def test_the_link_and_the_registers_are_evidence() -> None:
-    (match,) = MATCHER.match([line({1: 0x10000}, link=6)])
+    (match,) = matcher().match([line({1: 0x10000}, link=6)])
     assert match is not None
     assert (match.device, match.groups["link"]) == ("0000:1b:00.0", "6")
     assert match.groups["registers"] == "0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0"
@@ -102,7 +106,7 @@ def test_with_the_number_from_nvml_it_is_as_grave_as_the_line_says(
     judge: Judge, registers: dict[int, int], level: str, nvml_first: bool
 ) -> None:
     text = line(registers)
-    device = MATCHER.match([text])[0]
+    device = matcher().match([text])[0]
     assert device is not None
     number = Signal(source="nvidia", device=device.device, code="XID_74", assertion=Assertion.ONCE)
     if nvml_first:
