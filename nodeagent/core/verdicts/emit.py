@@ -179,7 +179,7 @@ def _stands_no_longer(state: State, device: Device) -> bool:
 
 def observed_ns(state: State, device: Device) -> int:
     """When the device was last known to be observed, rule clock; 0 if never."""
-    if unobserved_reason(state, device) is None:
+    if judgement(state, device).observed:
         return state.now_ns
     device = state.chip_of(device)
     seen_by = state.source_of(device.source, device.id)
