@@ -132,7 +132,8 @@ class Observed:
         return self.engine.carry()
 
     def view(self) -> View:
-        return self.engine.view()
+        """The last step's own, if no time has passed since: what changed nothing shows nothing new."""
+        return self._view if self._view.now_ns == self.engine.now_ns else self.engine.view()
 
     def preview(self, catalog: Catalog) -> Preview:
         return self.engine.preview(catalog)

@@ -50,6 +50,9 @@ class Invariant:
 class Watch:
     def __init__(self, invariants: Sequence[Invariant], world: World) -> None:
         self._invariants = invariants
+        self._of_steps = [one.on_step for one in invariants if _looks(one, "on_step")]
+        self._of_turns = [one for one in invariants if _looks(one, "on_turn") or _looks(one, "on_anchor")]
+        self._of_rests = [one.on_rest for one in invariants if _looks(one, "on_rest")]
         self._world = world
         self.turns = 0
 
@@ -64,9 +67,9 @@ class Watch:
     def committed(self, turn: Turn) -> None:
         self.turns += 1
         for step in turn.steps:
-            for one in self._invariants:
-                one.on_step(step)
-        for one in self._invariants:
+            for looks in self._of_steps:
+                looks(step)
+        for one in self._of_turns:
             one.on_turn(turn)
             one.on_anchor(self._world)
 
@@ -83,9 +86,14 @@ class Watch:
             one.on_ended(attempt, result)
 
     def rests(self, engine: Engine, queued: int) -> None:
-        for one in self._invariants:
-            one.on_rest(engine, queued)
+        for looks in self._of_rests:
+            looks(engine, queued)
 
     def ended(self, engine: Engine) -> None:
         for one in self._invariants:
             one.on_end(engine, self._world)
+
+
+def _looks(invariant: Invariant, when: str) -> bool:
+    """Whether it looks at all then: most look at few of the many steps, turns and rests."""
+    return getattr(type(invariant), when) is not getattr(Invariant, when)

@@ -88,13 +88,15 @@ class NothingIsResetUnderAJob(Invariant):
 
     def __init__(self) -> None:
         self._world: World | None = None
+        self._seen: View | None = None
         self._jobs: dict[str, JobView] = {}
 
     def on_start(self, world: World) -> None:
         self._world = world
 
     def on_step(self, step: Step) -> None:
-        self._jobs = _supervised(step.after)
+        if step.after is not self._seen:
+            self._seen, self._jobs = step.after, _supervised(step.after)
 
     def on_reset(self, reset: HardwareReset) -> None:
         assert self._world is not None
@@ -158,6 +160,8 @@ class StageAfterStage(Invariant):
     name = "a job goes from stage to stage, and never back or past one"
 
     def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
         after = _supervised(step.after)
         for name, was in _supervised(step.before).items():
             now = after.get(name)
@@ -189,6 +193,8 @@ class AskedForAReason(Invariant):
     )
 
     def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
         before = _supervised(step.before)
         for name, job in _supervised(step.after).items():
             was = before.get(name)
@@ -224,6 +230,8 @@ class HeldForAReason(Invariant):
     name = "a job is held as long as its chips are not well, and no longer"
 
     def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
         before = _supervised(step.before)
         for name, job in _supervised(step.after).items():
             if job.policy.only_watches:
@@ -260,14 +268,11 @@ class EndsInItsTime(Invariant):
     name = "a job is neither asked nor held for longer than its time"
 
     def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
         for job in _supervised(step.after).values():
             waits = job.stage in (JobStage.ASKED, JobStage.HOLDING)
-            if (
-                waits
-                and job.due_ns is not None
-                and job.due_ns < step.now_ns
-                and step.after is not step.before
-            ):
+            if waits and job.due_ns is not None and job.due_ns < step.now_ns:
                 raise Broken(self.name, f"{job.name} is {job.stage} at {step.now_ns}, due {job.due_ns}")
 
 
@@ -275,6 +280,8 @@ class LeavesAsItIs(Invariant):
     name = "a job leaves only if it allows anything, and says whether its chips or the node take new work"
 
     def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
         before = _supervised(step.before)
         for name, job in _supervised(step.after).items():
             was = before.get(name)

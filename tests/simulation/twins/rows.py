@@ -32,9 +32,15 @@ _RELATED: dict[tuple[str, str], bool] = {}
 
 
 def duration_rule(catalog: Catalog, code: str) -> DurationRule | None:
-    key = canonical(code)
-    found = [rule for rule in catalog.duration if key in map(canonical, rule.codes)]
-    return found[0] if found else None
+    """The first that names it; kept like the answers above."""
+    if (catalog.digest, code) not in _DURATION:
+        key = canonical(code)
+        found = [rule for rule in catalog.duration if key in map(canonical, rule.codes)]
+        _DURATION[catalog.digest, code] = found[0] if found else None
+    return _DURATION[catalog.digest, code]
+
+
+_DURATION: dict[tuple[str, str], DurationRule | None] = {}
 
 
 def frequency_rule(catalog: Catalog, code: str, kind: Kind) -> FrequencyRule | None:
