@@ -5,7 +5,7 @@ traffic over the links must agree, each against what was usual while the run was
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum
 from itertools import islice
 from statistics import median
@@ -166,7 +166,6 @@ class Chip:
         return since_s
 
 
-def _variance(values: Iterable[float]) -> float:
-    of = list(values)
-    mean = sum(of) / len(of)
-    return sum((each - mean) ** 2 for each in of) / len(of)
+def _variance(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum([(each - mean) ** 2 for each in values]) / len(values)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from nodeagent.job.sample import Beat, ChipSample, Phase, ProcessSample, Sample
@@ -129,7 +129,9 @@ class _Counters:
             self.burst_at_s = now_s + does.burst_s
 
     def sample(self, does: Does, *, holds: bool | None, chip: str, launcher: bool = False) -> ProcessSample:
-        told = ProcessSample(
+        can_tell = does.readable
+        halves, calls = int(self.bytes / 2), int(self.calls / 2)
+        return ProcessSample(
             pid=self.pid,
             ppid=1 if launcher else 100,
             holds=holds,
@@ -138,17 +140,12 @@ class _Counters:
             state=does.state,
             cpu_s=round(self.cpu_s, 2),
             chips=(chip,) if holds and chip else (),
-        )
-        if not does.readable:
-            return told
-        return replace(
-            told,
-            read_bytes=0,
-            write_bytes=int(self.mapped),
-            rchar=int(self.bytes / 2),
-            wchar=int(self.bytes / 2),
-            syscr=int(self.calls / 2),
-            syscw=int(self.calls / 2),
+            read_bytes=0 if can_tell else None,
+            write_bytes=int(self.mapped) if can_tell else None,
+            rchar=halves if can_tell else None,
+            wchar=halves if can_tell else None,
+            syscr=calls if can_tell else None,
+            syscw=calls if can_tell else None,
         )
 
 
