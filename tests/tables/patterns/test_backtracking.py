@@ -191,13 +191,15 @@ def character(taken: int) -> str:
 def ways(made: Automaton, line: str) -> int:
     """In how many ways a matcher that fails in the end has come to any place of the line: its steps."""
     total, here = 0, dict.fromkeys((s for s in made.first if takes(made, s, line[0])), 1)
+    onward = dict[tuple[int, str], list[int]]()
     for following in line[1:]:
         total += sum(here.values())
         after = dict[int, int]()
         for state, count in here.items():
-            for then in made.then[state]:
-                if takes(made, then, following):
-                    after[then] = after.get(then, 0) + count
+            if (state, following) not in onward:
+                onward[state, following] = [then for then in made.then[state] if takes(made, then, following)]
+            for then in onward[state, following]:
+                after[then] = after.get(then, 0) + count
         here = after
     return total
 
