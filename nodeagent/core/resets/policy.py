@@ -36,6 +36,8 @@ def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
         return []
     found: dict[str, None] = {}
     for device_id in device_ids:
+        if device_id in found:
+            continue  # a group is the same for each of its members
         device = state.get(Device, device_id)
         if device is not None and device.kind is Kind.CHIP and device.seen and not device.gone:
             found.update(dict.fromkeys(blockers.group_of(state, device)))
@@ -87,9 +89,12 @@ def _mode(state: State, device: Device | None) -> ResetMode:
 
 
 def _propose_for(state: State, device: Device) -> bool:
-    if _mode(state, device) is ResetMode.OFF or unobserved_reason(state, device) is not None:
+    conditions = state.on(Condition, device.id)
+    if not conditions or _mode(state, device) is ResetMode.OFF:
         return False
-    asking = [condition for condition in state.on(Condition, device.id) if asks(state, condition)]
+    if unobserved_reason(state, device) is not None:
+        return False
+    asking = [condition for condition in conditions if asks(state, condition)]
     if not asking:
         return False
     members = blockers.group_of(state, device)
