@@ -22,7 +22,7 @@ def kept_seeds(life: str = "rules") -> list[int]:
 
 
 def shown_by(mutation: str) -> list[int]:
-    """The seed known to show a mutation that the first kept one leaves hidden; [] for every other."""
+    """The seed that shows a mutation soon, where the first kept one does not; [] for every other."""
     return [seed for seed, name in _lines(SHOWING) if name == mutation]
 
 
