@@ -1,9 +1,9 @@
 """The duration rule against its twin: open or not, in force or not, after every step."""
 
-from nodeagent.core.catalog.catalog import Catalog, canonical
+from nodeagent.core.catalog.catalog import Catalog
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.lasting import DurationTwin
-from tests.simulation.twins.rows import duration_rule, is_related
+from tests.simulation.twins.rows import canonical, duration_rule, is_related
 from tests.simulation.watch import Invariant
 
 

@@ -1,11 +1,11 @@
 """A ``once`` is no presence: it closes by itself, its time begun anew by each, neither early nor late."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS, canonical
+from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.model import Assertion, Condition, EventKind, Signal, Tick
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.observed import Observed, device_id
 from tests.simulation.twins.presence import fault_of
-from tests.simulation.twins.rows import duration_rule, is_related, row_of
+from tests.simulation.twins.rows import canonical, duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant
 
 ONCE_HOLD_NS = 60 * SECOND_NS

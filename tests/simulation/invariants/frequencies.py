@@ -1,11 +1,10 @@
 """The frequency rule against its twin: which promotions stand, pending or in force, after every step."""
 
-from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import Kind
 from tests.simulation.catalogs import is_tangled
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.repeating import FrequencyTwin
-from tests.simulation.twins.rows import row_of
+from tests.simulation.twins.rows import canonical, row_of
 from tests.simulation.watch import Invariant
 
 

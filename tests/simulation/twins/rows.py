@@ -1,9 +1,14 @@
 """What twins ask of a catalog, answered by reading it through each time. No index of the core."""
 
 from fnmatch import fnmatchcase
+from functools import cache
 
-from nodeagent.core.catalog.catalog import Catalog, DurationRule, FrequencyRule, Row, canonical
+from nodeagent.core.catalog import codes
+from nodeagent.core.catalog.catalog import Catalog, DurationRule, FrequencyRule, Row
 from nodeagent.core.model import Assertion, Kind, Signal
+
+canonical = cache(codes.canonical)
+"""The same few codes are compared at each step."""
 
 
 def row_of(catalog: Catalog, code: str) -> Row | None:
