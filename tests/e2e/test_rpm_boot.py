@@ -4,6 +4,7 @@ The machine is a Debian tree with rpm in it. What it cannot show: the packages, 
 distribution that is made of rpms.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,12 +81,17 @@ def is_there(node: Machine, path: str) -> bool:
     return node.run("test", "-e", path, check=False).returncode == 0
 
 
-def begin_reset(node: Machine) -> None:
+@contextlib.contextmanager
+def reset_under_way(node: Machine) -> Iterator[None]:
     node.run("mkdir", "--parents", str(Path(LOCK).parent))
     node.run("systemd-run", "--unit=reset", "flock", LOCK, "sleep", "600")
     until(
         lambda: node.run("flock", "--nonblock", LOCK, "true", check=False).returncode, lambda held: held == 1
     )
+    try:
+        yield
+    finally:
+        node.run("systemctl", "stop", "reset")
 
 
 def test_installing_starts_and_enables_the_service(node: Machine) -> None:
@@ -110,9 +116,9 @@ def test_sockets_are_for_their_groups_only(node: Machine) -> None:
 @pytest.mark.parametrize("arguments", [("-e", "nodeagent"), ("-U", "/root/next.rpm")])
 def test_nothing_begins_while_a_reset_does_not_end(node: Machine, arguments: tuple[str, str]) -> None:
     before = version(node)
-    begin_reset(node)
 
-    done = rpm(node, *arguments, check=False, limit_s=2)
+    with reset_under_way(node):
+        done = rpm(node, *arguments, check=False, limit_s=2)
 
     assert done.returncode != 0
     assert f"nodeagent: waiting for a reset that is under way: {LOCK}; 0 s so far, 2 s at most" in done.stderr
@@ -121,7 +127,6 @@ def test_nothing_begins_while_a_reset_does_not_end(node: Machine, arguments: tup
     assert node.property_of(UNIT, "ActiveState") == "active"
     assert status(node)["holds"] == []
     assert node.read("rpm", "-V", "--nodeps", "nodeagent") == ""
-    node.run("systemctl", "stop", "reset")
 
 
 def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_before_was(
