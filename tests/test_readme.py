@@ -48,7 +48,7 @@ TABLES: Final = [each for each in blocks("toml") if "kind" in tomllib.loads(each
 CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 
 SYSTEM_COMMANDS: Final = {
-    *("apt", "cp", "curl", "git", "modprobe", "node", "npm", "printf", "python3", "systemctl"),
+    *("apt", "cp", "curl", "dnf", "git", "modprobe", "node", "npm", "printf", "python3", "rm", "systemctl"),
 }
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Forgets the service; a purge also removes what the daemon and its resets wrote. The groups stay: files may still
-# belong to them.
+# Forgets the service; a purge, which only dpkg knows, also removes what the daemon and its resets wrote. The groups stay:
+# files may still belong to them. rpm's word for a removal is 0, and 1 for the old version of an upgrade.
 set -e
 
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+if { [ "$1" = remove ] || [ "$1" = 0 ]; } && [ -d /run/systemd/system ]; then
     for socket in nodeagent-reset.socket nodeagent-ascend.socket; do
         systemctl stop "$socket" 2>/dev/null || true # it was never started
     done

@@ -1,8 +1,11 @@
 #!/bin/sh
 # Before the package's files go: no reset begins any more, and one that is under way, which runs from these files, is
 # waited for. Half a reset leaves a node worse than before: where it does not end in time, nothing is removed.
-# A removal stops the service too; an upgrade restarts it afterwards. postinst.sh allows resets again, after an upgrade
-# and where dpkg gives up.
+# A removal stops the service too; an upgrade restarts it afterwards. postinst.sh and rpm-posttrans.sh allow resets
+# again after an upgrade, and postinst.sh also where dpkg gives up.
+#
+# dpkg says in a word what it does. rpm says how many versions will be there: 0 before a removal; 2 before an upgrade, to
+# the new version; 1 before a first installation, and in an upgrade to the old version, when its files have gone already.
 set -e
 
 # Longer than a reset takes that ends at all: two waits for its chips of 3 min at most, and its hooks.
@@ -13,8 +16,8 @@ say() { echo "nodeagent: $*" >&2; }
 
 # Where no daemon answers none can begin. It ends by itself, should nobody be left to resume.
 hold_off_resets() {
-    nodeagent quiesce --owner dpkg --reason "$1 of the package" --for 1h >&2 ||
-        say "no daemon answers the order to begin no reset; the $1 continues"
+    nodeagent quiesce --owner "$manager" --reason "$action of the package" --for 1h >&2 ||
+        say "no daemon answers the order to begin no reset; the $action continues"
 }
 
 # The lock of a reset that is under way; nothing where there is none.
@@ -46,12 +49,32 @@ wait_for_resets() {
 }
 
 case "$1" in
-failed-upgrade) wait_for_resets 0 ;; # the version before has waited already
-*)
-    hold_off_resets "$1"
-    wait_for_resets "$LIMIT_S"
+1) exit 0 ;;
+0) manager=rpm action=remove ;;
+2) manager=rpm action=upgrade ;;
+*) manager=dpkg action=$1 ;;
+esac
+if [ "$action" = failed-upgrade ]; then
+    wait_for_resets 0 # the version before has waited already
+else
+    hold_off_resets
+    if ! wait_for_resets "$LIMIT_S"; then
+        if [ "$manager" = rpm ]; then # it calls nothing where it gives up
+            nodeagent resume --owner rpm --reason "$action given up" >/dev/null || true
+        fi
+        exit 1
+    fi
+fi
+case "$manager-$action" in
+dpkg-remove)
+    if [ -d /run/systemd/system ]; then
+        deb-systemd-invoke stop nodeagent-slurm.service nodeagent.service
+    fi
+    ;;
+rpm-remove)
+    systemctl --no-reload --quiet disable nodeagent-slurm.service nodeagent.service || true # masked ones cannot be
+    if [ -d /run/systemd/system ]; then
+        systemctl stop nodeagent-slurm.service nodeagent.service
+    fi
     ;;
 esac
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    deb-systemd-invoke stop nodeagent-slurm.service nodeagent.service
-fi

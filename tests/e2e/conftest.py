@@ -6,27 +6,41 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.rpms import as_next_version
+
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="session")
 def package() -> Path:
-    """The Debian package of the working tree as it is now."""
+    """The Debian package of the working tree as it is now. The rpm is built with it."""
     built = subprocess.run(
-        [ROOT / "packaging/build.sh"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+        [ROOT / "packaging/build.sh", "deb", "rpm"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    return _newest("nodeagent")
+    return _newest("nodeagent_*.deb")
 
 
 @pytest.fixture(scope="session")
 def emulator_package(package: Path) -> Path:
     """What the emulator needs beside ``package``; both are built together."""
-    return _newest("nodeagent-emulator")
+    return _newest("nodeagent-emulator_*.deb")
 
 
-def _newest(name: str) -> Path:
-    return max((ROOT / "dist").glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime_ns)
+@pytest.fixture(scope="session")
+def rpm_package(package: Path) -> Path:
+    """The same as ``package``, for systems with rpm."""
+    return _newest("nodeagent-[0-9]*.rpm")
+
+
+@pytest.fixture(scope="session")
+def rpm_emulator_package(package: Path) -> Path:
+    return _newest("nodeagent-emulator-[0-9]*.rpm")
+
+
+def _newest(pattern: str) -> Path:
+    return max((ROOT / "dist").glob(pattern), key=lambda path: path.stat().st_mtime_ns)
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +57,9 @@ def next_package(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         ["dpkg-deb", "--root-owner-group", "--build", tree, built], check=True, capture_output=True
     )
     return built
+
+
+@pytest.fixture(scope="session")
+def next_rpm_package(rpm_package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``next_package`` is to ``package``."""
+    return as_next_version(tmp_path_factory.mktemp("next") / "rpm", rpm_package)

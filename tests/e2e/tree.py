@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 SUITE = platform.freedesktop_os_release()["VERSION_CODENAME"]
-PACKAGES = ("dbus", "procps", "python3", "systemd", "systemd-sysv")
+PACKAGES = ("dbus", "procps", "python3", "rpm", "systemd", "systemd-sysv")
 
 
 def unpack_tree(into: Path) -> None:

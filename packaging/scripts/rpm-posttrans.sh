@@ -1,0 +1,14 @@
+#!/bin/sh
+# After an installation or upgrade, when the files of the version before have gone: (re)starts the service, unless the
+# administrator has disabled it and it does not run. What prerm.sh held off is allowed again.
+set -e
+
+[ -d /run/systemd/system ] || exit 0
+systemctl daemon-reload
+if systemctl --quiet is-enabled nodeagent.service || systemctl --quiet is-active nodeagent.service; then
+    systemctl restart nodeagent.service
+fi
+if nodeagent status 2>/dev/null | grep -q '^quiesced by rpm'; then
+    nodeagent resume --owner rpm --reason "upgrade of the package" >/dev/null || true
+fi
+systemctl try-restart nodeagent-slurm.service # it is off unless somebody has enabled it
