@@ -2,8 +2,8 @@
 
 Only functions of a text alone: the parser of a table's file and the two judges of a pattern's regex. All of
 ``fault_codes`` goes through them whenever its tables are loaded. Processes that tests start compute these by
-themselves; compiled patterns they find in one cache, as services do. Daemons on the shipped tables have one of
-their own, for the whole run: it keeps few, and other tables would push these out.
+themselves; compiled patterns they find in one cache, as services do. Daemons on the shipped tables have one
+of their own, for the whole run: it keeps few, and other tables would push these out.
 """
 
 import os
