@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import computed_once
+from tests import computed_once, loaded_once
 
 settings.register_profile(
     "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -27,6 +27,7 @@ KMSG_LOCK = Path("/run/lock/nodeagent-tests-kmsg")
 WriteKernelLine = Callable[[str], None]
 
 _patch = pytest.MonkeyPatch()
+_forks = loaded_once.begin(_patch)
 
 
 def pytest_configure() -> None:
@@ -35,6 +36,7 @@ def pytest_configure() -> None:
 
 def pytest_unconfigure() -> None:
     _patch.undo()
+    _forks.end()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
