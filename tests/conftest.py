@@ -27,11 +27,12 @@ KMSG_LOCK = Path("/run/lock/nodeagent-tests-kmsg")
 WriteKernelLine = Callable[[str], None]
 
 _patch = pytest.MonkeyPatch()
-_forks = loaded_once.begin(_patch)
+_forks = loaded_once.Forks()
 
 
 def pytest_configure() -> None:
     computed_once.remember(_patch)
+    _forks.begin(_patch)
 
 
 def pytest_unconfigure() -> None:

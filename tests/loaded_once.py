@@ -42,7 +42,8 @@ class Origin:
                 [sys.executable, "-m", "tests.loaded_origin"],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONHASHSEED": hash_seed},
-                stdin=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),  # no file: Python would take that of a fork for one
             )
         self._connection = ours
 
@@ -61,10 +62,15 @@ class Origin:
 class Forks:
     """In place of ``subprocess``'s call that forks and executes; asyncio's processes come through it too."""
 
-    def __init__(self, fork_exec: ForkExec) -> None:
-        self._fork_exec = fork_exec
+    def __init__(self) -> None:
+        self._fork_exec: ForkExec = vars(subprocess)["_fork_exec"]
+        self._at_start = _at_start(os.environ)
         self._origins: list[Origin] = []
         self._turn = cycle(range(len(HASH_SEEDS)))
+
+    def begin(self, patch: pytest.MonkeyPatch) -> None:
+        """Until the patch is undone."""
+        patch.setattr(subprocess, "_fork_exec", self)
 
     def __call__(self, *given: Any) -> int:
         """The arguments are those of ``Popen._execute_child`` in CPython's subprocess.py."""
@@ -76,7 +82,7 @@ class Forks:
             words[: len(COMMAND)] != COMMAND
             or len(kept_open) > 1  # the pipe for errors of the start is one
             or tuple(rest[9:16]) != AS_IT_IS
-            or _at_start(variables) != _at_start(os.environ)
+            or _at_start(variables) != self._at_start
         ):
             return self._fork_exec(*given)
         order = {
@@ -106,10 +112,3 @@ def _at_start(variables: Mapping[str, str]) -> Mapping[str, str]:
 def _variables(environment: Sequence[bytes]) -> dict[str, str]:
     pairs = (os.fsdecode(each).partition("=") for each in environment)
     return {name: value for name, _, value in pairs}
-
-
-def begin(patch: pytest.MonkeyPatch) -> Forks:
-    """Until the patch is undone."""
-    forks = Forks(vars(subprocess)["_fork_exec"])
-    patch.setattr(subprocess, "_fork_exec", forks)
-    return forks

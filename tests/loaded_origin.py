@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -22,10 +21,10 @@ from tests.loaded_once import MAX_ORDER_BYTES
 BESIDE = ("nodeagent.daemon.app",)
 """Imported by a command when it is called."""
 
-CLONE3 = 435
-"""The number of the call, the same on every architecture (include/uapi/asm-generic/unistd.h)."""
+CLONE = {"x86_64": 56, "aarch64": 220}
+"""The number of the call, by architecture (arch/x86/entry/syscalls/syscall_64.tbl,
+include/uapi/asm-generic/unistd.h in Linux 6.1)."""
 CLONE_PARENT = 0x00008000
-ARGUMENTS_BYTES = 64
 
 _python = ctypes.PyDLL(None, use_errno=True)  # holds the interpreter meanwhile, as a fork has to
 
@@ -39,7 +38,9 @@ def await_order() -> dict[str, Any]:
             sys.exit()
         if (pid := fork()) == 0:
             connection.close()
-            take_over(files)
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+                os.close(file)
             order: dict[str, Any] = json.loads(said)
             return order
         for file in files:
@@ -47,26 +48,21 @@ def await_order() -> dict[str, Any]:
         connection.send(str(pid).encode())
 
 
-def take_over(files: Sequence[int]) -> None:
-    """As standard input, output and error, opened as Python opens them at its start."""
-    for number, file in enumerate(files):
-        os.dup2(file, number)
-        os.close(file)
-    sys.stdin = os.fdopen(0, closefd=False)
-    sys.stdout = os.fdopen(1, "w", closefd=False)
-    sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
-
-
 def fork() -> int:
-    arguments = (ctypes.c_uint64 * (ARGUMENTS_BYTES // 8))(CLONE_PARENT)
+    """As ``os.fork``, but for whose child it is."""
+    nothing = ctypes.c_long(0)
     _python.PyOS_BeforeFork()
-    pid = _python.syscall(CLONE3, arguments, ARGUMENTS_BYTES)
+    pid = _python.syscall(
+        ctypes.c_long(CLONE[os.uname().machine]),
+        ctypes.c_long(CLONE_PARENT | signal.SIGCHLD),
+        *[nothing] * 4,
+    )
     if pid == 0:
         _python.PyOS_AfterFork_Child()
         return 0
     _python.PyOS_AfterFork_Parent()
     if pid < 0:
-        raise OSError(ctypes.get_errno(), "clone3")
+        raise OSError(ctypes.get_errno(), "clone")
     return int(pid)
 
 

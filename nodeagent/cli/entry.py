@@ -10,8 +10,8 @@ import sys
 
 
 def main() -> None:
-    # At its end Python would look through all modules for garbage: a sixth of a short command, and of a daemon's
-    # end still more.
+    # At its end Python would look through all modules for garbage: a sixth of a short command, more of a
+    # daemon that ends.
     atexit.register(gc.freeze)
     if sys.argv[1:3] in (["job", "run"], ["job", "step"]):
         from nodeagent.job.main import end_with
