@@ -2,10 +2,12 @@
 
 Only functions of a text alone: the parser of a table's file and the two judges of a pattern's regex. All of
 ``fault_codes`` goes through them whenever its tables are loaded. Processes that tests start compute these by
-themselves; compiled patterns they find in one cache, as services do.
+themselves; compiled patterns they find in one cache, as services do. Daemons on the shipped tables have one
+of their own, for the whole run: it keeps few, and other tables would push these out.
 """
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +21,7 @@ from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
 
 _cache: Final = TemporaryDirectory(prefix="nodeagent-tests-")
+_shipped: Final = "TESTS_CACHE_OF_SHIPPED"
 _parsed: Final[dict[tuple[Path, bytes], Source]] = {}
 
 
@@ -28,6 +31,13 @@ def remember(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(anchored, "objection", cache(anchored.objection))
     patch.setattr(backtracking, "objections", _listed_once(backtracking.objections))
     patch.setenv("CACHE_DIRECTORY", _cache.name)
+    if _shipped not in os.environ:  # else it is that of the process that started this one
+        patch.setenv(_shipped, _cache.name)
+
+
+def with_shipped_tables() -> Mapping[str, str]:
+    """The environment of a daemon on ``fault_codes`` as they are."""
+    return {**os.environ, "CACHE_DIRECTORY": os.environ[_shipped]}
 
 
 def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import computed_once
+from tests import computed_once, loaded_once
 
 settings.register_profile(
     "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -28,14 +28,17 @@ KMSG_LOCK = Path("/run/lock/nodeagent-tests-kmsg")
 WriteKernelLine = Callable[[str], None]
 
 _patch = pytest.MonkeyPatch()
+_forks = loaded_once.Forks()
 
 
 def pytest_configure() -> None:
     computed_once.remember(_patch)
+    _forks.begin(_patch)
 
 
 def pytest_unconfigure() -> None:
     _patch.undo()
+    _forks.end()
 
 
 @pytest.hookimpl(wrapper=True)

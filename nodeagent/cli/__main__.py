@@ -1,5 +1,5 @@
 """``python -m nodeagent.cli``: the command where no script of that name is installed."""
 
-from nodeagent.cli.main import main
+from nodeagent.cli.entry import main
 
-main(prog_name="nodeagent")
+main()

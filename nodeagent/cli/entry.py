@@ -4,10 +4,15 @@
 line of all commands takes to load.
 """
 
+import atexit
+import gc
 import sys
 
 
 def main() -> None:
+    # At its end Python would look through all modules for garbage: a sixth of a short command, more of a
+    # daemon that ends.
+    atexit.register(gc.freeze)
     if sys.argv[1:3] in (["job", "run"], ["job", "step"]):
         from nodeagent.job.main import end_with
 

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
-from nodeagent.core.catalog.catalog import SECOND_NS
-from nodeagent.toml.quantities import duration
+from nodeagent.toml.quantities import SECOND_NS, duration
 from nodeagent.toml.texts import FilePath, OptionalPath, ServiceUnit
 from nodeagent.wire import MAX_DEVICES, Setting
 

@@ -7,13 +7,15 @@ import re
 
 from msgspec import Meta
 
+SECOND_NS = 1_000_000_000
+
 _DURATION = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 _DURATION_UNITS_NS = {
     "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60 * 1_000_000_000,
-    "h": 3_600 * 1_000_000_000,
-    "d": 86_400 * 1_000_000_000,
+    "s": SECOND_NS,
+    "m": 60 * SECOND_NS,
+    "h": 3_600 * SECOND_NS,
+    "d": 86_400 * SECOND_NS,
 }
 _SIZE = re.compile(r"([0-9]{1,15})(B|KiB|MiB|GiB|TiB)")
 _SIZE_UNITS_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

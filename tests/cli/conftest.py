@@ -73,7 +73,7 @@ def nodeagent_process() -> Nodeagent:
 
     def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)],
+            [Path(sys.executable).with_name("nodeagent"), *map(str, arguments)],
             env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,

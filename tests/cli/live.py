@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from tests.computed_once import with_shipped_tables
 from tests.sources import only_named
 from tests.waiting import WAIT_LIMIT_S, Lines, wait_until
 
 ROOT = Path(__file__).parents[2]
-LEFT_OUT = {"kernel.toml", "link.toml"}
-"""Of the shipped tables: two thirds of the patterns, which no test writes a line for. To compile them takes
-half of the time of a start."""
+TABLES = ROOT / "fault_codes"
 
 
 def xid_line(xid: int) -> str:
@@ -30,7 +29,10 @@ def xid_line(xid: int) -> str:
 def running(*arguments: str | Path) -> Iterator[Lines]:
     """The lines that a command prints while it runs; it is ended as a user would end it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)],
+        env=with_shipped_tables(),
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     try:
@@ -66,10 +68,6 @@ class Node:
     def within(cls, folder: Path, sections: str = "") -> Self:
         """Everything that it needs lies in the folder. ``sections`` are further ones of the configuration."""
         os.mkfifo(folder / "kmsg")
-        (folder / "tables").mkdir()
-        for table in (ROOT / "fault_codes").iterdir():
-            if table.name not in LEFT_OUT:
-                (folder / "tables" / table.name).symlink_to(table)
         (folder / "nodeagent.toml").write_text(
             only_named(
                 f"""
@@ -77,7 +75,7 @@ class Node:
 state_dir = "{folder}/state"
 socket = "{folder}/n.sock"
 control_socket = "{folder}/c.sock"
-tables = ["{folder}/tables"]
+tables = ["{TABLES}"]
 
 [metrics]
 listen = ""
@@ -90,11 +88,6 @@ path = "{folder}/kmsg"
             )
         )
         return cls(folder / "nodeagent.toml", folder / "n.sock", folder / "kmsg")
-
-    @property
-    def tables(self) -> Path:
-        """Those of them that are shipped."""
-        return self.configuration.parent / "tables"
 
     def write(self, message: str) -> None:
         """As the kernel itself."""

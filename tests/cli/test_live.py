@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, running, xid_line
+from tests.cli.live import TABLES, Node, running, xid_line
 
 ONCE_IS_TOO_OFTEN = """
 [[frequency]]
@@ -169,7 +169,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     first = why["contributions"][0]
     assert (why["device"]["verdict"], first["reason"]["code"]) == ("ISOLATE", "XID_79")
     assert first["condition"]["evidence"]["line"] == xid_line(79)
-    assert first["explanation"]["file"].startswith(f"{node.tables}/xid.toml:")
+    assert first["explanation"]["file"].startswith(f"{TABLES}/xid.toml:")
     assert [event["kind"] for event in first["events"]] == ["raised"]
     assert "because of the condition slot:0000:3b:00.0/XID_79#1 at SeparateNPU" in text
     assert (unknown.status, unknown.err) == (
@@ -182,7 +182,7 @@ def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: No
     site = node.configuration.parent / "site"
     site.mkdir()
     (site / "site.toml").write_text(ONCE_IS_TOO_OFTEN)
-    shipped = f'tables = ["{node.tables}"'
+    shipped = f'tables = ["{TABLES}"'
     text = node.configuration.read_text().replace(shipped, f'{shipped}, "{site}"')
     node.configuration.write_text(text)
     with node.daemon() as stream:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, wait_for
+from tests.cli.live import TABLES, Node, wait_for
 
 SITE = """
 [codes.BOOT]
@@ -38,7 +38,7 @@ def node(tmp_path: Path) -> Iterator[Site]:
     """With one fault open, by a row at PreSeparateFault."""
     site = Site.within(tmp_path)
     text = site.configuration.read_text()
-    shipped = f'tables = ["{site.tables}"'
+    shipped = f'tables = ["{TABLES}"'
     site.configuration.write_text(text.replace(shipped, f'{shipped}, "{tmp_path}/site"'))
     site.say(SITE.format(level="PreSeparateFault"))
     with site.daemon() as stream:

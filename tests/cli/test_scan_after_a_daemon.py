@@ -15,7 +15,7 @@ import pytest
 from nodeagent.cli.commands.rehearse.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, daemon_of
+from tests.cli.live import TABLES, Node, daemon_of
 
 SITE = """
 [codes.ALARM]
@@ -72,7 +72,7 @@ def chips(tmp_path: Path) -> Iterator[EmulatedNode]:
 @pytest.fixture
 def site(tmp_path: Path, chips: EmulatedNode) -> Site:
     site = Site.within(tmp_path, configuration_of(chips))
-    shipped = f'tables = ["{site.tables}"'
+    shipped = f'tables = ["{TABLES}"'
     text = site.configuration.read_text().replace(shipped, f'{shipped}, "{tmp_path}/site"')
     site.configuration.write_text(text)
     (tmp_path / "site").mkdir()

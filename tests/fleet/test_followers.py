@@ -175,7 +175,7 @@ async def test_a_node_that_moves_has_one_command_at_a_time(stage: Stage, tmp_pat
     log, moved = tmp_path / "log", tmp_path / "moved.sock"
     moved.symlink_to(stage.socket)
     command = (
-        f"trap 'sleep 0.5; echo end >> {log}; exit' TERM; echo begin >> {log}; while :; do sleep 0.01; done"
+        f"trap 'kill $!; sleep 0.5; echo end >> {log}; exit' TERM; echo begin >> {log}; sleep 600 & wait"
     )
     execution = Execution(["sh", "-c", command], at_once=2, limit_s=600)
     async with crew(at("a", stage.socket), execution=execution) as followers:

@@ -2,8 +2,24 @@
 
 import subprocess
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from tempfile import TemporaryDirectory
+from typing import Final, Literal
+
+from tests import loaded_once
+
+_folder: Final = TemporaryDirectory(prefix="nodeagent-tests-clocks-")
+
+
+@cache
+def _library() -> Path:
+    """It looks for its files at each call, so it may be loaded before they are named."""
+    library = Path(_folder.name) / "clocks.so"
+    source = Path(__file__).with_name("clocks.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
+    loaded_once.PRELOADED.add(str(library))
+    return library
 
 
 class SteppedClock:
@@ -11,12 +27,7 @@ class SteppedClock:
 
     def __init__(self, folder: Path, which: Literal["WALL", "BOOT"]) -> None:
         self._offset = folder / f"{which.lower()}-clock"
-        library = folder / "clocks.so"
-        source = Path(__file__).with_name("clocks.c")
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True
-        )
-        self.env = {"LD_PRELOAD": str(library), f"NODEAGENT_{which}_CLOCK": str(self._offset)}
+        self.env = {"LD_PRELOAD": str(_library()), f"NODEAGENT_{which}_CLOCK": str(self._offset)}
 
     def step(self, by: timedelta) -> None:
         """So far from the kernel's, from now on."""

@@ -121,6 +121,12 @@ class Daemon:
             )
         )
 
+    def environment(self) -> Mapping[str, str]:
+        """With a cache of its own: its tables are no other's, and would push those out that many use."""
+        cache = self.folder / "cache"
+        cache.mkdir(exist_ok=True)
+        return {**os.environ, "CACHE_DIRECTORY": str(cache)}
+
     async def comes(self, found: Callable[[], object], what: str) -> None:
         """Wait for what nobody announces; ``found`` may be a coroutine function."""
         try:
@@ -144,7 +150,7 @@ class Daemon:
             self.process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=ROOT,
-                env={**os.environ, **self.env},
+                env={**self.environment(), **self.env},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=self.stdout,
                 stderr=log,

@@ -5,7 +5,7 @@ done through ``node``; what the kernel says, through ``say``.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from nodeagent.client import Event, EventKind
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.gpus import Gpus
 from nodeagent.emulator.nvidia.kernel_lines import xid_line
+from tests.computed_once import with_shipped_tables
 from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.sources import only_named
 from tests.stories.daemon import ROOT, Daemon
@@ -41,12 +42,13 @@ class GpuDaemon(Daemon):
 
     def configure(self) -> None:
         self.tables.mkdir(exist_ok=True)
+        tables = [ROOT / "fault_codes", *([self.tables] if self._has_own_tables() else [])]
         lines = [
             "[agent]",
             f'state_dir = "{self.state}"',
             f'socket = "{self.socket}"',
             f'control_socket = "{self.folder}/c.sock"',
-            f'tables = ["{ROOT / "fault_codes"}", "{self.tables}"]',
+            f"tables = {json.dumps(list(map(str, tables)))}",
             *(() if self.as_shipped else ('stale_after = "0s"',)),
             "[metrics]",
             'listen = ""',
@@ -64,6 +66,12 @@ class GpuDaemon(Daemon):
             *self.nvidia,
         ]
         self.config.write_text(only_named("\n".join((*lines, *self.sections, ""))))
+
+    def environment(self) -> Mapping[str, str]:
+        return super().environment() if self._has_own_tables() else with_shipped_tables()
+
+    def _has_own_tables(self) -> bool:
+        return any(self.tables.iterdir())
 
     def say(self, *lines: str) -> None:
         """Lines of the kernel itself."""

@@ -4,24 +4,13 @@ Everything here is a frozen value. Nothing here decides, reads a clock or does I
 
 Times are integers of nanoseconds on the *rule clock* (it never steps back and is the same
 line across daemon restarts and boots); only the store and the outlets turn them into wall time.
+
+The words are here at once, the values with the first of them that is asked for: a worker needs the words
+only, and to make the classes of all values takes a third of its start.
 """
 
-from nodeagent.core.model.carried import Carried, Input
-from nodeagent.core.model.cells import (
-    Absorbed,
-    Cell,
-    Condition,
-    Device,
-    Era,
-    Held,
-    Noticed,
-    Ordinal,
-    Severity,
-    Shown,
-    Source,
-    Trace,
-    Withdrawn,
-)
+from typing import TYPE_CHECKING
+
 from nodeagent.core.model.enums import (
     ALL_DEVICES,
     CHIP_KINDS,
@@ -46,48 +35,66 @@ from nodeagent.core.model.enums import (
     ResetStage,
     Verdict,
 )
-from nodeagent.core.model.inputs import (
-    ActionResult,
-    ActionStarted,
-    ActiveCode,
-    ActiveSet,
-    CatalogChanged,
-    Claims,
-    CounterMark,
-    DeviceGone,
-    DeviceSeen,
-    Edge,
-    Holder,
-    Holders,
-    Operator,
-    PublicFault,
-    PublicFaults,
-    Report,
-    ResetsRecorded,
-    Signal,
-    SourceBack,
-    SourceLost,
-    Started,
-    TablesRejected,
-    Tick,
-)
-from nodeagent.core.model.jobs import (
-    Job,
-    JobBegun,
-    JobEnded,
-    JobNote,
-    JobPolicy,
-    JobSaid,
-    JobStage,
-    JobView,
-    JobWord,
-    Peer,
-    Recommendation,
-    Wanted,
-)
-from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
-from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
-from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
+
+if TYPE_CHECKING:
+    from nodeagent.core.model.carried import Carried, Input
+    from nodeagent.core.model.cells import (
+        Absorbed,
+        Cell,
+        Condition,
+        Device,
+        Era,
+        Held,
+        Noticed,
+        Ordinal,
+        Severity,
+        Shown,
+        Source,
+        Trace,
+        Withdrawn,
+    )
+    from nodeagent.core.model.inputs import (
+        ActionResult,
+        ActionStarted,
+        ActiveCode,
+        ActiveSet,
+        CatalogChanged,
+        Claims,
+        CounterMark,
+        DeviceGone,
+        DeviceSeen,
+        Edge,
+        Holder,
+        Holders,
+        Operator,
+        PublicFault,
+        PublicFaults,
+        Report,
+        ResetsRecorded,
+        Signal,
+        SourceBack,
+        SourceLost,
+        Started,
+        TablesRejected,
+        Tick,
+    )
+    from nodeagent.core.model.jobs import (
+        Job,
+        JobBegun,
+        JobEnded,
+        JobNote,
+        JobPolicy,
+        JobSaid,
+        JobStage,
+        JobView,
+        JobWord,
+        Peer,
+        Recommendation,
+        Wanted,
+    )
+    from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
+    from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
+    from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
 
 __all__ = [
     "ALL_DEVICES",
@@ -179,3 +186,15 @@ __all__ = [
     "Window",
     "Withdrawn",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from nodeagent.core.model import carried, cells, inputs, jobs, outputs, reset_cells, rule_cells
+
+        for module in (carried, cells, inputs, jobs, outputs, reset_cells, rule_cells):
+            globals().update((each, vars(module)[each]) for each in __all__ if each in vars(module))
+        return globals()[name]
