@@ -121,7 +121,7 @@ def test_a_line_without_a_time_happened_with_the_one_before(replay: Replay) -> N
 def test_time_goes_on_to_the_end_of_the_log_and_no_further(replay: Replay) -> None:
     out_of_memory = "Out of memory: Killed process 1234 (python) total-vm:1kB"
     lines = [f"[  100.000000] {out_of_memory}", "[  700.000000] idle"]
-    raised = "1970-01-01T00:01:40.000000Z raised node OOM NotHandleFault ALLOW RESTART_JOB"
+    raised = "1970-01-01T00:01:40.000000Z raised node OOM NotHandleFault ALLOW NONE"
 
     assert events_of(replay(lines)) == [raised]
     assert events_of(replay([*lines, "[  700.000001] idle"])) == [
