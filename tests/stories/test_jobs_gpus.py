@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from tests.reset_unit.acting import acting
+from tests.reset_unit.acting import Acting, acting
 from tests.reset_unit.conftest import fake_tool
 from tests.reset_unit.test_acting_gpus import TOOL, called
 from tests.stories.jobs import beside, claim
@@ -25,6 +25,7 @@ async def test_the_ranks_are_stopped_the_gpu_is_reset_once_and_the_command_goes_
         await node.start()
         async with beside(node, tmp_path / "job", GPUS) as job:
             job.policy = ("--grace", "2s", "--in-place", "--placements", "3")
+            await job.comes(lambda: seen(node) >= set(GPUS), "both GPUs")
             await claim(job, *GPUS)
             await job.start()
             first = await job.trains(1)
@@ -37,3 +38,8 @@ async def test_the_ranks_are_stopped_the_gpu_is_reset_once_and_the_command_goes_
             assert job.course() == ["job_begun", "job_asked", "job_stopped", "job_rerun"]
             assert {each.code for each in job.events() if each.kind is EventKind.JOB_ASKED} == {CODE}
             assert await node.verdicts() == {"gpu0": "ALLOW", "gpu1": "ALLOW"}
+
+
+def seen(node: Acting) -> set[str]:
+    """The devices that the daemon knows."""
+    return {each.device for each in node.subscriber.events if each.kind is EventKind.DEVICE_SEEN}
