@@ -30,6 +30,7 @@ class Automaton:
     steps: list[list[tuple[int, int]]] = field(default_factory=list)
     free: list[list[int]] = field(default_factory=list)
     at_end: list[list[int]] = field(default_factory=list)
+    _reached: dict[tuple[int, bool], frozenset[int]] = field(default_factory=dict)
 
     def state(self) -> int:
         self.steps.append([])
@@ -38,7 +39,13 @@ class Automaton:
         return len(self.steps) - 1
 
     def reached(self, state: int, *, line_may_end: bool) -> frozenset[int]:
-        """What is reached from there without a character."""
+        """What is reached from there without a character. Worked out once: nothing is added any more."""
+        known = self._reached.get((state, line_may_end))
+        if known is None:
+            known = self._reached[state, line_may_end] = self._closure(state, line_may_end=line_may_end)
+        return known
+
+    def _closure(self, state: int, *, line_may_end: bool) -> frozenset[int]:
         found, waiting = {state}, [state]
         while waiting:
             here = waiting.pop()

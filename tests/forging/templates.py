@@ -3,6 +3,7 @@
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from re import _parser as parser  # type: ignore[attr-defined]  # typeshed does not know it
 from typing import Final
@@ -88,6 +89,7 @@ def templates() -> list[Template]:
     ]
 
 
+@cache
 def _fit(word: str, name: str) -> str:
     """What of the name the kernel takes: an interface's may hold no blank."""
     allowed = re.compile(_CHOSEN[word][0])

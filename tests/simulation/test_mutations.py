@@ -11,15 +11,7 @@ from tests.simulation.mutations import rules
 from tests.simulation.mutations.mutation import Mutation, catching_seed
 from tests.simulation.reporting import mutations as reporting_mutations
 from tests.simulation.run import simulate
-from tests.simulation.seeds import quiet, shown_by, with_kept
-
-SEEDS = with_kept(1, 24, "rules")
-HOURS = 24.0
-ACTING_SEEDS = with_kept(1, 40, "acting")
-ACTING_HOURS = 100.0
-JOB_SEEDS = with_kept(1, 40, "jobs")
-JOB_HOURS = 6.0
-REPORTING_SEEDS = with_kept(1, 10, "reports")
+from tests.simulation.seeds import PLAYED, played, quiet, shown_by
 
 
 @pytest.fixture(autouse=True)
@@ -33,32 +25,40 @@ def _name(mutation: Mutation) -> str:
     return mutation.name
 
 
+def _catching_seed(mutation: Mutation, life: str) -> int | None:
+    """Of the seeds that are also played without it: what they play would show it."""
+    seeds = played(life)
+    shows = shown_by(mutation.name)
+    assert set(shows) <= set(seeds)
+    caught = catching_seed(mutation, [*shows, *seeds], PLAYED[life][1], life)
+    return None if caught is None else caught[0]
+
+
 @pytest.mark.parametrize("mutation", rules.MUTATIONS, ids=_name)
 def test_a_mutation_of_the_rules_breaks_an_invariant(mutation: Mutation) -> None:
-    assert catching_seed(mutation, [*shown_by(mutation.name), *SEEDS], HOURS) is not None
+    assert _catching_seed(mutation, "rules") is not None
 
 
 @pytest.mark.parametrize("mutation", acting_mutations.MUTATIONS, ids=_name)
 def test_a_mutation_of_the_policy_breaks_an_invariant(mutation: Mutation) -> None:
-    seeds = [*shown_by(mutation.name), *ACTING_SEEDS]
-    assert catching_seed(mutation, seeds, ACTING_HOURS, "acting") is not None
+    assert _catching_seed(mutation, "acting") is not None
 
 
 @pytest.mark.parametrize("mutation", job_mutations.MUTATIONS, ids=_name)
 def test_a_mutation_of_what_becomes_of_jobs_breaks_an_invariant(mutation: Mutation) -> None:
-    seeds = [*shown_by(mutation.name), *JOB_SEEDS]
-    assert catching_seed(mutation, seeds, JOB_HOURS, "jobs") is not None
+    assert _catching_seed(mutation, "jobs") is not None
 
 
 @pytest.mark.parametrize("mutation", reporting_mutations.MUTATIONS, ids=_name)
 def test_a_mutation_of_what_becomes_of_reports_breaks_an_invariant(mutation: Mutation) -> None:
-    assert catching_seed(mutation, REPORTING_SEEDS, HOURS, "reports") is not None
+    assert _catching_seed(mutation, "reports") is not None
 
 
 def test_a_mutation_ends_where_it_was_applied() -> None:
-    mutation = rules.MUTATIONS[0]
-    assert catching_seed(mutation, [1], HOURS) is not None
-    assert simulate(1, HOURS).broken == ""
+    mutation, hours = rules.MUTATIONS[0], 6.0
+    (seed,) = shown_by(mutation.name)
+    assert catching_seed(mutation, [seed], hours) is not None
+    assert simulate(seed, hours).broken == ""
 
 
 def test_mutations_have_names_of_their_own() -> None:

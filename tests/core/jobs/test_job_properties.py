@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nodeagent.core.catalog.catalog import Catalog, JobSettings, Mode
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
-    Carried,
     CatalogChanged,
+    Claimed,
     Claims,
     Event,
     EventKind,
@@ -203,15 +203,21 @@ def test_to_look_at_everything_again_changes_nothing(history: History) -> None:
     engine, _ = begin()
     for at_ns, one in history:
         engine.step(at_ns, one)
-        before = engine.carry()
+        before = jobs_in(engine)
         engine.reconcile(Published())
         after = engine.step(at_ns, Tick())
         assert [event for event in after.events if event.job is not None] == []
-        assert jobs_in(engine.carry()) == jobs_in(before)
+        assert jobs_in(engine) == before
 
 
-def jobs_in(carried: Iterable[Carried]) -> list[Job]:
-    return [one.cell for one in carried if isinstance(one.cell, Job)]
+def jobs_in(engine: Engine) -> list[Job]:
+    """As they are kept: a view would work out all else as well."""
+    return engine._state.all(Job)
+
+
+def names_in(engine: Engine) -> set[str]:
+    claimed = {job for each in engine._state.all(Claimed) for job, _ in each.jobs}
+    return claimed | {job.name for job in jobs_in(engine)}
 
 
 @moderately
@@ -219,7 +225,7 @@ def jobs_in(carried: Iterable[Carried]) -> list[Job]:
 def test_no_reset_begins_on_a_chip_of_a_job_that_has_not_stopped(history: History) -> None:
     engine, _ = begin()
     for at_ns, one in history:
-        before = {job.name: job for job in engine.view().jobs}
+        before = names_in(engine)
         outcome = engine.step(at_ns, one)
         for action in outcome.actions:
             for job in engine.view().jobs:

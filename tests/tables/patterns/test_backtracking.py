@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -192,15 +193,23 @@ def ways(made: Automaton, line: str) -> int:
     """In how many ways a matcher that fails in the end has come to any place of the line: its steps."""
     total, here = 0, dict.fromkeys((s for s in made.first if takes(made, s, line[0])), 1)
     onward = dict[tuple[int, str], list[int]]()
-    for following in line[1:]:
-        total += sum(here.values())
-        after = dict[int, int]()
-        for state, count in here.items():
-            if (state, following) not in onward:
-                onward[state, following] = [then for then in made.then[state] if takes(made, then, following)]
-            for then in onward[state, following]:
-                after[then] = after.get(then, 0) + count
-        here = after
+    for following, run in groupby(line[1:]):
+        left = len(list(run))
+        while left:
+            total += sum(here.values())
+            left -= 1
+            after = dict[int, int]()
+            for state, count in here.items():
+                if (state, following) not in onward:
+                    onward[state, following] = [
+                        then for then in made.then[state] if takes(made, then, following)
+                    ]
+                for then in onward[state, following]:
+                    after[then] = after.get(then, 0) + count
+            if after == here:  # and so it goes on, as long as the same character follows
+                total += left * sum(here.values())
+                break
+            here = after
     return total
 
 
