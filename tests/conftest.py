@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import computed_once, loaded_once
+from tests import computed_once
+from tests.forked.forks import Forks
 
 settings.register_profile(
     "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -28,7 +29,7 @@ KMSG_LOCK = Path("/run/lock/nodeagent-tests-kmsg")
 WriteKernelLine = Callable[[str], None]
 
 _patch = pytest.MonkeyPatch()
-_forks = loaded_once.Forks()
+_forks = Forks()
 
 
 def pytest_configure() -> None:

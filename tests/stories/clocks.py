@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
-from tests import loaded_once
+from tests.forked.forks import PRELOADED
 
 _folder: Final = TemporaryDirectory(prefix="nodeagent-tests-clocks-")
 
@@ -18,7 +18,7 @@ def _library() -> Path:
     library = Path(_folder.name) / "clocks.so"
     source = Path(__file__).with_name("clocks.c")
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
-    loaded_once.PRELOADED.add(str(library))
+    PRELOADED.add(str(library))
     return library
 
 

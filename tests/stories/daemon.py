@@ -208,9 +208,13 @@ class Daemon:
 
     def worker(self) -> int:
         """The pid of the kernel log's worker."""
+        (pid,) = self.workers("kmsg")
+        return pid
+
+    def workers(self, source: str) -> list[int]:
+        """The pids of the source's workers that there are."""
         listed = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
-        (pid,) = (pid for pid in listed if Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"\0kmsg\0"))
-        return int(pid)
+        return [int(pid) for pid in listed if _command(int(pid))[1:4] == ["-m", "nodeagent.worker", source]]
 
     @asynccontextmanager
     async def health(self) -> AsyncIterator["Health"]:
@@ -263,3 +267,10 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def _command(pid: int) -> list[str]:
+    """The words; none of one that has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
+    return []

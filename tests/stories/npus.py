@@ -164,9 +164,7 @@ class Npus:
 
     def workers(self) -> list[int]:
         """The pids of the driver's workers that there are."""
-        pid = self.daemon.running.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(child) for child in children if _command(int(child)).endswith(b"\0ascend\0")]
+        return self.daemon.workers("ascend")
 
     async def polled(self, device: str, times: int) -> None:
         """So many further polls of the chip."""
@@ -224,12 +222,6 @@ def resident_bytes(pid: int) -> int:
 def _masks(status: Path) -> Iterator[int]:
     with contextlib.suppress(FileNotFoundError):
         yield from (int(mask, 16) for mask in _PENDING.findall(status.read_text()))
-
-
-def _command(pid: int) -> bytes:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
 
 
 def _scrape(address: str) -> dict[str, float]:

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.loaded_once import COMMAND
+from tests.forked.forks import COMMAND
+from tests.forked.nursery import WORKER
 
 SCRIPT = [str(Path(sys.executable).with_name("nodeagent"))]
 TABLE = "own.toml"
@@ -45,3 +47,25 @@ def test_it_is_a_child_of_ours(forked: subprocess.Popen[str]) -> None:
 
     assert parent == str(os.getpid())
     forked.communicate()
+
+
+@pytest.fixture
+def probing(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Has a worker, until the end of the test."""
+    (tmp_path / "agent.toml").write_text("")
+    command = [*COMMAND, "probe", "kmsg", "--follow", "--config", str(tmp_path / "agent.toml")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.root
+def test_a_worker_is_a_child_of_its_command_and_seen_as_if_it_was_executed(
+    probing: subprocess.Popen[str],
+) -> None:
+    assert probing.stdout is not None
+    probing.stdout.readline()
+    listed = Path(f"/proc/{probing.pid}/task/{probing.pid}/children").read_text().split()
+    shown = [Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0") for pid in listed]
+
+    assert [os.fsencode(word) for word in (*WORKER, "kmsg")] in shown

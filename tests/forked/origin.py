@@ -1,0 +1,43 @@
+"""``python -m tests.forked.origin``: has loaded all commands, and becomes one by each fork asked of it.
+
+Orders come over the socket that is standard input.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final
+
+from nodeagent.cli.entry import main
+from nodeagent.cli.main import MODULES
+from nodeagent.job.main import end_with
+from tests.forked import nursery
+from tests.forked.start import await_start
+
+BESIDE: Final = ("nodeagent.daemon.app", *nursery.MODULES)
+"""Imported by a command when it is called, and by the workers that it starts."""
+
+PROGRAMS: Final[dict[str, Callable[[], object]]] = {
+    "nodeagent.cli": main,
+    "nodeagent.job": lambda: end_with(sys.argv[1:]),
+}
+"""What ``python -m`` does with each."""
+
+STARTING_WORKERS: Final = ("run", "scan", "probe")
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for module in (*MODULES.values(), *BESIDE):
+        import_module(module)
+    gc.freeze()
+    start = await_start(socket.socket(fileno=os.dup(0)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    start.become()
+    _, _, module, *arguments = start.words
+    if module == "nodeagent.cli" and "".join(arguments[:1]) in STARTING_WORKERS:
+        nursery.begin()
+    PROGRAMS[module]()
