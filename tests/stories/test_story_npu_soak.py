@@ -13,11 +13,11 @@ from tests.stories.npus import CHIPS, Npus, descriptors, eight_npus, resident_by
 from tests.stories.subscriber import Subscriber, as_stored, without_gap
 
 CODES = (0x80E01801, 0x80C98000, 0x81078603, 0x80B78000)
-WARM_UP, ROUNDS, RECONNECT_EACH = 200, 400, 20
-"""The first rounds fill what is bounded by count, such as the newest events, which are kept in memory."""
+WARM_UP, ROUNDS, RECONNECT_EACH = 260, 400, 20
+"""The first rounds fill what is bounded by count: the newest 4096 events. Each round has at least sixteen."""
 
 GROWTH_BYTES = 3 << 20
-"""After thousands of events: one that left a kilobyte behind would have cost more than four megabytes."""
+"""Half of it comes by itself; a kilobyte left behind by each event of the other rounds adds more than two."""
 
 
 @dataclass(frozen=True)
