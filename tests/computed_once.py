@@ -1,9 +1,10 @@
 """What one test after another computes from the same text is computed once in each process of the suite.
 
-Only functions of a text alone: the parser of a table's file and the two judges of a pattern's regex. All of
-``fault_codes`` goes through them whenever its tables are loaded. Processes that tests start compute these by
-themselves; compiled patterns they find in one cache, as services do. Daemons on the shipped tables have one
-of their own, for the whole run: it keeps few, and other tables would push these out.
+Only functions of a text alone: the parser of a table's file, what reads its rows and rules, and the two
+judges of a pattern's regex. All of ``fault_codes`` goes through them whenever its tables are loaded.
+Processes that tests start compute these by themselves; compiled patterns they find in one cache, as services
+do. Daemons on the shipped tables have one of their own, for the whole run: it keeps few, and other tables
+would push these out.
 """
 
 import os
@@ -11,14 +12,22 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, TypeVar
 
 import pytest
 
 from nodeagent.tables import layers
+from nodeagent.tables.entry import Entry
 from nodeagent.tables.patterns import anchored, backtracking
+from nodeagent.tables.sections import rows, rules
+from nodeagent.tables.sections.schema import FileForm
+from nodeagent.toml.fields import Report
+from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
+
+T = TypeVar("T")
+ReadEntries = Callable[[Source, FileForm, Report], list[Entry[T]]]
 
 _cache: Final = TemporaryDirectory(prefix="nodeagent-tests-")
 _shipped: Final = "TESTS_CACHE_OF_SHIPPED"
@@ -28,6 +37,8 @@ _parsed: Final[dict[tuple[Path, bytes], Source]] = {}
 def remember(patch: pytest.MonkeyPatch) -> None:
     """Until the patch is undone."""
     patch.setattr(layers, "read_source", _parsed_once)
+    patch.setattr(layers, "read_rows", _read_once(rows.read_rows))
+    patch.setattr(layers, "read_rules", _read_once(rules.read_rules))
     patch.setattr(anchored, "objection", cache(anchored.objection))
     patch.setattr(backtracking, "objections", _listed_once(backtracking.objections))
     patch.setenv("CACHE_DIRECTORY", _cache.name)
@@ -51,6 +62,27 @@ def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None
             return None
         _parsed[key] = source
     return _parsed[key]
+
+
+def _read_once(read: ReadEntries[T]) -> ReadEntries[T]:
+    """The defaults stand in the file too. What is refused is read, and reported, each time."""
+    known: dict[int, tuple[Source, list[Entry[T]]]] = {}
+
+    def once(source: Source, defaults: FileForm, report: Report) -> list[Entry[T]]:
+        if id(source) not in known:
+            reported = list[str]()
+
+            def note(path: KeyPath, reason: str) -> None:
+                reported.append(reason)
+                report(path, reason)
+
+            found = read(source, defaults, note)
+            if reported:
+                return found
+            known[id(source)] = source, found  # which keeps the source, and so its id
+        return [*known[id(source)][1]]
+
+    return once
 
 
 def _listed_once(objections: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:

@@ -1,12 +1,13 @@
 """A real daemon that reads a kernel log of its own: a FIFO that stands for /dev/kmsg."""
 
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.waiting import WAIT_LIMIT_S, Lines, wait_until
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "fault_codes"
+OF_GPUS = ("nvidia", "nvlink", "nvml", "nvswitch", "xid")
+"""The shipped tables that name one another's codes."""
 
 
 def xid_line(xid: int) -> str:
@@ -88,6 +91,22 @@ path = "{folder}/kmsg"
             )
         )
         return cls(folder / "nodeagent.toml", folder / "n.sock", folder / "kmsg")
+
+    @property
+    def site(self) -> Path:
+        """Where the site's tables lie, once they are laid over."""
+        return self.configuration.parent / "site"
+
+    def lay_over(self, site: str, shipped: Sequence[str] = ()) -> None:
+        """A table of the site over these of the shipped ones: to judge all anew is most of a start."""
+        base = self.configuration.parent / "base"
+        for folder in (base, self.site):
+            folder.mkdir()
+        for name in ("agent", *shipped):
+            shutil.copyfile(TABLES / f"{name}.toml", base / f"{name}.toml")
+        (self.site / "site.toml").write_text(site)
+        text = self.configuration.read_text()
+        self.configuration.write_text(text.replace(f'["{TABLES}"]', f'["{base}", "{self.site}"]'))
 
     def write(self, message: str) -> None:
         """As the kernel itself."""

@@ -1,4 +1,5 @@
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,18 @@ def written(folder: Path, made: Series) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("hung"), HANGS.cases["npu: all ranks wait"].series())
+
+
 @pytest.fixture
-def hung(tmp_path: Path) -> Path:
-    return written(tmp_path, HANGS.cases["npu: all ranks wait"].series())
+def begun(hung: Path, tmp_path: Path) -> Path:
+    """The header and the first sample of it."""
+    path = tmp_path / "samples.jsonl"
+    with hung.open() as lines:
+        path.write_text("".join(islice(lines, 2)))
+    return path
 
 
 def test_a_recorded_hang_is_shown_with_its_seconds_and_why(nodeagent: Nodeagent, hung: Path) -> None:
@@ -63,8 +73,8 @@ def test_nothing_is_shown_of_a_healthy_run(nodeagent: Nodeagent, tmp_path: Path)
         ("mode=kill", "--set mode=kill: mode: off, notify, restart, not 'kill'"),
     ],
 )
-def test_a_wrong_setting_is_refused(nodeagent: Nodeagent, hung: Path, change: str, said: str) -> None:
-    ran = nodeagent("job", "replay", hung, "--set", change)
+def test_a_wrong_setting_is_refused(nodeagent: Nodeagent, begun: Path, change: str, said: str) -> None:
+    ran = nodeagent("job", "replay", begun, "--set", change)
     assert ran.status == 2
     assert said in ran.err
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import TABLES, Node, running, xid_line
+from tests.cli.live import OF_GPUS, TABLES, Node, running, xid_line
 
 ONCE_IS_TOO_OFTEN = """
 [[frequency]]
@@ -179,12 +179,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
 
 
 def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: Nodeagent) -> None:
-    site = node.configuration.parent / "site"
-    site.mkdir()
-    (site / "site.toml").write_text(ONCE_IS_TOO_OFTEN)
-    shipped = f'tables = ["{TABLES}"'
-    text = node.configuration.read_text().replace(shipped, f'{shipped}, "{site}"')
-    node.configuration.write_text(text)
+    node.lay_over(ONCE_IS_TOO_OFTEN, OF_GPUS)
     with node.daemon() as stream:
         node.write(xid_line(79))
         stream.until("promoted")
@@ -205,35 +200,31 @@ def test_explain_asks_the_daemon(node: Node, nodeagent: Nodeagent) -> None:
     assert (explained.status, explained.err, explained.json[0]["level"]) == (0, "", "SeparateNPU")
 
 
-def test_without_a_daemon_scan_reads_the_sources_itself(node: Node, nodeagent_process: Nodeagent) -> None:
-    good = nodeagent_process("scan", "-o", "json")
+def test_without_a_daemon_scan_reads_the_sources_itself(node: Node, nodeagent: Nodeagent) -> None:
+    good = nodeagent("scan", "-o", "json")
     with node.log.open("r+b", buffering=0) as log:
         log.write(f"3,1,1,-;{xid_line(79)}\n".encode())
-        faulty = nodeagent_process("scan")
+        faulty = nodeagent("scan")
 
     assert (good.status, good.json[0]["by"], good.json[0]["result"]) == (0, "probe", "good")
     assert faulty.status == 1
     assert faulty.out.startswith("faulty: 0000:3b:00.0 ISOLATE: XID_79 GPU has fallen off the bus")
 
 
-def test_scan_could_not_tell_where_a_required_source_cannot_be_read(
-    node: Node, nodeagent_process: Nodeagent
-) -> None:
+def test_scan_could_not_tell_where_a_required_source_cannot_be_read(node: Node, nodeagent: Nodeagent) -> None:
     node.log.unlink()
 
-    ran = nodeagent_process("scan")
+    ran = nodeagent("scan")
 
     assert ran.status == 2
     assert ran.out.startswith("unknown: kmsg: ")
 
 
-def test_probe_runs_the_worker_by_hand_and_shows_what_it_reports(
-    node: Node, nodeagent_process: Nodeagent
-) -> None:
+def test_probe_runs_the_worker_by_hand_and_shows_what_it_reports(node: Node, nodeagent: Nodeagent) -> None:
     with node.log.open("r+b", buffering=0) as log:
         log.write(f"3,1,1,-;{xid_line(79)}\n".encode())
-        text = nodeagent_process("probe", "kmsg")
-    form = nodeagent_process("probe", "kmsg", "-o", "json")
+        text = nodeagent("probe", "kmsg")
+    form = nodeagent("probe", "kmsg", "-o", "json")
 
     assert (text.status, form.status) == (0, 0)
     assert f"signal: 0000:3b:00.0 XID_79 once {xid_line(79)}\n" in text.out

@@ -16,10 +16,18 @@ from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Acting]:
-    with acting(tmp_path) as node:
+@pytest.fixture(scope="module")
+def chips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acting]:
+    """One daemon for all that is refused, which changes nothing, and for claims that all leave again."""
+    with acting(tmp_path_factory.mktemp("refusing")) as node:
         yield node
+
+
+@pytest.fixture
+def node(chips: Acting, monkeypatch: pytest.MonkeyPatch) -> Acting:
+    """Whom commands ask."""
+    monkeypatch.setenv("NODEAGENT_CONFIG", str(chips.node.configuration))
+    return chips
 
 
 def status(nodeagent: Nodeagent) -> dict[str, Any]:
@@ -189,13 +197,6 @@ def test_a_request_with_a_wrong_field_is_refused_by_its_name(
         client.call(request_)
     assert refused.value.status == status_
     assert refused.value.reason.startswith(reason)
-
-
-@pytest.fixture(scope="module")
-def chips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acting]:
-    """One daemon for all that is refused: nothing of that changes it."""
-    with acting(tmp_path_factory.mktemp("refusing")) as node:
-        yield node
 
 
 def test_the_audit_log_says_who_asked_for_what_and_what_came_of_it(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import TABLES, Node, wait_for
+from tests.cli.live import Node, wait_for
 
 SITE = """
 [codes.BOOT]
@@ -28,19 +28,14 @@ class Site(Node):
     """A node whose site has a table of its own."""
 
     def say(self, text: str) -> None:
-        folder = self.configuration.parent / "site"
-        folder.mkdir(exist_ok=True)
-        (folder / "site.toml").write_text(text)
+        (self.site / "site.toml").write_text(text)
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Site]:
     """With one fault open, by a row at PreSeparateFault."""
     site = Site.within(tmp_path)
-    text = site.configuration.read_text()
-    shipped = f'tables = ["{TABLES}"'
-    site.configuration.write_text(text.replace(shipped, f'{shipped}, "{tmp_path}/site"'))
-    site.say(SITE.format(level="PreSeparateFault"))
+    site.lay_over(SITE.format(level="PreSeparateFault"))
     with site.daemon() as stream:
         site.write("alarm")
         stream.until("BOOT")

@@ -123,14 +123,18 @@ def story(one: str, other: str, begun: datetime) -> list[str]:
     ]
 
 
-def seen(ran: Ran, begun: datetime) -> Stands:
+def told(ran: Ran) -> list[tuple[datetime, str]]:
+    """When each event was, and how it left the chip."""
+    return [
+        (datetime.fromisoformat(event["at"]), f"{event['level']} {event['verdict']} {event['handling']}")
+        for event in ran.json
+    ]
+
+
+def seen(events: list[tuple[datetime, str]], begun: datetime) -> Stands:
     """What the last event before said. A promotion is released a minute after its fault recovered."""
-    at = [begun + timedelta(seconds=after_s) for after_s in (2, 99, 200, 500)]
-    stood = []
-    for moment in at:
-        events = [event for event in ran.json if datetime.fromisoformat(event["at"]) <= moment]
-        stood.append(f"{events[-1]['level']} {events[-1]['verdict']} {events[-1]['handling']}")
-    return Stands(*stood)
+    moments = [begun + timedelta(seconds=after_s) for after_s in (2, 99, 200, 500)]
+    return Stands(*([stood for at, stood in events if at <= moment][-1] for moment in moments))
 
 
 def right(one: str, other: str, mode: Mode) -> Stands:
@@ -162,11 +166,7 @@ def test_of_every_two_levels_the_strictest_of_each_word_counts_and_what_is_left_
     ]
     lines.append(moved(advance("00:00:00"), (begins[-1] + EACH).isoformat()))
 
-    ran = replay(lines, TABLES)
+    events = told(replay(lines, TABLES))
 
-    wrong = [
-        (pair, seen(ran, begun), right(*pair, mode))
-        for pair, begun in zip(PAIRS, begins, strict=True)
-        if seen(ran, begun) != right(*pair, mode)
-    ]
-    assert wrong == []
+    stood = {pair: seen(events, begun) for pair, begun in zip(PAIRS, begins, strict=True)}
+    assert stood == {pair: right(*pair, mode) for pair in PAIRS}

@@ -15,7 +15,7 @@ import pytest
 from nodeagent.cli.commands.rehearse.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import TABLES, Node, daemon_of
+from tests.cli.live import OF_GPUS, Node, daemon_of
 
 SITE = """
 [codes.ALARM]
@@ -72,11 +72,7 @@ def chips(tmp_path: Path) -> Iterator[EmulatedNode]:
 @pytest.fixture
 def site(tmp_path: Path, chips: EmulatedNode) -> Site:
     site = Site.within(tmp_path, configuration_of(chips))
-    shipped = f'tables = ["{TABLES}"'
-    text = site.configuration.read_text().replace(shipped, f'{shipped}, "{tmp_path}/site"')
-    site.configuration.write_text(text)
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site/site.toml").write_text(SITE)
+    site.lay_over(SITE, OF_GPUS)
     return site
 
 
@@ -170,18 +166,22 @@ def broken(state: Path, how: str) -> None:
             database.write_bytes(b"this is no database, whatever its name says" * 100)
 
 
-@pytest.mark.parametrize("how", ["gone", "empty", "damaged", "other"])
 def test_a_store_that_cannot_be_read_is_not_good_and_said_why(
-    site: Site, nodeagent: Nodeagent, state: Path, how: str
+    site: Site, nodeagent: Nodeagent, state: Path
 ) -> None:
     with site.life():
         nodeagent("isolate", "gpu1", "--reason", "RMA")
-    broken(state, how)
-
-    ran = nodeagent("scan")
+    sound = files(state)
+    said = {}
+    for how in ("gone", "empty", "damaged", "other"):
+        for name, content in sound.items():
+            (state / name).write_bytes(content)
+        broken(state, how)
+        said[how] = nodeagent("scan")
 
     reason = f"unknown: what was known of this node cannot be read: {state}/store.db"
-    assert (ran.status, ran.out.startswith(reason), len(ran.out.splitlines())) == (2, True, 1)
+    for how, ran in said.items():
+        assert (ran.status, ran.out.startswith(reason), len(ran.out.splitlines())) == (2, True, 1), how
 
 
 def test_a_fault_that_is_seen_is_told_though_the_store_cannot_be_read(

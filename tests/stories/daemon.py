@@ -12,6 +12,7 @@ import random
 import signal
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,8 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
+from click.testing import CliRunner
 from grpc_health.v1 import health_pb2
 
+from nodeagent.cli.main import main
 from nodeagent.client import AsyncClient, ClientError
 from tests.sources import only_named
 from tests.waiting import WAIT_LIMIT_S
@@ -39,6 +42,9 @@ _ITS_OWN = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 100),
 )
+
+_one_command = threading.Lock()
+"""Whoever runs one has the standard output to itself."""
 
 Answer = TypeVar("Answer")
 
@@ -135,7 +141,7 @@ class Daemon:
                     result = found()
                     if await result if asyncio.iscoroutine(result) else result:
                         return
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"never came: {what}\n{self.log[-3000:]}") from None
 
@@ -188,12 +194,10 @@ class Daemon:
         return said
 
     async def command(self, *arguments: str | Path) -> tuple[int, str]:
-        """(exit status, stdout) of a command, in JSON."""
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND, *arguments, "-o", "json", cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await process.communicate()
-        return process.returncode or 0, out.decode()
+        """(exit status, stdout) of a command, in JSON. In this process, as ``tests/cli`` runs them: polls ask
+        for ``status`` many times, and a process of its own is most of what that costs.
+        """
+        return await asyncio.to_thread(_said, [*map(str, arguments), "-o", "json"])
 
     async def asked(self, ask: Callable[[AsyncClient], Awaitable[Answer]]) -> Answer:
         """A client's answer. gRPC notices a while after others of its process that the daemon is back."""
@@ -258,6 +262,14 @@ class Health:
             if self.statuses[-1] == status:
                 return
         raise AssertionError(f"the stream ended after {self.statuses}")
+
+
+def _said(words: Sequence[str]) -> tuple[int, str]:
+    with _one_command:
+        ran = CliRunner().invoke(main, words, prog_name="nodeagent")
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return ran.exit_code, ran.stdout
 
 
 def free_port() -> int:

@@ -115,6 +115,8 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     process: asyncio.subprocess.Process | None = None
     holding: asyncio.Task[None] | None = None
+    read_bytes: int = 0
+    found: Sequence[Rank] = ()
 
     @property
     def checkpoints(self) -> Path:
@@ -130,7 +132,7 @@ class Job:
 
     def command(self) -> list[str | Path]:
         state: tuple[str | Path, ...] = ("--state", self.folder / "state")
-        pace = ("--ranks", str(len(self.chips)), "--step-time", "0.02", "--every", "5", "--steps", "100000")
+        pace = ("--ranks", str(len(self.chips)), "--step-time", "0.05", "--every", "2", "--steps", "100000")
         trains: list[str | Path] = [
             sys.executable,
             self.trainer,
@@ -180,9 +182,12 @@ class Job:
 
     def ranks(self, run: int = 0) -> list[Rank]:
         """Those that have said so, of one run or of all; those of a run by their numbers."""
-        found = [Rank(*map(int, each)) for each in _RANK.findall(self.out)]
-        found.sort(key=lambda each: (each.run, each.rank))
-        return [each for each in found if run in (0, each.run)]
+        size = (self.folder / "out").stat().st_size
+        if size != self.read_bytes:  # many waits ask for it again and again
+            found = [Rank(*map(int, each)) for each in _RANK.findall(self.out)]
+            self.found = sorted(found, key=lambda each: (each.run, each.rank))
+            self.read_bytes = size
+        return [each for each in self.found if run in (0, each.run)]
 
     def newest(self) -> int:
         """The number of the newest checkpoint; 0: there is none."""

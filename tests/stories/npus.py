@@ -224,12 +224,16 @@ def _masks(status: Path) -> Iterator[int]:
         yield from (int(mask, 16) for mask in _PENDING.findall(status.read_text()))
 
 
-def _scrape(address: str) -> dict[str, float]:
+def scraped(address: str) -> str:
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=WAIT_LIMIT_S) as answer:
-        text = answer.read().decode()
+        text: str = answer.read().decode()
+    return text
+
+
+def _scrape(address: str) -> dict[str, float]:
     return {
         sample.name + _labels(sample.labels): sample.value
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(scraped(address))
         for sample in family.samples
     }
 

@@ -15,7 +15,7 @@ from tests.stories.daemon import Daemon
 from tests.stories.kernel_log import RealKernelLog
 from tests.stories.subscriber import Subscriber, as_stored, stored_events, without_gap
 
-KILLS = 20
+KILLS = 8
 BURST = 40
 DEVICES = 4
 
@@ -114,7 +114,7 @@ async def test_killed_in_the_middle_of_a_commit_the_line_is_told_once(
     await daemon.start()
     subscriber, writer = subscribe(daemon), Writer(real_log)
     await subscriber.follow()
-    for _ in range(3):
+    for _ in range(2):
         await subscriber.raised(writer.write(1)[0])
         hangs = await fault.begin_hang(calls)
         writer.write(1)

@@ -11,7 +11,6 @@ from nodeagent.client import EventKind, JobStage
 from nodeagent.job.lines import Word
 from tests.api.jobs.supervisor import Supervisor, connected
 from tests.reset_unit.acting import CODE, INBAND, Acting, acting
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -118,5 +117,4 @@ async def test_a_job_whose_supervisor_died_while_the_daemon_was_away_ends(tmp_pa
         (job,) = (await npus.snapshot()).jobs
         assert job.stage is JobStage.RUNNING
         # A minute without its processes: of the daemon's own clock, which no test can pass on.
-        ended = await until(lambda: npus.subscriber.of(EventKind.JOB_ENDED), limit_s=120.0)
-        assert ended[0].why == "its supervisor has died, and no process of it is left"
+        await npus.event(EventKind.JOB_ENDED, "its supervisor has died, and no process of it is left")

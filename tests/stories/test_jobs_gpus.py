@@ -1,5 +1,6 @@
 """A job on GPUs: stopped for the reset that an Xid asks for, and run again once that is done."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ async def test_the_ranks_are_stopped_the_gpu_is_reset_once_and_the_command_goes_
         await node.start()
         async with beside(node, tmp_path / "job", GPUS) as job:
             job.policy = ("--grace", "2s", "--in-place", "--placements", "3")
-            await job.comes(lambda: seen(node) >= set(GPUS), "both GPUs")
+            await node.daemon.comes(partial(both_are_seen, node), "both GPUs")
             await claim(job, *GPUS)
             await job.start()
             first = await job.trains(1)
@@ -40,6 +41,6 @@ async def test_the_ranks_are_stopped_the_gpu_is_reset_once_and_the_command_goes_
             assert await node.verdicts() == {"gpu0": "ALLOW", "gpu1": "ALLOW"}
 
 
-def seen(node: Acting) -> set[str]:
-    """The devices that the daemon knows."""
-    return {each.device for each in node.subscriber.events if each.kind is EventKind.DEVICE_SEEN}
+async def both_are_seen(node: Acting) -> bool:
+    """Maybe before the subscriber came, so that no event of its stream tells it."""
+    return {*await node.verdicts()} >= {*GPUS}

@@ -2,7 +2,8 @@
 
 ``DiskFault`` makes a directory hang or fail on request; ``LosableCache`` keeps beside a
 directory what a disk would hold if the machine lost its power now. The process must be a child:
-``env`` is what it is to be started with, and several can be joined by ``joined``.
+``env`` is what it is to be started with. The libraries look for their variables at each call, so they may
+be loaded before these are named.
 """
 
 import asyncio
@@ -10,17 +11,25 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
-_SOURCES = Path(__file__).parent
+from tests.forked.forks import PRELOADED
+
+_SOURCES: Final = Path(__file__).parent
+_folder: Final = TemporaryDirectory(prefix="nodeagent-tests-preload-")
 
 
-def _build(name: str, folder: Path) -> Path:
-    library = folder / f"{name}.so"
+@cache
+def _built(name: str) -> str:
+    library = f"{_folder.name}/{name}.so"
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, _SOURCES / f"{name}.c", "-ldl"],
         check=True,
     )
+    PRELOADED.add(library)
     return library
 
 
@@ -32,7 +41,7 @@ class DiskFault:
         self._met = folder / "fault.met"
         os.mkfifo(self._met)
         self.env: Mapping[str, str] = {
-            "LD_PRELOAD": str(_build("fault", folder)),
+            "LD_PRELOAD": _built("fault"),
             "NODEAGENT_FAULT_DIR": str(watched),
             "NODEAGENT_FAULT_FLAG": str(self._flag),
             "NODEAGENT_FAULT_MET": str(self._met),
@@ -72,7 +81,7 @@ class LosableCache:
         self._shadow = folder / "synced"
         self._shadow.mkdir()
         self.env: Mapping[str, str] = {
-            "LD_PRELOAD": str(_build("lose", folder)),
+            "LD_PRELOAD": _built("lose"),
             "NODEAGENT_LOSE_DIR": str(directory),
             "NODEAGENT_LOSE_SHADOW": str(self._shadow),
         }
@@ -90,9 +99,3 @@ class LosableCache:
             file.unlink()
         for file in self._directory.iterdir():
             shutil.copy(file, self._shadow)
-
-
-def joined(*envs: Mapping[str, str]) -> dict[str, str]:
-    """One environment that loads the libraries of all."""
-    together = {name: value for env in envs for name, value in env.items()}
-    return together | {"LD_PRELOAD": ":".join(env["LD_PRELOAD"] for env in envs)}
