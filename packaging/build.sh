@@ -29,14 +29,17 @@ find_python() {
     return 1
 }
 
-pip() { "$BUILD/builder/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
+# That of .venv also for other environments: to install one takes longer than all that it does for one.
+pip() { .venv/bin/python -m pip --disable-pip-version-check --no-input "$@"; }
 
+# The modules that are compiled C are made for the distribution's interpreter; ours are of Python alone.
 build_wheels() {
-    "$PYTHON" -m venv "$BUILD/builder"
-    pip install --require-hashes -r packaging/build.lock
-    pip wheel --require-hashes --no-deps --no-build-isolation --use-pep517 -w "$BUILD/wheels" -r packaging/runtime.lock
+    "$PYTHON" -m venv --without-pip "$BUILD/builder"
+    pip --python "$BUILD/builder/bin/python" install --no-compile --require-hashes -r packaging/build.lock
+    pip --python "$BUILD/builder/bin/python" wheel --require-hashes --no-deps --no-build-isolation --use-pep517 \
+        -w "$BUILD/wheels" -r packaging/runtime.lock
     pip wheel --no-deps --no-build-isolation -w "$BUILD/wheels" .
-    packaging/build_client.sh "$BUILD/builder/bin/python" "$BUILD/wheels"
+    packaging/build_client.sh .venv/bin/python "$BUILD/wheels"
     cp "$BUILD/wheels/nodeagent_client-$VERSION-py3-none-any.whl" dist
 }
 

@@ -13,23 +13,29 @@ WAIT_LIMIT_S: Final = 90.0
 """Longer than anything takes on a machine that is shared; who waits so long waits in vain."""
 
 
-async def until(found: Callable[[], T], what: str = "", limit_s: float = WAIT_LIMIT_S) -> T:
-    """What is found at last. Raises AssertionError after the limit."""
+async def until(
+    found: Callable[[], T], what: str = "", limit_s: float = WAIT_LIMIT_S, each_s: float = 0.01
+) -> T:
+    """What is found at last, looked for each ``each_s``: less often where that starts a process. Raises
+    AssertionError after the limit.
+    """
     try:
         async with asyncio.timeout(limit_s):
             while not (result := found()):  # noqa: ASYNC110 # that is what it is for
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(each_s)
             return result
     except TimeoutError:
         raise AssertionError(f"never came: {what or found}") from None
 
 
-def wait_until(found: Callable[[], T], what: str = "", limit_s: float = WAIT_LIMIT_S) -> T:
+def wait_until(
+    found: Callable[[], T], what: str = "", limit_s: float = WAIT_LIMIT_S, each_s: float = 0.01
+) -> T:
     """As ``until``, where there is no loop."""
     end_s = time.monotonic() + limit_s
     while not (result := found()):
         assert time.monotonic() < end_s, f"never came: {what or found}"
-        time.sleep(0.01)
+        time.sleep(each_s)
     return result
 
 

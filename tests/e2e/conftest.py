@@ -1,12 +1,15 @@
 """The package as it is shipped, built once for all tests that install it."""
 
 import re
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.rpms import as_next_version
+from tests.e2e.tree import laid_over
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -26,6 +29,20 @@ def package() -> Path:
 def emulator_package(package: Path) -> Path:
     """What the emulator needs beside ``package``; both are built together."""
     return _newest("nodeagent-emulator_*.deb")
+
+
+@pytest.fixture(scope="session")
+def installed(
+    package: Path, emulator_package: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Both of these, as a layer of trees: installed where no systemd runs, as into an image."""
+    folder = tmp_path_factory.mktemp("installed")
+    with laid_over(folder, kept=True) as root:
+        command = ["dpkg", f"--root={root}", "--install", str(package), str(emulator_package)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    yield folder / "written"
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

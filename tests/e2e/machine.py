@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from nodeagent.client import Client
+
 KMSG = Path("/dev/kmsg-host")
 CGROUPS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
 # What a unit's DeviceAllow, OOMScoreAdjust and CAP_SYSLOG need from the machine around it.
@@ -55,11 +57,19 @@ class Machine:
     def property_of(self, unit: str, name: str) -> str:
         return self.read("systemctl", "show", "--property", name, "--value", unit)
 
+    def client(self) -> Client:
+        """Of the daemon in it: to ask again and again without a process each time."""
+        return Client(f"/proc/{self._leader}/root/run/nodeagent/nodeagent.sock")
+
     def write(self, path: str, content: str | bytes) -> None:
-        """Puts a file into the machine, with the folders above it."""
-        target = self.root / path.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        write(self.root, path, content)
+
+
+def write(root: Path, path: str, content: str | bytes) -> None:
+    """Puts a file into the machine, or into its tree before it is booted, with the folders above it."""
+    target = root / path.lstrip("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def until(read: Callable[[], T], right: Callable[[T], bool], timeout_s: float = 300) -> T:
@@ -102,8 +112,6 @@ def booted(root: Path) -> Iterator[Machine]:
         finally:
             _end(nspawn)
             _remove_cgroups(name)
-            # On a slow disk what was written here would hold up the commits of the tests that follow.
-            subprocess.run(["sync", "--file-system", root], check=True)
 
 
 def _leader_of(nspawn: "subprocess.Popen[bytes]", console: Path) -> int:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.machine import Machine, booted, until
-from tests.e2e.tree import unpack_tree
+from nodeagent.client import Kind
+from tests.e2e.machine import Machine, booted, until, write
+from tests.e2e.tree import laid_over, switch
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -47,29 +48,23 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
 
 
 @pytest.fixture(scope="module")
-def node(
-    package: Path, emulator_package: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Machine]:
+def node(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """With the package, eight emulated NPUs, and device nodes as the driver's installation leaves them."""
-    root = tmp_path_factory.mktemp("node") / "tree"
-    unpack_tree(root)
-    with booted(root) as machine:
-        machine.run("groupadd", "HwHiAiUser")
-        for name in DEVICES:
-            machine.run("mknod", "--mode=660", f"/dev/{name}", "c", "1", "3")
-            machine.run("chgrp", "HwHiAiUser", f"/dev/{name}")
-        machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", CONFIGURED)
-        machine.write(PATH, CONFIGURATION)
-        machine.write("/root/nodeagent.deb", package.read_bytes())
-        machine.write("/root/nodeagent-emulator.deb", emulator_package.read_bytes())
-        machine.run("dpkg", "--install", "/root/nodeagent.deb", "/root/nodeagent-emulator.deb")
-        machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
-        emulator(machine, "show")
-        emulator(machine, "set", "node", "device_folder", "/dev")
-        machine.run("systemctl", "restart", UNIT)
-        until(lambda: observed(machine), lambda devices: len(devices) == 8)
-        yield machine
-        machine.run("systemctl", "stop", "emulator", UNIT)
+    with laid_over(tmp_path_factory.mktemp("node"), installed) as root:
+        switch(root, "disable", UNIT)
+        write(root, f"/etc/systemd/system/{UNIT}.d/test.conf", CONFIGURED)
+        write(root, PATH, CONFIGURATION)
+        with booted(root) as machine:
+            machine.run("groupadd", "HwHiAiUser")
+            for name in DEVICES:
+                machine.run("mknod", "--mode=660", f"/dev/{name}", "c", "1", "3")
+                machine.run("chgrp", "HwHiAiUser", f"/dev/{name}")
+            machine.run("mkdir", "/var/lib/nodeagent")  # or the emulator writes elsewhere
+            machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
+            emulator(machine, "set", "node", "device_folder", "/dev")
+            machine.run("systemctl", "start", UNIT)
+            until(lambda: observed(machine), lambda devices: len(devices) == 8)
+            yield machine
 
 
 def emulator(node: Machine, *request: str) -> None:
@@ -86,15 +81,13 @@ def calls(node: Machine, function: str) -> int:
 
 
 def observed(node: Machine) -> list[str]:
-    lines = node.read("nodeagent", "devices", "-o", "json").splitlines()
-    return [
-        device["name"] for device in map(json.loads, lines) if device["observed"] and device["kind"] == "chip"
-    ]
+    with node.client() as client:
+        return [each.name for each in client.devices() if each.observed and each.kind is Kind.CHIP]
 
 
 def conditions(node: Machine) -> list[str]:
-    shown = json.loads(node.read("nodeagent", "status", "-o", "json"))
-    return [each["code"] for each in shown["conditions"]]
+    with node.client() as client:
+        return [each.code for each in client.conditions()]
 
 
 def processes(node: Machine, command: str) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.host.node_tree import NodeTree
-from tests.e2e.machine import KMSG, Machine, booted, until
-from tests.e2e.tree import unpack_tree
+from tests.e2e.machine import KMSG, Machine, booted, until, write
+from tests.e2e.tree import laid_over, switch
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -25,24 +25,30 @@ DROP_IN = f"""
 Environment=NODEAGENT_CONFIG=/etc/nodeagent-test.toml
 DeviceAllow={KMSG} r
 """
-SERVICE = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+SERVICE = f"""
+[Unit]
+Before={UNIT}
+
+[Service]
+ExecStart=/bin/sleep infinity
+
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 @pytest.fixture(scope="module")
-def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    root = tmp_path_factory.mktemp("node") / "tree"
-    unpack_tree(root)
-    NodeTree(root / "opt/with_nvswitch").switch()
-    NodeTree(root / "opt/without").gpu()
-    with booted(root) as machine:
-        machine.write("/etc/nodeagent-test.toml", configuration("with_nvswitch"))
-        machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
-        machine.write(f"/etc/systemd/system/{FABRIC_MANAGER}", SERVICE)
-        machine.run("systemctl", "daemon-reload")
-        machine.run("systemctl", "enable", "--now", FABRIC_MANAGER)
-        machine.write("/root/nodeagent.deb", package.read_bytes())
-        machine.run("dpkg", "--install", "/root/nodeagent.deb")
-        yield machine
+def node(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Booted with the package in it, whose service begins as at every boot."""
+    with laid_over(tmp_path_factory.mktemp("node"), installed) as root:
+        NodeTree(root / "opt/with_nvswitch").switch()
+        NodeTree(root / "opt/without").gpu()
+        write(root, "/etc/nodeagent-test.toml", configuration("with_nvswitch"))
+        write(root, f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
+        write(root, f"/etc/systemd/system/{FABRIC_MANAGER}", SERVICE)
+        switch(root, "enable", FABRIC_MANAGER)
+        with booted(root) as machine:
+            yield machine
 
 
 def configuration(tree: str) -> str:
@@ -58,8 +64,8 @@ services = ["marker.service"]
 
 
 def codes(node: Machine) -> set[str]:
-    shown = json.loads(node.read("nodeagent", "status", "-o", "json"))
-    return {each["code"] for each in shown["conditions"] if each["source"] == "host"}
+    with node.client() as client:
+        return {each.code for each in client.conditions() if each.source == "host"}
 
 
 def is_missed(node: Machine) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import WriteKernelLine
 from tests.e2e.machine import KMSG, Machine, booted, until
-from tests.e2e.tree import unpack_tree
+from tests.e2e.tree import laid_over
 from tests.journals import FILE, Entry, write_journal
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -41,9 +41,7 @@ sysfs = "/var/lib/nodeagent/emulator/sys"
 @pytest.fixture(scope="module")
 def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """A booted machine with the package installed and nothing else done to it."""
-    root = tmp_path_factory.mktemp("node") / "tree"
-    unpack_tree(root)
-    with booted(root) as machine:
+    with laid_over(tmp_path_factory.mktemp("node")) as root, booted(root) as machine:
         machine.write("/etc/nodeagent-test.toml", CONFIGURATION)
         machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
         machine.write("/root/nodeagent.deb", package.read_bytes())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.machine import KMSG, Machine, booted, until
-from tests.e2e.tree import unpack_tree
+from tests.e2e.machine import KMSG, Machine, booted, until, write
+from tests.e2e.tree import laid_over, switch
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -98,34 +98,42 @@ tell([ask(1, before=[["touch", "/srv/mine"]]), ask(2)])
 
 
 @pytest.fixture(scope="module")
-def node(
-    package: Path, emulator_package: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Machine]:
+def node(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """With the package installed, and eight emulated NPUs that may be reset."""
-    root = tmp_path_factory.mktemp("node") / "tree"
-    unpack_tree(root)
-    with booted(root) as machine:
-        machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
-        machine.write("/etc/systemd/system/nodeagent-reset@.service.d/test.conf", CONFIGURED)
-        machine.write(PATH, CONFIGURATION)
-        machine.write("/root/nodeagent.deb", package.read_bytes())
-        machine.write("/root/nodeagent-emulator.deb", emulator_package.read_bytes())
-        machine.run("dpkg", "--install", "/root/nodeagent.deb", "/root/nodeagent-emulator.deb")
-        machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
-        until(
-            lambda: machine.run("nodeagent", "emulator", "show", check=False).returncode,
-            lambda status: status == 0,
-        )
-        machine.run("systemctl", "restart", UNIT)
-        until(lambda: machine.read("nodeagent", "devices"), lambda devices: devices.count("npu") == 8)
-        yield machine
-        machine.run("systemctl", "stop", "emulator", UNIT)
+    with laid_over(tmp_path_factory.mktemp("node"), installed) as root:
+        switch(root, "disable", UNIT)
+        write(root, f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
+        write(root, "/etc/systemd/system/nodeagent-reset@.service.d/test.conf", CONFIGURED)
+        write(root, PATH, CONFIGURATION)
+        with booted(root) as machine:
+            machine.run("mkdir", "/var/lib/nodeagent")  # or the emulator writes elsewhere
+            machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
+            until(
+                lambda: machine.run("nodeagent", "emulator", "show", check=False).returncode,
+                lambda status: status == 0,
+            )
+            machine.run("systemctl", "enable", "--now", UNIT)
+            until(lambda: observed(machine), lambda number: number == 8)
+            yield machine
+
+
+def observed(node: Machine) -> int:
+    """How many NPUs."""
+    with node.client() as client:
+        return sum(each.observed and each.name.startswith("npu") for each in client.devices())
 
 
 def actions(node: Machine) -> list[tuple[str, str]]:
     """Device and words of the events about resets that ended."""
     shown = node.read("nodeagent", "events", "--after", "0", "--kind", "action_finished", "-o", "json")
     return [(event["device"], event["why"]) for event in map(json.loads, shown.splitlines())]
+
+
+def ended(node: Machine, number: int) -> list[tuple[str, str]]:
+    """As ``actions``, once so many resets have ended: then no fault of theirs is left."""
+    with node.client() as client:
+        until(lambda: {each.code for each in client.conditions()}, lambda codes: CODE not in codes)
+    return until(lambda: actions(node), lambda finished: len(finished) == number)
 
 
 def calls(node: Machine) -> int:
@@ -170,14 +178,17 @@ def test_the_units_of_a_reset_are_sound(node: Machine) -> None:
 def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
     unit = break_and_begin(node, "npu3")
     assert node.property_of(unit, "ControlGroup").endswith(unit)
-    finished = until(lambda: actions(node), bool)
+    finished = ended(node, 1)
     assert finished == [("npu3", "done: verified by a poll of every member")]
     assert calls(node) == 1
     until(lambda: unit_of_a_reset(node), lambda unit: unit == "")
     assert "reset in-band" in node.read("journalctl", "--unit", unit, "--no-pager")
 
 
-def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(node: Machine) -> None:
+def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(
+    node: Machine, package: Path
+) -> None:
+    node.write("/root/nodeagent.deb", package.read_bytes())
     before = node.property_of(UNIT, "MainPID")
     break_and_begin(node, "npu5")
     until(lambda: calls(node), lambda number: number == 2)
@@ -187,7 +198,7 @@ def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(nod
     assert "nodeagent: waiting for a reset that is under way: /run/nodeagent/reset_unit/" in upgraded.stderr
     holds = json.loads(node.read("nodeagent", "status", "-o", "json"))["holds"]
     assert [hold for hold in holds if hold["kind"] == "quiesce"] == []
-    finished = until(lambda: actions(node), lambda finished: len(finished) == 2)
+    finished = ended(node, 2)
     assert finished[1] == ("npu5", "done: verified by a poll of every member")
     assert calls(node) == 2
 
@@ -198,7 +209,7 @@ def test_one_goes_on_while_the_daemon_is_killed_and_down(node: Machine) -> None:
     node.run("systemctl", "stop", UNIT)
     until(lambda: unit_of_a_reset(node), lambda unit: unit == "")
     node.run("systemctl", "start", UNIT)
-    finished = until(lambda: actions(node), lambda finished: len(finished) == 3)
+    finished = ended(node, 3)
     assert finished[2] == ("npu6", "done: verified by a poll of every member")
     assert calls(node) == 3
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.machine import KMSG, Machine, booted, until
-from tests.e2e.tree import unpack_tree
+from tests.e2e.tree import laid_over
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -36,9 +36,7 @@ path = "{KMSG}"
 def node(
     rpm_package: Path, next_rpm_package: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Machine]:
-    root = tmp_path_factory.mktemp("node") / "tree"
-    unpack_tree(root)
-    with booted(root) as machine:
+    with laid_over(tmp_path_factory.mktemp("node")) as root, booted(root) as machine:
         machine.write("/etc/nodeagent-test.toml", CONFIGURATION)
         machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
         machine.write("/root/nodeagent.rpm", rpm_package.read_bytes())

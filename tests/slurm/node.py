@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nodeagent.client import Consumer
 from tests.reset_unit.acting import Acting, acting
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import ASKED_EACH_S, Cluster
 from tests.stories.daemon import COMMAND, ROOT
 from tests.waiting import WAIT_LIMIT_S, until
 
@@ -115,7 +115,7 @@ class Bridged:
     async def comes(self, found: Callable[[], object], what: str) -> None:
         """As ``until``; the failure shows what bridge and Slurm have said."""
         try:
-            await until(found, what)
+            await until(found, what, each_s=ASKED_EACH_S)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.said}\n{self.cluster.log()}") from None
 

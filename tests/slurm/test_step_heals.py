@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.client import EventKind
 from tests.reset_unit.acting import Acting, acting
-from tests.slurm.cluster import HAS_CGROUPS, Cluster
+from tests.slurm.cluster import ASKED_EACH_S, HAS_CGROUPS, Cluster
 from tests.slurm.hooks import gres, hooked
 from tests.slurm.stepping import NODES, Begun, Job, step, stepping
 from tests.waiting import until
@@ -55,7 +55,9 @@ async def follow(node: Acting, job: Job, run: int, *nodes: str) -> list[Begun]:
 
 async def ended(job: Job, *states: str) -> dict[str, str]:
     """As ``Job.ends``, while the daemon's events are read."""
-    await until(lambda: job.cluster.job(job.number)["JobState"] in states, f"the end: {states}")
+    await until(
+        lambda: job.cluster.job(job.number)["JobState"] in states, f"the end: {states}", each_s=ASKED_EACH_S
+    )
     return job.cluster.job(job.number)
 
 
@@ -115,7 +117,7 @@ async def test_a_job_that_is_cancelled_while_its_chip_is_repaired_leaves_nothing
         await node.event(EventKind.ACTION_STARTED, "")
         made.run("scancel", str(job.number))
         await ended(job, "CANCELLED")
-        await until(lambda: job.living == [], "that nothing is left")
+        await until(lambda: job.living == [], "that nothing is left", each_s=ASKED_EACH_S)
 
         async def is_free() -> bool:
             return await claims(node) == []
