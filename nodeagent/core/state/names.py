@@ -3,14 +3,11 @@
 Of two that were given the same name or address it is the later one.
 """
 
-from functools import lru_cache
-
 from nodeagent.core.model import Device
 
 _DIGITS = "0123456789"
 
 
-@lru_cache(maxsize=2048)
 def natural(name: str) -> tuple[tuple[str, int, str], ...]:
     """The key by which people count: npu2 before npu10, ub0/9 before ub0/10.
 

@@ -89,8 +89,10 @@ def test_a_product_without_such_a_network_is_asked_once(emulate: Emulate) -> Non
 
 
 def test_its_thread_is_gone_when_its_chip_is_no_longer_watched(beside: Beside[Readings]) -> None:
+    before = threading.enumerate()  # among them perhaps those of tests that have just ended
     assert answered(beside) == {"network_health": 0}
-    (thread,) = [each for each in threading.enumerate() if each.name == "npu3 beside"]
+    (thread,) = {*threading.enumerate()} - {*before}
+    assert thread.name == "npu3 beside"
     beside.end()
     thread.join(timeout=60)
     assert not thread.is_alive()
