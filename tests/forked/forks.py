@@ -25,7 +25,11 @@ from tests.forked.start import ROOM, Loaded, Start, counting_at_start, real_fork
 
 ROOT: Final = Path(__file__).parents[2]
 COMMAND: Final = [sys.executable, "-m", "nodeagent.cli"]
-PROGRAMS: Final = (COMMAND, [sys.executable, "-m", "nodeagent.job"])
+PROGRAMS: Final = (
+    COMMAND,
+    [sys.executable, "-m", "nodeagent.job"],
+    [sys.executable, "-m", "nodeagent.reset_unit"],
+)
 HASH_SEEDS: Final = ("1", "2")
 
 PRELOADED: Final = set[str]()

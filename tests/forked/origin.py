@@ -15,15 +15,18 @@ from typing import Final
 from nodeagent.cli.entry import main
 from nodeagent.cli.main import MODULES
 from nodeagent.job.main import end_with
+from nodeagent.reset_unit import process
+from nodeagent.vendors import RESETS
 from tests.forked import nursery
 from tests.forked.start import await_start
 
-BESIDE: Final = ("nodeagent.daemon.app", *nursery.MODULES)
-"""Imported by a command when it is called, and by the workers that it starts."""
+BESIDE: Final = ("nodeagent.daemon.app", *nursery.MODULES, *(each.module for each in RESETS.values()))
+"""Imported by a command or a reset when it is called, and by the workers that it starts."""
 
 PROGRAMS: Final[dict[str, Callable[[], object]]] = {
     "nodeagent.cli": main,
     "nodeagent.job": lambda: end_with(sys.argv[1:]),
+    "nodeagent.reset_unit": process.main,
 }
 """What ``python -m`` does with each."""
 
