@@ -34,9 +34,7 @@ MOST_IDS: Final = 1 << 26
 COMMAND_LIMIT_S: Final = 60.0
 
 ASKED_EACH_S: Final = 0.1
-"""What a test waits for is mostly what scontrol says, a process each time: those that waited took half of the
-processor time of all tests here.
-"""
+"""What a test waits for is mostly what scontrol says, a process each time: most of what a wait costs."""
 
 HAS_CGROUPS: Final = Path("/sys/fs/cgroup/freezer/cgroup.procs").exists()
 """Whether steps have cgroups of their own."""

@@ -129,10 +129,13 @@ class Child:
         return frozenset(name for _, name in stuck)
 
     async def wait(self, limit_s: float) -> bool:
-        """Whether it has exited by then."""
+        """Whether it has exited by then.
+
+        Not by ``asyncio.timeout``: before Python 3.11.3 that raises CancelledError in place of TimeoutError
+        where the task was cancelled and cleans up (cpython issue 102780), as the supervisor's does.
+        """
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit_s):
-                await self._exited.wait()
+            await asyncio.wait_for(self._exited.wait(), limit_s)
         return self._exited.is_set()
 
     async def release(self) -> None:

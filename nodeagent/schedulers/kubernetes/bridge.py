@@ -33,6 +33,7 @@ from nodeagent.schedulers.kubernetes.state import (
     Tick,
     taken,
 )
+from nodeagent.schedulers.together import run_together
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +60,7 @@ class Bridge:
 
     async def run(self) -> None:
         """Raises ``ClientError`` where the daemon does not let us follow."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._follow())
-                group.create_task(self._ask())
-                group.create_task(self._watch.run())
-                group.create_task(self._act())
-        except* ClientError as failed:
-            raise failed.exceptions[0] from None
+        await run_together(self._follow(), self._ask(), self._watch.run(), self._act())
 
     def _give(self, given: Given) -> None:
         self._given.put_nowait(given)

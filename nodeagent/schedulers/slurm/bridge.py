@@ -38,6 +38,7 @@ from nodeagent.schedulers.slurm.decide import (
 )
 from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
 from nodeagent.schedulers.slurm.standing import Standing, judge
+from nodeagent.schedulers.together import run_together
 
 CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""
@@ -86,13 +87,7 @@ class Bridge:
 
     async def run(self) -> None:
         """Until it is cancelled. Raises ClientError where waiting for the daemon cannot help."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._follow())
-                tasks.create_task(self._ask())
-                tasks.create_task(self._act())
-        except* ClientError as failed:
-            raise failed.exceptions[0] from None
+        await run_together(self._follow(), self._ask(), self._act())
 
     # ------------------------------------------------------------------ the daemon
 

@@ -23,7 +23,7 @@ import os, sys
 with open("/dev/zero", "rb", buffering=0) as data, open("/dev/null", "wb", buffering=0) as sink:
     for _ in range(50):
         sink.write(data.read(100_000))
-sum(range(10_000_000))
+sum(range(4_000_000))
 print("done", flush=True)
 sys.stdin.read()
 """
@@ -42,10 +42,16 @@ def launcher(tree: Tree) -> Iterator["subprocess.Popen[bytes]"]:
     begun = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert begun.stdout is not None
     begun.stdout.readline()
+    wait_until(lambda: all(is_asleep(pid) for pid in below(begun.pid)), "a rank that has worked")
     yield begun
     for pid in (begun.pid, *below(begun.pid)):
         os.kill(pid, signal.SIGKILL)
     begun.communicate(timeout=WAIT_LIMIT_S)
+
+
+def is_asleep(pid: int) -> bool:
+    found = procfs.stat(pid)
+    return found is not None and found.state == "S"
 
 
 def process(pid: int) -> Process:
