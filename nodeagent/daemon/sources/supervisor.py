@@ -253,12 +253,16 @@ class Supervisor:
             self._workers.spawn_after_a_failure()
 
     async def _respawn_whole(self) -> None:
-        """Nothing is stuck any more: a worker that skips a device gives way to one that does not."""
+        """Nothing is stuck any more: a worker that skips a device gives way to one that does not. One that
+        observes the others goes on until then.
+        """
         if self._workers.abandoned:
             return
         worker = self._workers.worker
         if worker is None:
             self._workers.spawn_soon()
+        elif worker.skip and worker.state is State.READY:
+            self.renew("no device hangs any more")
         elif worker.skip and worker.state is not State.KILLING:
             await self._dismiss(worker, "another one takes its place, for all devices")
 

@@ -68,8 +68,9 @@ class Renewal:
         self._wanted = asked
 
     def has_begun_anew(self) -> None:
-        """A worker begins that is no successor: it sees all that there is."""
+        """A worker begins that is no successor: it sees all that there is, and none was asked for before."""
         self._wanted = None
+        self._pace = Pace()
 
     async def begin_wanted(self, resting: Collection[str]) -> None:
         """It stays wanted until one that has begun for it has taken over."""

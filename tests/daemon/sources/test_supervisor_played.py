@@ -93,11 +93,8 @@ def test_a_driver_that_wedges_again_and_again_is_left_replaced_and_restored() ->
 
     watch = play(watched(SPEC, node, story))
 
-    reasons = {given.reason for given in whole(watch.inputs) if isinstance(given, SourceLost)}
-    assert reasons == {
-        "no device answered within 5 s; chip1 hangs in the kernel",
-        "another one takes its place, for all devices",
-    }
+    reasons = [given.reason for given in whole(watch.inputs) if isinstance(given, SourceLost)]
+    assert reasons == ["no device answered within 5 s; chip1 hangs in the kernel"] * REPETITIONS
     assert node.alive == []
 
 
