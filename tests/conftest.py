@@ -7,6 +7,7 @@ several at once, in processes of pytest-xdist; what there is but once is kept to
 import fcntl
 import gc
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from zlib import crc32
@@ -34,6 +35,9 @@ _forks = Forks()
 
 
 def pytest_configure() -> None:
+    # What a shell starts in the background ignores these, and so would whatever a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     computed_once.remember(_patch)
     _forks.begin(_patch)
 
