@@ -63,8 +63,8 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
-    """One line for people, on the standard error."""
+class Print:
+    """Print one line for people on the standard error."""
 
     text: str
 
@@ -84,4 +84,4 @@ class Leave:
     pause_s: float = 0.0
 
 
-Order = Start | Terminate | Kill | Gather | Report | Keep | Tell | Leave
+Order = Start | Terminate | Kill | Gather | Report | Keep | Print | Leave

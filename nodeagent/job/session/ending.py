@@ -62,7 +62,7 @@ def conclude(turn: Turn, cause: Cause) -> None:
     turn.keep(verdict.counts)
     if verdict.status is not None:
         if not turn.state.is_watched_only and cause is not Cause.SIGNALLED and verdict.status != 0:
-            turn.tell(f"leaves with status {verdict.status}: {verdict.why}")
+            turn.print_message(f"leaves with status {verdict.status}: {verdict.why}")
         turn.leave(
             verdict.status,
             verdict.why,
@@ -73,7 +73,7 @@ def conclude(turn: Turn, cause: Cause) -> None:
         return
     state = turn.state
     if not state.is_told:
-        turn.tell(f"run {state.run} has ended ({verdict.row}): {verdict.why}")
+        turn.print_message(f"run {state.run} has ended ({verdict.row}): {verdict.why}")
     turn.next_run(state.why if state.is_told else verdict.next_why)
     turn.enter(Phase.PAUSING, verdict.pause_s)
 

@@ -112,7 +112,9 @@ def hung(turn: Turn, given: Hung) -> None:
         turn.report(Word.SUSPECTED, given.why)
     elif given.acts and state.policy.hang is HangMode.RESTART:
         turn.change(hung=given, cause=Cause.SUSPENDED)
-        turn.tell(f"run {state.run} hangs ({given.why}); it is stopped as soon as the evidence is gathered")
+        turn.print_message(
+            f"run {state.run} hangs ({given.why}); it is stopped as soon as the evidence is gathered"
+        )
         turn.enter(Phase.GATHERING, EVIDENCE_S + EVIDENCE_SLACK_S)
         turn.order(Gather(run=state.run, within_s=EVIDENCE_S, run_ends=True))
     else:

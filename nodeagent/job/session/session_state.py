@@ -10,7 +10,7 @@ from enum import Enum
 
 from nodeagent.job.given import Failure, Hung, Process, Wanted
 from nodeagent.job.model import SECOND_NS, Counts, Policy, Why, Word
-from nodeagent.job.orders import Keep, Leave, Order, Report, Tell
+from nodeagent.job.orders import Keep, Leave, Order, Print, Report
 
 
 class Phase(str, Enum):
@@ -169,8 +169,8 @@ class Turn:
     def order(self, order: Order) -> None:
         self.orders.append(order)
 
-    def tell(self, text: str) -> None:
-        self.order(Tell(text=text))
+    def print_message(self, text: str) -> None:
+        self.order(Print(text=text))
 
     def keep(self, counts: Counts) -> None:
         if counts != self.state.counts:

@@ -23,7 +23,7 @@ def kill(turn: Turn) -> None:
 
 
 def unkillable(turn: Turn) -> None:
-    turn.tell("processes of the job are left that cannot be killed")
+    turn.print_message("processes of the job are left that cannot be killed")
     conclude(turn, Cause.SIGNALLED if turn.state.cause is Cause.SIGNALLED else Cause.UNKILLABLE)
 
 

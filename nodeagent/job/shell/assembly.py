@@ -25,12 +25,12 @@ from nodeagent.job.shell.disk.recovery import counts_of, kept_counts
 from nodeagent.job.shell.disk.state import State, StateError
 from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost, socket_path
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import command, prctl, procfs
 from nodeagent.job.shell.processes.runner import Runner
 from nodeagent.job.shell.processes.signals import Signals
 from nodeagent.job.shell.processes.tree import Tree
 from nodeagent.job.shell.supervisor import Supervisor
-from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.watching.ring import Ring
 from nodeagent.job.shell.watching.watching import Watching
 
@@ -104,7 +104,7 @@ def _become_subreaper() -> None:
     try:
         prctl.become_subreaper()
     except OSError as error:  # a filter of system calls
-        tell(f"{error.strerror}; processes that leave their parent are not found")
+        print_message(f"{error.strerror}; processes that leave their parent are not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,9 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
                 raise
             import traceback
 
-            tell(f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}")
+            print_message(
+                f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}"
+            )
             status = runner.wait_alone(parts.signals)
             if member is not None:
                 member.waits_alone(status, counts)
@@ -219,7 +221,7 @@ def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]
     except (Unreadable, PolicyError) as error:
         raise NotBegun(str(error)) from error
     for note in resolved.notes:
-        tell(note)
+        print_message(note)
     return resolved.policy
 
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nodeagent.job.given import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
 from nodeagent.job.model import SECOND_NS, Status
-from nodeagent.job.orders import Gather, Keep, Kill, Leave, Report, Start, Tell, Terminate
+from nodeagent.job.orders import Gather, Keep, Kill, Leave, Print, Report, Start, Terminate
 from nodeagent.job.session import session_state
 from nodeagent.job.session.session import Session
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk.record import Record
 from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import signals
 from nodeagent.job.shell.processes.runner import Runner
 from nodeagent.job.shell.processes.signals import Signals
-from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.watching.beats import BeatSocket
 from nodeagent.job.shell.watching.watching import Watching
 
@@ -72,7 +72,7 @@ class Supervisor:
             Gather: self._gather,
             Report: lambda order: self._link.say(order, now_ns()),
             Keep: lambda order: self._record.keep(order.counts),
-            Tell: lambda order: tell(order.text),
+            Print: lambda order: print_message(order.text),
             Leave: self._leave,
         }
 
@@ -95,7 +95,9 @@ class Supervisor:
         for order in (*reports, *self._session.leave_again()):
             self._do[type(order)](order)
         assert self.left is not None
-        tell(f"the job had come to its end with status {self.left.status} before its supervisor was ended")
+        print_message(
+            f"the job had come to its end with status {self.left.status} before its supervisor was ended"
+        )
         self._say_goodbye(self.left)
         return self.left.status
 
@@ -156,7 +158,7 @@ class Supervisor:
         bad_before = beats.bad
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
-            tell(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
+            print_message(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
         if found or beats.bad > bad_before:
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS

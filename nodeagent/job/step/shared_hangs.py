@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from nodeagent.job.given import Hung
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.hang.watch import HangWatch
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.together import NodeWord
 
@@ -63,7 +63,7 @@ class SharedHangs:
             self._is_broken = False
         except OSError as error:
             if not self._is_broken:
-                tell(
+                print_message(
                     f"{error.filename}: {error.strerror}; the other nodes do not know how the chips here are"
                 )
             self._is_broken = True

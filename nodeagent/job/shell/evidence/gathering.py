@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nodeagent.job.given import Gathered, Given, Process
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.orders import Gather
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes.tree import Tree
-from nodeagent.job.shell.told import tell
 
 if TYPE_CHECKING:
     from nodeagent.job.shell.disk.state import State
@@ -48,7 +48,7 @@ class Gathering:
         try:
             self._aide = evidence.begin(self._state, wanted)
         except OSError as error:
-            tell(f"no evidence of the hang is kept: {error}")
+            print_message(f"no evidence of the hang is kept: {error}")
             self._found.append(Gathered(run=order.run, path=""))
             return
         self._tree.set_apart(self._aide.pid)
