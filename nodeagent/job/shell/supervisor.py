@@ -37,7 +37,7 @@ HELD_WORDS_NS: Final = 12 * SECOND_NS
 """If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
 
 BETWEEN_BEATS_NS: Final = SECOND_NS // 10
-"""Beats are read so often at most: a program that tells one a microsecond costs no more."""
+"""Beats are read so often at most: a program that sends one a microsecond costs no more."""
 
 
 class Supervisor:

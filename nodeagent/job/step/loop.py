@@ -175,7 +175,7 @@ def _ended(state: State, given: Ended) -> Decided:
 
 
 def _again(state: State, verdict: Verdict, ended: Ended) -> Decided:
-    """After a pause the nodes may be others; else they were just told."""
+    """After a pause the nodes may be others; else they are known from this run."""
     if verdict.pause_s > 0:
         return replace(state, phase=Phase.PAUSING), (Wait(seconds=verdict.pause_s),)
     return _allocated(state, Allocated(nodes=ended.nodes, ends=ended.ends))

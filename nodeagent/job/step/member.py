@@ -1,4 +1,4 @@
-"""One node's part in a run of a step: what it is told by the plan, and how the run has ended on it.
+"""One node's part in a run of a step: what the plan asks of it, and how the run has ended on it.
 
 It decides nothing: the supervisor of this node does what it does everywhere, and the loop on the batch host
 reads what each node has left.

@@ -107,7 +107,7 @@ class Shell:
     def _judge(self, together: Together, plan: Plan) -> None:
         found = {each: self._folder.word(plan.run, each) for each in plan.nodes}
         words = {node: word for node, word in found.items() if word is not None}
-        finding = together.heard(words, seconds(now_ns()))
+        finding = together.received(words, seconds(now_ns()))
         if finding is None:
             return
         print_message(f"run {plan.run}: {finding.what.value}: {finding.why}")

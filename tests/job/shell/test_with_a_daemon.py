@@ -83,13 +83,13 @@ def test_daemon_that_comes_back_hears_what_it_had_not_taken(place: Place, tmp_pa
             began = door.heard_word(Word.STARTED)
         with doors.opened(place.socket) as door:
             begin = door.heard(Begin)
-            told_again = door.heard(Said)
+            repeated = door.heard(Said)
             (tmp_path / "go").touch()
             ended = door.heard(Bye)
 
         assert begin.is_running
-        assert told_again == began
-        assert ended.number > told_again.number
+        assert repeated == began
+        assert ended.number > repeated.number
         assert supervisor.wait(WAIT_LIMIT_S) != 0
 
 

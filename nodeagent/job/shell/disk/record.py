@@ -15,7 +15,7 @@ from nodeagent.job.shell.messages import print_message
 
 
 class Record:
-    """``journal`` None: it could not be opened, as a message said. ``keeps_counts``: there is a ``--state``."""
+    """``journal`` None: it could not be opened. ``keeps_counts``: there is a ``--state``."""
 
     def __init__(self, state: State | None, journal: Journal | None, *, job: str, keeps_counts: bool) -> None:
         self._state = state
