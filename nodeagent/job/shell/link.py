@@ -1,4 +1,4 @@
-"""The client's end of the daemon's door for jobs: lines out, lines in, and a connection that comes back.
+"""The client's end of the daemon's socket for jobs: lines out, lines in, and a connection that comes back.
 
 It never blocks: connecting to a socket that nobody serves fails at once and is tried again later, after 0.2
 to 5 s. What the supervisor has said is sent again after each reconnect, until the daemon has taken it. It
