@@ -28,7 +28,7 @@ from nodeagent.job.shell.watching.watching import Watching
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import Begin, Chips, Taken, Want, Welcome
-    from nodeagent.job.shell.link import Heard
+    from nodeagent.job.shell.link import Received
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
 """So long a supervisor that leaves waits for the daemon to take what it has said."""
@@ -76,15 +76,15 @@ class Supervisor:
             Leave: self._leave,
         }
 
-    def run(self, began: Began, heard: list[Heard], reports: Iterable[Report]) -> int:
-        """Until the session leaves; its status. ``heard`` is what the daemon has said already, ``reports``
+    def run(self, began: Began, received: list[Received], reports: Iterable[Report]) -> int:
+        """Until the session leaves; its status. ``received`` is what the daemon has said already, ``reports``
         what an earlier supervisor was to say.
         """
         for report in reports:
             self._link.say(report, now_ns())
         self._runner.adopt(began.survivors, now_ns())
         self._give(began)
-        self._hear(heard)
+        self._hear(received)
         while self.left is None:
             self._turn()
         self._say_goodbye(self.left)
@@ -206,8 +206,8 @@ class Supervisor:
 
     # ------------------------------------------------------------------ the daemon
 
-    def _hear(self, heard: list[Heard]) -> None:
-        for each in heard:
+    def _hear(self, received: list[Received]) -> None:
+        for each in received:
             if isinstance(each, Lost):
                 self._lost(each)
             else:

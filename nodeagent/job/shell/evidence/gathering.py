@@ -51,7 +51,7 @@ class Gathering:
             print_message(f"no evidence of the hang is kept: {error}")
             self._found.append(Gathered(run=order.run, path=""))
             return
-        self._tree.set_apart(self._aide.pid)
+        self._tree.exclude(self._aide.pid)
         self._due_ns = now_ns + round(order.within_s * SECOND_NS)
 
     def next_deadline_ns(self) -> int | None:
