@@ -58,7 +58,7 @@ def own_reset(state: State, job: Job) -> Cause | None:
 
 def _asking(state: State, reset: Reset, chip_id: str) -> list[Condition]:
     if chip_id == reset.asker_id:
-        return eligibility.asking(state, reset)
+        return eligibility.asking_conditions(state, reset)
     return [each for each in state.on(Condition, chip_id) if policy.asks(state, each)]
 
 
