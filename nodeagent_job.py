@@ -15,14 +15,14 @@ __all__ = ["beat"]
 def beat(step: int | None = None, phase: str | None = None, checkpoint: int | None = None) -> None:
     """Tell the supervisor of this job the step, the phase, and the number of the newest checkpoint.
 
-    ``phase`` is train (also where it is not told), eval, checkpoint, compile or load; only in train the steps
+    ``phase`` is train (as where none is given), eval, checkpoint, compile or load; only in train the steps
     must go on soon. Without a supervisor, so without ``NODEAGENT_BEAT``, nothing happens.
     """
     path = os.environ.get("NODEAGENT_BEAT")
     if not path:
         return
-    told = (("step", step), ("phase", phase), ("checkpoint", checkpoint))
-    words = " ".join(f"{name}={value}" for name, value in told if value is not None)
+    values = (("step", step), ("phase", phase), ("checkpoint", checkpoint))
+    words = " ".join(f"{name}={value}" for name, value in values if value is not None)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
             sender.sendto(words.encode("ascii", "replace"), path)

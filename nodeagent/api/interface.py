@@ -1,4 +1,4 @@
-"""What a caller is told of the interface itself: its version, what this daemon can do, and who the caller is.
+"""What a caller learns of the interface itself: its version, what this daemon can do, and who the caller is.
 
 The version is that of ``proto/``, not of the daemon. ``tests/api/test_interface.py`` holds it against the
 descriptors that are kept in ``proto/kept``.

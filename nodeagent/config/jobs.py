@@ -1,6 +1,6 @@
 """``[jobs]`` of nodeagent.toml: whether and where supervisors of jobs connect, and how long jobs may take.
 
-``[jobs.defaults]`` and ``[jobs.limits]`` are for the supervisors, who are told them as they stand here.
+``[jobs.defaults]`` and ``[jobs.limits]`` are for the supervisors, and sent to them as they stand here.
 """
 
 from collections.abc import Callable, Mapping

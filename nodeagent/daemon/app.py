@@ -21,7 +21,7 @@ from nodeagent.api.control.context import Context
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
-from nodeagent.api.jobs.door import JobDoor
+from nodeagent.api.jobs.listener import JobListener
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.agent import Config
@@ -141,7 +141,7 @@ class Daemon:
             quiescence = Quiescence(feed, configured.of_vendors(config, sources))
             quiescence.begin()
             senders = Senders(config.public)
-            door = JobDoor(
+            job_listener = JobListener(
                 path=Path(config.jobs_socket),
                 feed=feed,
                 ask=pump.ask,
@@ -155,7 +155,7 @@ class Daemon:
             def on_config(fresh: Config) -> None:
                 actuator.reload(fresh)
                 senders.config = fresh.public
-                door.reload(fresh.jobs)
+                job_listener.reload(fresh.jobs)
 
             reloading = Reloading(config, self._config_path, catalogs, pump, feed, sources, on_config)
             facts = NodeFacts(
@@ -194,8 +194,8 @@ class Daemon:
             await grpc.start()
             resources.push_async_callback(grpc.stop)
             if config.jobs.enabled:
-                door.open()
-                resources.push_async_callback(door.close)
+                job_listener.open()
+                resources.push_async_callback(job_listener.close)
             await self._serve_metrics(metrics, resources)
 
             async with asyncio.TaskGroup() as tasks:
@@ -209,7 +209,7 @@ class Daemon:
                     tasks.create_task(reloading.on(self._reload)),
                     tasks.create_task(actuator.run()),
                     tasks.create_task(quiescence.run()),
-                    tasks.create_task(door.run()),
+                    tasks.create_task(job_listener.run()),
                 ]
                 if not self._refused:
                     outlets.append(tasks.create_task(reloading.keep(config)))
@@ -222,7 +222,7 @@ class Daemon:
                 log.info("nodeagent %s serves on %s", __version__, config.agent.socket)
                 await self._stop.wait()
                 systemd.stopping()
-                await asyncio.gather(door.close(), *(source.stop() for source in sources))
+                await asyncio.gather(job_listener.close(), *(source.stop() for source in sources))
                 pump.finish()
                 for outlet in outlets:
                     outlet.cancel()

@@ -12,7 +12,7 @@ class Board:
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}
-        self._untold: set[str] = set()
+        self._unknown: set[str] = set()
         self.changed = asyncio.Event()
         self.version = 0
 
@@ -22,9 +22,9 @@ class Board:
         return self._states
 
     @property
-    def all_told(self) -> bool:
+    def all_known(self) -> bool:
         """Whether each node has said how its devices stand, or is known not to answer."""
-        return not self._untold
+        return not self._unknown
 
     def list(self, endpoint: Endpoint) -> None:
         self.put(NodeState(endpoint=endpoint))
@@ -39,15 +39,15 @@ class Board:
             return
         self._states[name] = state
         if state.parts or state.contact in (Contact.AWAY, Contact.REFUSES):
-            self._untold.discard(name)
+            self._unknown.discard(name)
         else:
-            self._untold.add(name)
+            self._unknown.add(name)
         self._change()
 
     def remove(self, endpoints: Iterable[Endpoint]) -> None:
         for endpoint in endpoints:
             del self._states[endpoint.name]
-            self._untold.discard(endpoint.name)
+            self._unknown.discard(endpoint.name)
         self._change()
 
     def _change(self) -> None:

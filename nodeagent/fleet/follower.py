@@ -15,7 +15,7 @@ from nodeagent.client.session import Session, is_final
 from nodeagent.fleet import state
 from nodeagent.fleet.board import Board
 from nodeagent.fleet.delivery import Delivery
-from nodeagent.fleet.news import News, Received, What, told_of
+from nodeagent.fleet.news import News, Received, What, news_of
 from nodeagent.fleet.news import received as values_of
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.pace import Pace
@@ -58,7 +58,7 @@ class Follower:
             except Unreadable as failure:
                 refuses, reason = True, str(failure)
                 session = Session(after=self._done)  # it has moved on over what was not done
-            await self._told_contact(Contact.REFUSES if refuses else Contact.AWAY, reason)
+            await self._put_contact(Contact.REFUSES if refuses else Contact.AWAY, reason)
             await asyncio.sleep(REFUSED_PAUSE_S if refuses else session.next_pause_s())
 
     async def _follow(self, client: AsyncClient, session: Session) -> None:
@@ -68,7 +68,7 @@ class Follower:
                     values = values_of(session, response)
                 is_first = self._board.of(self._endpoint).contact is not Contact.ANSWERS
                 if is_first:
-                    await self._told_contact(Contact.ANSWERS, "", response.node.node_name)
+                    await self._put_contact(Contact.ANSWERS, "", response.node.node_name)
                 await self._take(values)
                 if _asks_for_the_list(values, is_first=is_first):
                     await self._read_devices(client)
@@ -105,13 +105,13 @@ class Follower:
             devices = [received.device(each) for each in answer.devices]
         self._board.put(state.with_devices(now, devices, received.position(answer.store_id, answer.seq)))
 
-    async def _told_contact(self, contact: Contact, reason: str, said_name: str = "") -> None:
-        """Tells it where it is new. A node that answers for the first time is no news."""
+    async def _put_contact(self, contact: Contact, reason: str, said_name: str = "") -> None:
+        """On the board, and delivered where it is news. That a node answers for the first time is none."""
         before = self._board.of(self._endpoint)
         at = datetime.now(UTC)
         after = state.with_contact(before, contact, reason, at, said_name)
         self._board.put(after)
-        what = told_of(before.contact, contact)
+        what = news_of(before.contact, contact)
         if what is not None:
             await self._delivery.deliver(News(what=what, node=after, at=at, reason=reason))
 

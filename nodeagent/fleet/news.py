@@ -1,4 +1,4 @@
-"""What is told of a node: an event, its whole state, or that it does not answer. Values only."""
+"""What is reported of a node: an event, its whole state, or that it does not answer. Values only."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,13 +42,13 @@ class News:
         return self.position is not None
 
 
-_TOLD: Final = {Contact.AWAY: What.AWAY, Contact.REFUSES: What.REFUSES, Contact.ANSWERS: What.BACK}
+_NEWS: Final = {Contact.AWAY: What.AWAY, Contact.REFUSES: What.REFUSES, Contact.ANSWERS: What.BACK}
 
 
-def told_of(before: Contact, after: Contact) -> What | None:
+def news_of(before: Contact, after: Contact) -> What | None:
     """What is news about whether a node answers. That one answers for the first time is none."""
     is_expected = (before, after) == (Contact.NEW, Contact.ANSWERS)
-    return None if before is after or is_expected else _TOLD.get(after)
+    return None if before is after or is_expected else _NEWS.get(after)
 
 
 Received = tuple[Event | Snapshot | Bookmark, types_pb2.Event | pb.Snapshot | None]

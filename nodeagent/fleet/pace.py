@@ -13,7 +13,7 @@ class Pace:
     """Turns, so many a second, in the order in which they were asked for."""
 
     def __init__(self, a_second: float = ATTEMPTS_A_SECOND) -> None:
-        self._apart_s = 1 / a_second
+        self._interval_s = 1 / a_second
         self._next_s = 0.0
 
     async def turn(self) -> None:
@@ -23,5 +23,5 @@ class Pace:
     def given_at_s(self, now_s: float) -> float:
         """When the next turn is, for who asks now; it is his."""
         at_s = max(now_s, self._next_s)
-        self._next_s = at_s + self._apart_s
+        self._next_s = at_s + self._interval_s
         return at_s

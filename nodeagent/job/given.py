@@ -129,7 +129,7 @@ class Hang(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hung:
-    """``acts`` is false where a confirmed one is only told. ``since_s``: how long it has stood still."""
+    """``acts`` is false where a confirmed one is only reported. ``since_s``: how long it has stood still."""
 
     run: int
     what: Hang

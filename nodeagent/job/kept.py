@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class KeptError(ValueError):
-    """A file does not hold what its name says. The text says why, and is told to people."""
+    """A file does not hold what its name says. The text says why, and is shown to people."""
 
 
 def encode(value: Any, form: str, **more: str) -> str:

@@ -23,7 +23,7 @@ def main(words: Sequence[str]) -> int:
     from nodeagent.job.model import Status
     from nodeagent.job.policy import arguments
     from nodeagent.job.shell import assembly
-    from nodeagent.job.shell.told import tell
+    from nodeagent.job.shell.messages import print_message
 
     gc.enable()
     try:
@@ -36,7 +36,7 @@ def main(words: Sequence[str]) -> int:
             return step.run(of_step.parse(words[1:]), os.environ)
     except assembly.NotBegun as error:
         for line in str(error).splitlines():
-            tell(line)
+            print_message(line)
     else:
         sys.stderr.write("usage: nodeagent-job run|step [OPTIONS] -- COMMAND\n")
     return Status.BAD_POLICY.value

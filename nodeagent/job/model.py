@@ -102,7 +102,7 @@ class Policy:
     need_daemon: bool = False
     in_step: bool = False
     strategy: str = ""
-    """``subHealthyStrategy`` or ``recover-strategy``, as given: told to schedulers."""
+    """``subHealthyStrategy`` or ``recover-strategy``, as given: reported to schedulers."""
 
     @property
     def only_watches(self) -> bool:

@@ -45,7 +45,7 @@ class Gather:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Tell the daemon. ``number`` grows by one with each, also over restarts of the supervisor."""
+    """Report to the daemon. ``number`` grows by one with each, also over restarts of the supervisor."""
 
     number: int
     run: int
@@ -63,15 +63,15 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
-    """One line for people, on the standard error."""
+class Print:
+    """Print one line for people on the standard error."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """End with that status. The daemon was told by the report before.
+    """End with that status. The daemon knows of it by the report before.
 
     What the other nodes of a step are to know: ``fault``: the daemon's word on the chips or the node has
     decided; ``next_why`` and ``pause_s``: of the run that is wanted in place of this one.
@@ -84,4 +84,4 @@ class Leave:
     pause_s: float = 0.0
 
 
-Order = Start | Terminate | Kill | Gather | Report | Keep | Tell | Leave
+Order = Start | Terminate | Kill | Gather | Report | Keep | Print | Leave

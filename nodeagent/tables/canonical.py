@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.tables.sections.sources import UNTOLD
+from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER = msgspec.json.Decoder(Catalog)
@@ -32,7 +32,7 @@ def decode_catalog(encoded: bytes) -> Catalog:
         raise ValueError(
             f"a catalog damaged since it was written: its digest is {found}, not {catalog.digest}"
         )
-    return catalog if catalog.sources else replace(catalog, sources=UNTOLD)
+    return catalog if catalog.sources else replace(catalog, sources=DEFAULT_TRAITS)
 
 
 def digest(catalog: Catalog) -> str:

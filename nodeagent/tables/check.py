@@ -13,7 +13,7 @@ from nodeagent.tables.patterns.templates import produces
 from nodeagent.tables.sorts import SORTS, Rule, Sort, sort_of
 from nodeagent.toml.problem import Problem
 
-_CODES_TOLD = 4
+_CODES_NAMED = 4
 
 Report = Callable[[Problem], None]
 Warn = Callable[[str], None]
@@ -107,8 +107,8 @@ def _warn_of_shared_codes(merged: Merged, sort: Sort, warn: Warn) -> None:
 
 
 def _some(codes: list[str]) -> str:
-    more = f" and {len(codes) - _CODES_TOLD} more" if len(codes) > _CODES_TOLD else ""
-    return ", ".join(codes[:_CODES_TOLD]) + more
+    more = f" and {len(codes) - _CODES_NAMED} more" if len(codes) > _CODES_NAMED else ""
+    return ", ".join(codes[:_CODES_NAMED]) + more
 
 
 def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Warn) -> None:

@@ -13,7 +13,7 @@ from nodeagent.tables import size
 from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check
 from nodeagent.tables.layers import Merged, merge, read_layer, table_files
-from nodeagent.tables.sections.sources import UNTOLD
+from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 from nodeagent.tables.sorts import SORTS, Rule
 from nodeagent.toml.problem import Problem, Problems
 
@@ -40,7 +40,7 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
     Raises TablesError with every problem found.
     """
     problems, warnings = Problems(), list[str]()
-    files = [file for folder in folders for file in table_files(folder, lambda _told_as_it_is_read: None)]
+    files = [file for folder in folders for file in table_files(folder, lambda _reported_as_it_is_read: None)]
     _raise_any(size.too_many_bytes(files))
     layers = []
     for position, folder in enumerate(folders):
@@ -75,7 +75,7 @@ def _catalog(merged: Merged, settings: Settings) -> Catalog:
         rows=rows,
         **{sort.in_catalog: _of_sort(merged, sort.rule) for sort in SORTS.values()},
         decoding=merged.decoding,
-        sources={**UNTOLD, **merged.sources},
+        sources={**DEFAULT_TRAITS, **merged.sources},
         settings=settings,
     )
 

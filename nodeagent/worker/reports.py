@@ -1,4 +1,4 @@
-"""The two doors of a worker's threads: reports out (one lock, whole lines), the source's polls in.
+"""What a worker's threads share: reports out (one lock, whole lines), the source's polls in.
 
 Writing waits while the daemon is behind; that is the back-pressure, and it reaches the source. Only
 ``enqueue`` never waits: it is for a library's callbacks, and counts what it must drop. A reply may be held

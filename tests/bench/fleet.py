@@ -17,7 +17,7 @@ from tests.bench.shared.daemon import scratch
 from tests.bench.shared.figures import Figure
 from tests.fleet.cluster import Cluster, Machine, cluster, following
 from tests.fleet.expected import Expected
-from tests.fleet.told import Told
+from tests.fleet.output import Output
 from tests.waiting import wait_until
 
 TITLE: Final = "1,000 nodes followed by one process"
@@ -43,16 +43,16 @@ def run() -> Iterator[Figure]:
 class _Measured:
     def __init__(self, nodes: Cluster, folder: Path) -> None:
         self._nodes = nodes
-        self._out = folder / "told"
+        self._out = folder / "output"
         self._positions = folder / "positions"
-        self._told = Told(self._out)
-        self._expected = Expected(nodes, self._told, CHIPS)
+        self._output = Output(self._out)
+        self._expected = Expected(nodes, self._output, CHIPS)
         self._last = self._expected.last
 
     def followed(self) -> Iterator[Figure]:
         begun_s = time.monotonic()
         with self._follower() as process:
-            wait_until(lambda: len(self._told.read().begun) == len(self._last), "states", LIMIT_S)
+            wait_until(lambda: len(self._output.read().begun) == len(self._last), "states", LIMIT_S)
             yield Figure(
                 name="start -> state of each node",
                 value=time.monotonic() - begun_s,
@@ -72,10 +72,10 @@ class _Measured:
         with self._follower() as process:
             self._faults(1)
             yield self._complete("events missing after kill -9 of the follower")
-            yield Figure(name="events that came twice then", value=self._told.repeated, unit="events")
+            yield Figure(name="events that came twice then", value=self._output.repeated, unit="events")
             yield Figure(
                 name="whole states told anew then",
-                value=sum(self._told.states.values()) - len(self._last),
+                value=sum(self._output.states.values()) - len(self._last),
                 unit="states",
             )
             assert process.poll() is None
@@ -132,8 +132,8 @@ class _Measured:
         return following(self._nodes, self._out, "--positions", self._positions)
 
     def _complete(self, name: str) -> Figure:
-        missing = self._told.read().missing(self._last)
-        assert not self._told.out_of_order
+        missing = self._output.read().missing(self._last)
+        assert not self._output.out_of_order
         return Figure(
             name=name,
             value=sum(map(len, missing.values())),

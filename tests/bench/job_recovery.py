@@ -105,8 +105,8 @@ async def _recover(job: Job, run: int) -> tuple[float, float, float]:
 
 
 def _has_run(job: Job, run: int) -> bool:
-    told = {each.kind.value for each in job.events() if each.job and each.job.run == run}
-    return len(_stamps(job, "started")) == run and "job_rerun" in told
+    kinds = {each.kind.value for each in job.events() if each.job and each.job.run == run}
+    return len(_stamps(job, "started")) == run and "job_rerun" in kinds
 
 
 def _stamps(job: Job, word: str) -> list[float]:

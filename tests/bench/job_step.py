@@ -16,7 +16,7 @@ from nodeagent.job.model import Wish
 from tests.bench.shared.daemon import scratch
 from tests.bench.shared.figures import Figure, median, percentile, spread
 from tests.bench.shared.kernel_log import NeedsRoot
-from tests.job.shell.door import Door, opened
+from tests.job.shell.daemon_double import DaemonDouble, opened
 from tests.slurm.stepping import NODES, Job, step, stepping
 from tests.waiting import wait_until
 
@@ -44,13 +44,13 @@ while True:
 def run() -> Iterator[Figure]:
     if os.geteuid() != 0:
         raise NeedsRoot("it starts a Slurm of its own")
-    with scratch() as folder, stepping(folder / "slurm") as made, opened(folder / "slurm/n2.sock") as door:
+    with scratch() as folder, stepping(folder / "slurm") as made, opened(folder / "slurm/n2.sock") as daemon:
         command = folder / "command.py"
         command.write_text(_COMMAND)
         stamps = folder / "stamps"
         words = (sys.executable, command, stamps)
         job = step(made, folder / "job", "--in-place", command=words)
-        rounds = [_round(job, door, stamps, number) for number in range(1, ROUNDS + 1)]
+        rounds = [_round(job, daemon, stamps, number) for number in range(1, ROUNDS + 1)]
     stopped, again = zip(*rounds, strict=True)
     yield Figure(
         name="last process ended, until all nodes run, p95",
@@ -69,11 +69,11 @@ def run() -> Iterator[Figure]:
     )
 
 
-def _round(job: Job, door: Door, stamps: Path, number: int) -> tuple[float, float]:
+def _round(job: Job, daemon: DaemonDouble, stamps: Path, number: int) -> tuple[float, float]:
     """(from the word to stop to the end of all, from there to the begin of all) in seconds."""
     wait_until(lambda: len(_of(stamps, "started", number)) == len(NODES), f"run {number}\n{job.said}")
     asked_s = time.time()
-    door.want(Wish.STOP, number)
+    daemon.want(Wish.STOP, number)
     wait_until(lambda: len(_of(stamps, "started", number + 1)) == len(NODES), f"run {number + 1}")
     ended_s = max(_of(stamps, "ended", number))
     return ended_s - asked_s, max(_of(stamps, "started", number + 1)) - ended_s

@@ -76,7 +76,7 @@ async def _fan_out() -> list[float]:
     with scratch() as directory:
         async with _server("tests.bench.shared.stage_server", directory) as server:
             arrived = await _arrivals(server, directory / "nodeagent.sock", WATCH, "commit 1")
-    return [(at_ns - _told_at_ns(message)) / 1e6 for at_ns, message in arrived]
+    return [(at_ns - _sent_at_ns(message)) / 1e6 for at_ns, message in arrived]
 
 
 async def _fan_out_bare() -> list[float]:
@@ -87,7 +87,7 @@ async def _fan_out_bare() -> list[float]:
     return [(at_ns - int(message.partition(b".")[0])) / 1e6 for at_ns, message in arrived]
 
 
-def _told_at_ns(message: bytes) -> int:
+def _sent_at_ns(message: bytes) -> int:
     return pb.WatchResponse.FromString(message).batch.events[0].at.ToNanoseconds()
 
 

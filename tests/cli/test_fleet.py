@@ -148,19 +148,19 @@ def test_ctrl_c_ends_it_and_keeps_the_positions(nodes: Path, tmp_path: Path) -> 
         """The file is locked while it is followed: its bytes show what is written."""
         return any(b"gpu-1" in each.read_bytes() for each in tmp_path.glob("positions*"))
 
-    def told_until_interrupted(lines: int) -> set[str]:
+    def printed_until_interrupted(lines: int) -> set[str]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout
         with process.stdout as stream:
             said = {json.loads(stream.readline())["what"] for _ in range(lines)}
-            # What was told but not yet noted is told again: that is the promise.
+            # What was printed but not yet noted is printed again: that is the promise.
             wait_until(is_kept, "the position on the disk")
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130
         return said
 
-    assert told_until_interrupted(2) == {"state", "away"}
-    assert told_until_interrupted(1) == {"away"}, "the state was done with"
+    assert printed_until_interrupted(2) == {"state", "away"}
+    assert printed_until_interrupted(1) == {"away"}, "the state was done with"
 
 
 def test_on_a_terminal_it_is_a_table_that_is_drawn_anew(node: Node, nodes: Path) -> None:

@@ -123,7 +123,7 @@ def story(one: str, other: str, begun: datetime) -> list[str]:
     ]
 
 
-def told(ran: Ran) -> list[tuple[datetime, str]]:
+def course(ran: Ran) -> list[tuple[datetime, str]]:
     """When each event was, and how it left the chip."""
     return [
         (datetime.fromisoformat(event["at"]), f"{event['level']} {event['verdict']} {event['handling']}")
@@ -166,7 +166,7 @@ def test_of_every_two_levels_the_strictest_of_each_word_counts_and_what_is_left_
     ]
     lines.append(moved(advance("00:00:00"), (begins[-1] + EACH).isoformat()))
 
-    events = told(replay(lines, TABLES))
+    events = course(replay(lines, TABLES))
 
     stood = {pair: seen(events, begun) for pair, begun in zip(PAIRS, begins, strict=True)}
     assert stood == {pair: right(*pair, mode) for pair in PAIRS}

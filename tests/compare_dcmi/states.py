@@ -81,7 +81,7 @@ def dropped_and_held(node: EmulatedNode) -> None:
     node.drop("npu1")
 
 
-def telling(node: EmulatedNode) -> None:
+def events_come(node: EmulatedNode) -> None:
     """A fault comes, comes again, ends; one is only sent, another is of a chip that has dropped."""
     node.raise_code("npu1", HBM, severity=1)
     node.raise_code("npu1", HBM, severity=1)
@@ -91,7 +91,7 @@ def telling(node: EmulatedNode) -> None:
     node.raise_code("npu3", HBM)
 
 
-def telling_of_a_removed_one(node: EmulatedNode) -> None:
+def events_come_of_a_removed_one(node: EmulatedNode) -> None:
     node.take_out("npu1")
     node.raise_code("npu1", HBM)
     node.raise_code("npu3", HBM)
@@ -146,8 +146,8 @@ STATES: Final = (
     *_asked(removed),
     *_asked(removed_last),
     State(name="held", change=held),
-    State(name="events", change=telling, subscriptions=2, events=5),
-    State(name="events of a removed chip", change=telling_of_a_removed_one, subscriptions=1, events=1),
+    State(name="events", change=events_come, subscriptions=2, events=5),
+    State(name="events of a removed chip", change=events_come_of_a_removed_one, subscriptions=1, events=1),
     State(name="events, no slot", change=refusing_slots, subscriptions=2),
     *_asked(dropped_and_held),
     State(name="reset, healthy", change=healthy, resets=each_card),

@@ -44,7 +44,7 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
-from nodeagent.tables.sections.sources import UNTOLD
+from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
@@ -116,7 +116,7 @@ def catalog(
         relation=tuple(relation),
         threshold=tuple(threshold),
         counter=tuple(counter),
-        sources=UNTOLD,
+        sources=DEFAULT_TRAITS,
         settings=Settings(**settings),
     )
 

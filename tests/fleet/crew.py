@@ -22,11 +22,11 @@ LINE: Final = b"{}\n"
 
 
 class Crew:
-    """``told`` is everything that was told, in order. Open it with ``crew``."""
+    """``shown`` is everything that was shown, in order. Open it with ``crew``."""
 
-    def __init__(self, board: Board, fleet: Fleet, told: list[News]) -> None:
+    def __init__(self, board: Board, fleet: Fleet, shown: list[News]) -> None:
         self.board = board
-        self.told = told
+        self.shown = shown
         self._fleet = fleet
 
     def follow(self, *endpoints: Endpoint) -> None:
@@ -36,12 +36,12 @@ class Crew:
         """Of its events."""
         return [
             news.position.seq
-            for news in self.told
+            for news in self.shown
             if news.node.endpoint.name == node and news.what == "event" and news.position
         ]
 
     def whats(self, node: str) -> list[str]:
-        return [str(news.what) for news in self.told if news.node.endpoint.name == node]
+        return [str(news.what) for news in self.shown if news.node.endpoint.name == node]
 
     def of(self, node: str) -> NodeState:
         return self.board.states[node]
@@ -62,10 +62,10 @@ async def crew(
     kinds: Collection[EventKind] = (),
     connect: Connect | None = None,
 ) -> AsyncIterator[Crew]:
-    board, told = Board(), list[News]()
+    board, shown = Board(), list[News]()
 
     async def show(news: News) -> None:
-        told.append(news)
+        shown.append(news)
 
     def encode(_news: News) -> bytes:
         return LINE
@@ -76,7 +76,7 @@ async def crew(
                 show=show, encode=encode, kinds=kinds, execution=execution, positions=positions
             )
             fleet = Fleet(group, board=board, delivery=delivery, connect=connect or connecting(None))
-            followers = Crew(board, fleet, told)
+            followers = Crew(board, fleet, shown)
             followers.follow(*endpoints)
             opened.set_result(followers)
             await asyncio.Event().wait()

@@ -1,18 +1,18 @@
-"""Which events the nodes of a cluster have: what a follower is to tell in the end."""
+"""Which events the nodes of a cluster have: what a follower is to print in the end."""
 
 from collections.abc import Sequence
 
 from tests.fleet.cluster import Cluster, Machine
-from tests.fleet.told import Told
+from tests.fleet.output import Output
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 
 class Expected:
     """``last`` is the number of the newest event of each node, ``first`` that with which all begin."""
 
-    def __init__(self, nodes: Cluster, told: Told, first: int = 0) -> None:
+    def __init__(self, nodes: Cluster, output: Output, first: int = 0) -> None:
         self._nodes = nodes
-        self._told = told
+        self._output = output
         self.last = dict.fromkeys(nodes.names, first)
 
     def faults(self, each: int, machines: Sequence[Machine] | None = None) -> None:
@@ -22,10 +22,10 @@ class Expected:
             self.last[name] += each
 
     def wait(self, machines: Sequence[Machine] | None = None, limit_s: float = WAIT_LIMIT_S) -> None:
-        """Until the newest of each was told."""
+        """Until the newest of each was printed."""
         names = self._named(machines)
         wait_until(
-            lambda: all(self._told.read().events[name][-1:] == [self.last[name]] for name in names),
+            lambda: all(self._output.read().events[name][-1:] == [self.last[name]] for name in names),
             "events",
             limit_s,
         )

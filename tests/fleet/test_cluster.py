@@ -10,7 +10,7 @@ import pytest
 
 from tests.fleet.cluster import cluster, following
 from tests.fleet.expected import Expected
-from tests.fleet.told import Told
+from tests.fleet.output import Output
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("ports of a cluster")
@@ -18,45 +18,45 @@ NODES_EACH = 8
 
 
 def test_no_event_is_missing_though_nodes_and_the_follower_are_killed(place: Path) -> None:
-    told, positions = Told(place / "told"), place / "positions"
+    output, positions = Output(place / "output"), place / "positions"
     with cluster(place, machines=3, nodes_each=NODES_EACH) as nodes:
-        expected = Expected(nodes, told)
+        expected = Expected(nodes, output)
         killed, *others = nodes.machines
-        with following(nodes, place / "told", "--positions", positions) as first:
-            wait_until(lambda: len(told.read().begun) == 3 * NODES_EACH, "each state")
+        with following(nodes, place / "output", "--positions", positions) as first:
+            wait_until(lambda: len(output.read().begun) == 3 * NODES_EACH, "each state")
             expected.faults(3)
             killed.kill()
             expected.faults(2, others)
             nodes.start([killed])
             expected.faults(2, [killed])
             expected.wait()
-            assert told.repeated == 0
+            assert output.repeated == 0
             expected.faults(2)
             first.kill()
         expected.faults(1)
-        with following(nodes, place / "told", "--positions", positions):
+        with following(nodes, place / "output", "--positions", positions):
             expected.wait()
-            assert told.missing(expected.last) == {}
-            assert told.out_of_order == []
-            assert set(told.states.values()) == {1}
-    assert {(name, "away") for name in killed.names} <= set(told.contacts)
-    assert {(name, "back") for name in killed.names} <= set(told.contacts)
+            assert output.missing(expected.last) == {}
+            assert output.out_of_order == []
+            assert set(output.states.values()) == {1}
+    assert {(name, "away") for name in killed.names} <= set(output.contacts)
+    assert {(name, "back") for name in killed.names} <= set(output.contacts)
 
 
 def test_a_follower_that_is_told_to_end_repeats_nothing(place: Path) -> None:
-    told, positions = Told(place / "told"), place / "positions"
+    output, positions = Output(place / "output"), place / "positions"
     with cluster(place, machines=1, nodes_each=2) as nodes:
-        expected = Expected(nodes, told)
-        with following(nodes, place / "told", "--positions", positions) as first:
-            wait_until(lambda: len(told.read().begun) == 2, "each state")
+        expected = Expected(nodes, output)
+        with following(nodes, place / "output", "--positions", positions) as first:
+            wait_until(lambda: len(output.read().begun) == 2, "each state")
             expected.faults(3)
             expected.wait()
             first.send_signal(signal.SIGTERM)
             assert first.wait(30) == 0
         expected.faults(3)
-        with following(nodes, place / "told", "--positions", positions):
+        with following(nodes, place / "output", "--positions", positions):
             expected.wait()
-    assert (told.missing(expected.last), told.repeated, told.out_of_order) == ({}, 0, [])
+    assert (output.missing(expected.last), output.repeated, output.out_of_order) == ({}, 0, [])
 
 
 def test_the_nodes_behind_a_name_are_followed_and_called_what_they_call_themselves(place: Path) -> None:

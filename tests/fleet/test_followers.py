@@ -142,7 +142,7 @@ async def test_a_stream_that_cannot_go_on_tells_the_whole_state(stage: Stage) ->
         await followers.until_events("a", 1)
         stage.publish_in_epoch(9, cleared())
         await until(lambda: followers.whats("a") == ["state", "event", "event", "state"])
-        news = followers.told[-1]
+        news = followers.shown[-1]
         assert isinstance(news.value, Snapshot)
         assert news.value.position.epoch == 9
         assert followers.of("a").verdict is Verdict.ALLOW

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodeagent.client import EventKind, Handling, Kind, Verdict
 from nodeagent.fleet import state
-from nodeagent.fleet.news import What, told_of
+from nodeagent.fleet.news import What, news_of
 from nodeagent.fleet.nodes import from_addresses
 from nodeagent.fleet.state import Contact, NodeState, with_contact
 from tests.fleet.given import AT, LATER, answering, device, event, position
@@ -76,7 +76,7 @@ def test_a_list_read_amid_the_events_leads_to_the_same_state(
     """The list is read after the stream has begun: it may be ahead of any of the events."""
     begun = state.with_devices(answering(), [device(name) for name in CHIPS], position(0))
     events = [event(seq, name, verdict) for seq, (name, verdict) in enumerate(changes, 1)]
-    told = reduce(state.with_event, events, begun)
+    streamed = reduce(state.with_event, events, begun)
     ahead = reduce(state.with_event, events[:read_at], begun)
     newest = min(read_at, len(events))
     listed = state.with_devices(
@@ -84,12 +84,12 @@ def test_a_list_read_amid_the_events_leads_to_the_same_state(
     )
     read = reduce(state.with_event, events, listed)
     assert {part.name: part.verdict for part in read.parts.values()} == {
-        part.name: part.verdict for part in told.parts.values()
+        part.name: part.verdict for part in streamed.parts.values()
     }
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "news"),
     [
         (Contact.NEW, Contact.ANSWERS, None),
         (Contact.NEW, Contact.AWAY, What.AWAY),
@@ -104,9 +104,9 @@ def test_a_list_read_amid_the_events_leads_to_the_same_state(
     ],
 )
 def test_what_is_news_about_whether_a_node_answers(
-    before: Contact, after: Contact, told: What | None
+    before: Contact, after: Contact, news: What | None
 ) -> None:
-    assert told_of(before, after) is told
+    assert news_of(before, after) is news
 
 
 def test_a_node_that_is_known_by_its_address_has_its_own_name_as_label() -> None:

@@ -84,7 +84,7 @@ def test_it_has_every_status_event_and_recommendation() -> None:
 
 def test_its_program_tells_each_of_its_steps(tmp_path: Path) -> None:
     beats = BeatSocket(str(tmp_path / "beats"))
-    told = subprocess.run(
+    ran = subprocess.run(
         [sys.executable, "-c", block("python", DOCUMENT)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "NODEAGENT_BEAT": beats.path},
         check=True,
@@ -93,6 +93,6 @@ def test_its_program_tells_each_of_its_steps(tmp_path: Path) -> None:
     found = beats.take(0.0)
     beats.close()
 
-    assert told.stderr == b""
+    assert ran.stderr == b""
     assert found[0].phase.value == "load"
     assert [each.step for each in found[1:4]] == [0, 1, 2]

@@ -168,13 +168,13 @@ def test_without_a_retry_left_it_is_given_up() -> None:
 
 
 def test_unconditional_it_is_placed_anew_three_times_in_a_row_and_then_given_up() -> None:
-    counts, told = Counts(), []
+    counts, verdicts = Counts(), []
     for number in range(4):
         ending = replace(UNKNOWN, known=Known(signature=f"e{number}", line=f"e{number}"))
         verdict = judge(ending, UNCONDITIONAL, counts)
-        told.append((*_row(verdict), verdict.counts.placements, verdict.counts.placements_in_row))
+        verdicts.append((*_row(verdict), verdict.counts.placements, verdict.counts.placements_in_row))
         counts = verdict.counts
-    assert told == [
+    assert verdicts == [
         ("another placement", 75, 1, 1),
         ("another placement", 75, 2, 2),
         ("another placement", 75, 3, 3),
@@ -209,12 +209,12 @@ def test_a_job_without_a_budget_for_failures_keeps_its_status() -> None:
 
 
 def test_three_hangs_in_a_row_are_run_again_and_the_fourth_is_given_up() -> None:
-    counts, told = Counts(), []
+    counts, verdicts = Counts(), []
     for _ in range(4):
         verdict = judge(Ending(cause=Cause.SUSPENDED), Policy(), counts)
-        told.append((*_row(verdict), verdict.counts.hangs))
+        verdicts.append((*_row(verdict), verdict.counts.hangs))
         counts = verdict.counts
-    assert told == [
+    assert verdicts == [
         ("suspended", None, 1),
         ("suspended", None, 2),
         ("suspended", None, 3),

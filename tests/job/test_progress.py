@@ -104,11 +104,11 @@ def test_names_that_vanish_change_nothing() -> None:
 
 def test_steps_count_where_no_checkpoint_is_told() -> None:
     progress = ByBeats()
-    told = []
+    found = []
     for step in (5, 6, 6, 4, 9):
         progress.beaten(Beat(t_s=0, step=step))
-        told.append(progress.looked())
-    assert told == [None, 6, None, None, 9]
+        found.append(progress.looked())
+    assert found == [None, 6, None, None, 9]
 
 
 def test_with_a_checkpoint_steps_count_no_more() -> None:

@@ -287,5 +287,5 @@ def test_progress_gives_placements_back_only_where_that_is_wanted() -> None:
 def test_counts_are_kept_before_it_leaves() -> None:
     play = running(Policy(placements=3, unconditional=True))
     play.exited(1)
-    assert kinds(play.wait(5)) == ["Report", "Keep", "Tell", "Leave"]
+    assert kinds(play.wait(5)) == ["Report", "Keep", "Print", "Leave"]
     assert (play.left(), play.session.state.counts.placements_in_row) == (75, 1)

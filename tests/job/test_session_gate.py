@@ -98,7 +98,7 @@ def test_a_daemon_that_comes_back_must_say_it_anew() -> None:
 def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> None:
     play = _at_gate()
     play.give(LinkBack(job="x"))
-    assert kinds(play.want(Wish.LEAVE, isolated=isolated)) == ["Keep", "Tell", "Leave"]
+    assert kinds(play.want(Wish.LEAVE, isolated=isolated)) == ["Keep", "Print", "Leave"]
     assert play.left() == status
 
 

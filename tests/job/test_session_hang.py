@@ -152,8 +152,8 @@ def test_switched_off_nothing_is_said() -> None:
 def test_a_suspicion_and_its_end_are_told() -> None:
     play = running(RESTART)
     found = (Hang.SUSPECTED, Hang.CLEARED, Hang.SUSPECTED, Hang.DROPPED)
-    told = [only(play.give(Hung(run=1, what=what, why="w", since_s=1)), Report).what for what in found]
-    assert told == ["suspected", "cleared", "suspected", "cleared"]
+    reported = [only(play.give(Hung(run=1, what=what, why="w", since_s=1)), Report).what for what in found]
+    assert reported == ["suspected", "cleared", "suspected", "cleared"]
 
 
 # ---------------------------------------------------------------------- something else comes between

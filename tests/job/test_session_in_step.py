@@ -151,5 +151,5 @@ def test_a_command_that_is_only_watched_is_told_once_and_by_term() -> None:
     play = running(Policy(in_step=True))
     play.give(INT)
     play.give(TERM)
-    told = [each for each in play.orders if isinstance(each, Terminate)]
-    assert told == [Terminate(run=1, alone=True)]
+    sent = [each for each in play.orders if isinstance(each, Terminate)]
+    assert sent == [Terminate(run=1, alone=True)]

@@ -102,7 +102,7 @@ def test_a_stop_goes_on_where_it_was() -> None:
 def test_a_stop_that_came_to_its_end_unseen_is_told() -> None:
     play = running(IN_PLACE)
     play.want(Wish.STOP)
-    assert _anew(play) == ["Keep", "Report", "Tell"]
+    assert _anew(play) == ["Keep", "Report", "Print"]
     assert play.orders[-2] == Report(
         number=2, run=1, what=Word.STOPPED, why="it runs again as soon as the daemon allows it"
     )

@@ -153,13 +153,13 @@ def test_an_event_says_of_which_job_it_is_and_another_of_none() -> None:
     note = JobNote(
         name="slurm:7.0", run=2, stage=JobStage.RUNNING, why="healed", recommended=Recommendation.NONE
     )
-    told = [
+    notes = [
         received.event(
             messages.event(StoredEvent(seq=1, wall_ns=0, event=each)), types_pb2.StoreId(uuid="u", epoch=1)
         ).job
         for each in (dataclasses.replace(event(kind=EventKind.JOB_RERUN), job=note), event())
     ]
-    assert told == [
+    assert notes == [
         values.JobNote(
             name="slurm:7.0",
             run=2,

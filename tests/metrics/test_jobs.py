@@ -91,8 +91,8 @@ def test_suspicions_are_counted_by_their_end_and_one_that_was_cleared_is_no_reco
 
 
 def test_whatever_a_supervisor_says_no_series_is_made_of_it() -> None:
-    told = counted(*(of(EventKind.JOB_RERUN, why=f"because {number}") for number in range(3)))
-    assert told == {"nodeagent_job_reruns_total{other}": 3}
+    series = counted(*(of(EventKind.JOB_RERUN, why=f"because {number}") for number in range(3)))
+    assert series == {"nodeagent_job_reruns_total{other}": 3}
 
 
 def test_a_time_is_in_every_bucket_that_it_is_below() -> None:

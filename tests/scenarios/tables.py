@@ -36,7 +36,7 @@ from nodeagent.core.catalog.catalog import (
     canonical,
 )
 from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery, ResetMode
-from nodeagent.tables.sections.sources import UNTOLD
+from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 from tests.scenarios.wording import options_of, parse_ns
 
 
@@ -82,7 +82,7 @@ class Tables:
                 parts=dict(self._decoded["part"]),
                 sensors={digits: Sensor(name=name) for digits, name in self._decoded["sensor"].items()},
             ),
-            sources=UNTOLD,
+            sources=DEFAULT_TRAITS,
             settings=Settings(**self._settings),
         )
 

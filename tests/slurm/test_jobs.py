@@ -85,8 +85,8 @@ async def test_a_job_at_reschedule_leaves_after_the_drain_and_runs_elsewhere(
     )
     await n2.start()
     await n2.acknowledged()
-    told = f'trap "echo told to end >>{order}; exit 1" TERM; ' + RUNS
-    job = await submitted(n2, script(tmp_path, told.replace("'", '"')))
+    trap = f'trap "echo told to end >>{order}; exit 1" TERM; ' + RUNS
+    job = await submitted(n2, script(tmp_path, trap.replace("'", '"')))
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
 
     n2.fail("npu1")

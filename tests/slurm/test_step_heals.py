@@ -85,10 +85,10 @@ async def test_a_chip_of_one_node_is_reset_and_all_nodes_run_again_without_a_req
             ("n3", "peer", 2),
         ]
         assert node.node.chip(CHIP).resets == 1
-        told = [(each.kind.value, each.job.name) for each in node.subscriber.events if each.job]
+        seen = [(each.kind.value, each.job.name) for each in node.subscriber.events if each.job]
         first_step, second_step = f"slurm:{job.number}.0", f"slurm:{job.number}.1"
-        assert ("job_asked", first_step) in told
-        assert ("job_rerun", second_step) in told
+        assert ("job_asked", first_step) in seen
+        assert ("job_rerun", second_step) in seen
 
 
 async def test_a_node_whose_chip_is_taken_out_is_replaced_by_a_spare(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Board:
     async def cleared(self, code: str) -> Event:
         return await self.subscriber.event(EventKind.CLEARED, code)
 
-    async def told(self, kind: EventKind) -> Event:
+    async def event(self, kind: EventKind) -> Event:
         """The newest such event of the source."""
 
         def of_the_source(update: object) -> bool:

@@ -43,7 +43,7 @@ clear_on = ["operator"]
 """
 
 
-class Told:
+class Words:
     """The words of one test, as table and as lines."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Told:
         return f"story-{self._token} {device} {code}"
 
 
-class RealKernelLog(Told):
+class RealKernelLog(Words):
     """/dev/kmsg; whoever makes one holds its lock. Lines are those of user space, to be trusted."""
 
     path: ClassVar[Path] = KMSG
@@ -92,7 +92,7 @@ class RealKernelLog(Told):
         os.close(self._descriptor)
 
 
-class FakeKernelLog(Told):
+class FakeKernelLog(Words):
     """A FIFO that stands for it: lines of the kernel itself, and a ring that a test offers as it likes."""
 
     trust: ClassVar[str] = "false"

@@ -34,7 +34,7 @@ DEVICE_LOST = "device_lost"
 CRASHED = "worker_crashed.ascend"
 
 _PENDING = re.compile(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", re.MULTILINE)
-_TOLD = (EventKind.RAISED, EventKind.CLEARED)
+_OF_FAULTS = (EventKind.RAISED, EventKind.CLEARED)
 
 Wanted = TypeVar("Wanted")
 
@@ -110,7 +110,7 @@ class Npus:
 
     def course(self, code: str, device: str = "") -> list[str]:
         """The raised and cleared of a code, in order; of every device with its name."""
-        found = [event for event in self.events if event.code == code and event.kind in _TOLD]
+        found = [event for event in self.events if event.code == code and event.kind in _OF_FAULTS]
         if device:
             return [event.kind.value for event in found if event.device == device]
         return [f"{event.device} {event.kind.value}" for event in found]

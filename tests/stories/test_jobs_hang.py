@@ -60,11 +60,11 @@ async def test_as_shipped_a_hang_is_told_with_its_evidence_and_the_run_is_left_a
     async with supervised(tmp_path) as job:
         await hung(job)
         await job.comes(lambda: "job_suspended" in job.course(), "that it hangs")
-        told = next(each for each in job.events() if each.kind.value == "job_suspended")
+        event = next(each for each in job.events() if each.kind.value == "job_suspended")
         job.order()
 
         assert job.process is not None
         assert job.process.returncode is None
         assert job.course()[:3] == ["job_begun", "job_suspected", "job_suspended"]
-        assert re.search(r"/run-1/hang", " ".join(told.evidence.values()))
+        assert re.search(r"/run-1/hang", " ".join(event.evidence.values()))
         assert job.ranks(2) == []

@@ -96,7 +96,7 @@ class Story:
         await self.trains()
         self.job.order()
         self.job.node.break_("npu0")
-        await self.told("job_asked")
+        await self.event_has_come("job_asked")
         await self.kill()
 
     async def holding(self) -> None:
@@ -138,7 +138,7 @@ class Story:
         await self.job.start()
         await self.job.trains(1)
 
-    async def told(self, kind: str) -> None:
+    async def event_has_come(self, kind: str) -> None:
         await self.job.comes(lambda: kind in self.job.course(), kind)
 
 

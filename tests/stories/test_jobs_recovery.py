@@ -60,8 +60,8 @@ def resets(job: Job) -> list[int]:
 
 def in_order(job: Job, *kinds: str) -> bool:
     """Whether events of these kinds came in this order."""
-    told = [each.kind.value for each in job.node.subscriber.events]
-    places = [told.index(kind) for kind in kinds]
+    course = [each.kind.value for each in job.node.subscriber.events]
+    places = [course.index(kind) for kind in kinds]
     return places == sorted(places)
 
 

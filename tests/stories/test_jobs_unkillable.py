@@ -39,10 +39,10 @@ async def test_a_frozen_rank_sends_the_job_away_and_the_node_takes_no_new_jobs_u
 
             assert await job.status() == Status.RESCHEDULE_ISOLATED
             raised = await job.node.event(EventKind.RAISED, "", "node")
-            told = [each for each in job.events() if each.evidence.get("said") == "unkillable"]
+            found = [each for each in job.events() if each.evidence.get("said") == "unkillable"]
             assert raised.code == UNKILLABLE
             assert f"pid {ranks[1].pid}" in raised.evidence["why"]
-            assert [each.kind for each in told] == [EventKind.JOB_STOPPED]
+            assert [each.kind for each in found] == [EventKind.JOB_STOPPED]
             assert await verdict_of_node(job) == "NO_NEW_JOBS"
             assert living(ranks) == [ranks[1].pid]
             assert job.ranks(2) == []

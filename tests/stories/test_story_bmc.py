@@ -79,11 +79,11 @@ async def test_a_bmc_that_falls_silent_clears_nothing(tmp_path: Path) -> None:
         await board.start()
         await board.raised("0000001D")
         board.node.bmc.answer("silent")
-        lost = await board.told(EventKind.SOURCE_LOST)
+        lost = await board.event(EventKind.SOURCE_LOST)
         assert lost.why == "list of faults: the BMC does not answer"
         assert (await board.verdict(), await board.standing()) == (Verdict.NO_NEW_JOBS, {"0000001D"})
         board.node.bmc.answer("well")
-        await board.told(EventKind.SOURCE_BACK)
+        await board.event(EventKind.SOURCE_BACK)
         board.node.bmc.clear_fault(0x1D)
         assert (await board.cleared("0000001D")).verdict is Verdict.ALLOW
 
@@ -96,10 +96,10 @@ async def test_a_bmc_that_never_answers_makes_the_node_unknown_only_if_it_is_req
         board.required = required
         board.node.bmc.answer("silent")
         await board.start()
-        lost = await board.told(EventKind.SOURCE_LOST)
+        lost = await board.event(EventKind.SOURCE_LOST)
         assert (lost.why, lost.verdict) == ("the BMC's id: the BMC does not answer", verdict)
         board.node.bmc.answer("well")
-        assert (await board.told(EventKind.SOURCE_BACK)).verdict is Verdict.ALLOW
+        assert (await board.event(EventKind.SOURCE_BACK)).verdict is Verdict.ALLOW
 
 
 async def test_a_call_that_hangs_in_the_kernel_costs_the_source_alone(tmp_path: Path) -> None:

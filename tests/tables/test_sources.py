@@ -11,7 +11,7 @@ import pytest
 from nodeagent.core.catalog.catalog import Catalog, OnceHold, SourceTraits
 from nodeagent.tables.canonical import decode_catalog, encode_catalog, with_digest
 from nodeagent.tables.load import Loaded, TablesError
-from nodeagent.tables.sections.sources import UNTOLD
+from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 from tests.shipped import shipped_catalog
 
 Load = Callable[..., Loaded]
@@ -23,7 +23,7 @@ ROW = '[codes.A1]\nkind = "chip"\nname = "a"\nlevel = "SubHealthFault"\n'
 def test_the_shipped_tables_say_of_each_source_what_older_tables_mean() -> None:
     shipped = shipped_catalog().sources
 
-    assert {name: shipped[name] for name in UNTOLD} == UNTOLD
+    assert {name: shipped[name] for name in DEFAULT_TRAITS} == DEFAULT_TRAITS
 
 
 def test_a_bmc_that_logs_nothing_further_says_nothing_of_a_recovery() -> None:
@@ -39,7 +39,7 @@ def test_what_the_node_shows_and_the_kernel_log_tells_is_one_occurrence() -> Non
 
 
 def test_tables_that_name_no_source_leave_all_as_it_was(load: Load) -> None:
-    assert load({"a.toml": ROW}).catalog.sources == UNTOLD
+    assert load({"a.toml": ROW}).catalog.sources == DEFAULT_TRAITS
 
 
 def test_a_later_folder_says_all_of_a_source_anew_and_leaves_the_others(load: Load) -> None:
@@ -47,7 +47,7 @@ def test_a_later_folder_says_all_of_a_source_anew_and_leaves_the_others(load: Lo
     later = '[sources.amd]\nonce_hold = "always"\n[sources.kmsg]\nburst = "1s"\n'
 
     assert load({"a.toml": ROW + first}, {"a.toml": later}).catalog.sources == {
-        **UNTOLD,
+        **DEFAULT_TRAITS,
         "amd": SourceTraits(once_hold=OnceHold.ALWAYS),
         "kmsg": SourceTraits(burst_ns=1_000_000_000),
     }
@@ -61,11 +61,11 @@ def test_a_stored_catalog_older_than_these_words_means_what_it_meant() -> None:
 
     stored = decode_catalog(written.replace('"digest":""', f'"digest":"{digest}"').encode())
 
-    assert stored == Catalog(digest=digest, sources=UNTOLD)
+    assert stored == Catalog(digest=digest, sources=DEFAULT_TRAITS)
 
 
 def test_what_a_catalog_says_of_sources_is_part_of_its_digest() -> None:
-    said = with_digest(Catalog(digest="", sources=UNTOLD))
+    said = with_digest(Catalog(digest="", sources=DEFAULT_TRAITS))
 
     assert with_digest(replace(said, sources={})).digest != said.digest
 

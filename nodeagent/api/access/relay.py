@@ -31,7 +31,7 @@ CHUNK_BYTES: Final = 65536
 OUT_OF_MEANS_PAUSE_S: Final = 1.0
 """Until more is tried where there are no descriptors or no memory; others free some, or nothing helps."""
 
-REFUSALS_TOLD: Final = 3
+REFUSALS_LOGGED: Final = 3
 """In the log, each minute."""
 
 _OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -55,7 +55,7 @@ class Relay:
         self._quota = quota
         self._kept = kept
         self._rate = Rate(limits.CONNECTION_RATE)
-        self._refusals = RefusalLimit(most=REFUSALS_TOLD)
+        self._refusals = RefusalLimit(most=REFUSALS_LOGGED)
         self._listeners: list[socket.socket] = []
         self._book: dict[str, RelayedConnection] = {}
         self._chunk = memoryview(bytearray(CHUNK_BYTES))

@@ -1,1 +1,1 @@
-"""The door for supervisors of jobs: who they are, what they say, and what is wanted of them."""
+"""The socket for supervisors of jobs: who they are, what they say, and what is wanted of them."""

@@ -57,7 +57,7 @@ class Connection:
         self._pids = peers.Pids(peer)
         self._run = 0
         self._runs = False
-        self._told: lines.Want | None = None
+        self._sent: lines.Want | None = None
         self._one_at_a_time = asyncio.Lock()
         self._growth: set[asyncio.Task[None]] = set()
 
@@ -85,10 +85,10 @@ class Connection:
         """The same supervisor has connected anew."""
         self._stream.abort()
 
-    # ------------------------------------------------------------------ told to the supervisor
+    # ------------------------------------------------------------------ sent to the supervisor
 
     def show(self, view: View, jobs: Mapping[str, JobView]) -> None:
-        """What is wanted now, unless it was told. ``jobs`` are those of the view that have not ended."""
+        """What is wanted now, unless it was sent. ``jobs`` are those of the view that have not ended."""
         if self._begun is None:
             return
         job = jobs.get(self.name)
@@ -99,12 +99,12 @@ class Connection:
         if self._desk.leaving.holds_job(job, self._desk.feed.current.seq, self._desk.config.leave_after):
             return
         want = words.want(view, job, job.wanted)
-        if want != self._told:
+        if want != self._sent:
             try:
                 self._stream.write(want)
             except Ended:
                 return
-            self._told = want
+            self._sent = want
 
     def grow(self, held: Sequence[str]) -> None:
         """The job was found to hold these devices. Nobody waits until the core knows."""
@@ -192,7 +192,7 @@ class Connection:
         taken = await self._ask(*inputs)
         if taken.answer is not None and taken.answer.refused is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
-        self._begun, self._told = begin, None
+        self._begun, self._sent = begin, None
         self._run, self._runs = begin.run, begin.is_running
         view = self._desk.feed.current.view
         self.show(view, names.live_jobs(view))

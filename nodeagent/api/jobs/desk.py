@@ -16,7 +16,7 @@ from nodeagent.store.event_feed import EventFeed
 
 
 class Connected(Protocol):
-    """A supervisor's connection, to the others and to the door."""
+    """A supervisor's connection, to the others and to the listener."""
 
     peer: Peer
     name: str

@@ -45,7 +45,7 @@ class LeaveAfter:
         return bool(self._held)
 
     def holds_job(self, job: JobView, seq: int, consumer: str) -> bool:
-        """Whether it is not to be told yet what is wanted. ``seq`` is the number of the newest event."""
+        """Whether what is wanted is not to be sent yet. ``seq`` is the number of the newest event."""
         if job.wanted is not Wanted.LEAVE or not job.isolated:
             self.forget(job.name)
             return False

@@ -28,7 +28,7 @@ def name_for(
     peer: Peer, of_cgroup: str, view: View, lives: Callable[[Peer], bool], others: Collection[str]
 ) -> str:
     """``of_cgroup`` is the job that the supervisor's cgroup names, ``others`` the names that supervisors have
-    who are connected and that no event tells of yet.
+    who are connected and that are in no event yet.
     """
     for job in view.jobs:
         if is_live(job) and job.peer == peer:

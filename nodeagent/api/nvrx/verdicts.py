@@ -34,7 +34,7 @@ def health(devices: Iterable[DeviceView]) -> NodeHealth:
 
 
 def _said(device: DeviceView) -> str:
-    """Codes; of a hold, which has none, the kind of reason: nobody is told a person's words here."""
+    """Codes; of a hold, which has none, the kind of reason: a person's words are not shown here."""
     codes = [reason.code for reason in device.reasons if reason.code]
     why = dict.fromkeys(codes or [reason.kind for reason in device.reasons])
     return " ".join(filter(None, (device.name, ",".join(why), device.verdict)))

@@ -1,4 +1,4 @@
-"""How a followed node and what is told of it look: JSON for programs, lines and a table for people."""
+"""How a followed node and its news look: JSON for programs, lines and a table for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Runs ``nodeagent fleet``: wires the parts of ``nodeagent.fleet``, shows what they tell, ends on a signal.
+"""Runs ``nodeagent fleet``: wires the parts of ``nodeagent.fleet``, shows what they report, ends on a signal.
 
 It decides nothing about nodes.
 """
@@ -92,7 +92,7 @@ async def _follow(asked: Asked, positions: Positions | None) -> None:
         fleet = Fleet(group, board=board, delivery=delivery, connect=connecting(credentials))
         fleet.follow(endpoints)
         if asked.once:
-            states = await _all_told(board, len(endpoints))
+            states = await _all_known(board, len(endpoints))
             fleet.follow(())
         else:
             group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
@@ -125,7 +125,7 @@ def _draws(asked: Asked) -> bool:
 
 
 def _show(asked: Asked) -> Show:
-    """Lines are written beside the loop: a reader that is slow holds up what is told, and no connection."""
+    """Lines are written beside the loop: a reader that is slow holds up what is shown, and no connection."""
     turn = asyncio.Lock()
 
     def write(news: News) -> None:
@@ -144,11 +144,11 @@ def _show(asked: Asked) -> Show:
     return show
 
 
-async def _all_told(board: Board, nodes: int) -> list[NodeState]:
+async def _all_known(board: Board, nodes: int) -> list[NodeState]:
     """Each node is tried once; one that has not said anything by the limit is as it is."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ONCE_LIMIT_S + nodes / ATTEMPTS_A_SECOND):
-            while not board.all_told:
+            while not board.all_known:
                 board.changed.clear()
                 await board.changed.wait()
     return list(board.states.values())

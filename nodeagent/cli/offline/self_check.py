@@ -68,7 +68,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
     engine = last.engine if last else Engine(catalogs)
     for given in _first_inputs(config, engine, clock, loaded.digest):
         engine.step(clock.rule_ns(), given)
-    sources = _Sources(engine, clock.rule_ns, _telling(config))
+    sources = _Sources(engine, clock.rule_ns, _needed(config))
     cursors = last.cursors if last else {}
     supervisors = configured.supervisors(
         config, loaded, clock, cursors, sources.deliver, engine.view(), hurry=True
@@ -91,7 +91,7 @@ def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> 
     yield CatalogChanged(digest=digest)
 
 
-def _telling(config: Config) -> frozenset[str]:
+def _needed(config: Config) -> frozenset[str]:
     """The sources without which nobody can tell how the node is: as in a daemon, where a source that has no
     devices and is not required makes nothing UNKNOWN by not being read.
     """
@@ -121,10 +121,10 @@ def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
 class _Sources:
     """Steps the engine with what comes, and knows which sources have been read to their end."""
 
-    def __init__(self, engine: Engine, now_ns: Callable[[], int], telling: Collection[str]) -> None:
+    def __init__(self, engine: Engine, now_ns: Callable[[], int], needed: Collection[str]) -> None:
         self._engine = engine
         self._now_ns = now_ns
-        self._telling = telling
+        self._needed = needed
         self._reported = asyncio.Condition()
         self._late: dict[str, str] = {}
         self.awaited: set[str] = set()
@@ -134,7 +134,7 @@ class _Sources:
         for given in delivery.inputs:
             self._engine.step(self._now_ns(), given)
             if isinstance(given, SourceLost) and not given.device and given.source in self.awaited:
-                if given.source in self._telling:
+                if given.source in self._needed:
                     self.unread.append(f"{given.source}: {given.reason}")
                 self.awaited.discard(given.source)
             elif isinstance(given, SourceBack) and not given.device:
@@ -162,4 +162,4 @@ class _Sources:
 
     def late(self) -> list[str]:
         """What is still awaited, and why it is no longer waited for."""
-        return [f"{name}: {self._late[name]}" for name in sorted(self.awaited) if name in self._telling]
+        return [f"{name}: {self._late[name]}" for name in sorted(self.awaited) if name in self._needed]

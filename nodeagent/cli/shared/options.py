@@ -53,7 +53,7 @@ def config_option(command: Command) -> Command:
 
 
 def socket_option(command: Command) -> Command:
-    """``socket`` and ``config_path``, to be given to ``asking_socket`` or ``public_socket``."""
+    """``socket`` and ``config_path``, to be given to ``query_socket`` or ``public_socket``."""
     option = click.option(
         "--socket",
         type=click.Path(path_type=Path),
@@ -88,7 +88,7 @@ def read_config(path: Path | None) -> "Config":
         raise Failure(str(error), EXIT_CONFIG) from error
 
 
-def asking_socket(socket: Path | None, config_path: Path | None) -> Path:
+def query_socket(socket: Path | None, config_path: Path | None) -> Path:
     """Of a command that asks and ends: the control socket where it is open to us, else the public one.
 
     On the public one nobody is an operator, and readers may have taken every place. Raises Failure.

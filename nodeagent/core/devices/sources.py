@@ -23,7 +23,7 @@ from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
-_ALWAYS_HEARD = frozenset({"agent", PUBLIC})
+_NOT_POLLED = frozenset({"agent", PUBLIC})
 """Sources that are not polled: the agent itself, and others who report to it."""
 
 
@@ -36,7 +36,7 @@ def started(state: State, given: Started) -> bool:
     names = {cell.name for cell in state.all(Source)}
     names |= {cell.source for cell in state.all(Condition)} | {cell.source for cell in state.all(Promotion)}
     names |= {cell.source for cell in state.all(Device)}
-    for name in sorted(names - _ALWAYS_HEARD - {""}):
+    for name in sorted(names - _NOT_POLLED - {""}):
         _await(state, name)
     if rebooted:
         registry.unread(state)
@@ -51,7 +51,7 @@ def started(state: State, given: Started) -> bool:
     if rebooted:
         processes.rebooted(state)
         said.rebooted(state)
-        for name in sorted(_ALWAYS_HEARD):
+        for name in sorted(_NOT_POLLED):
             closing.close_after_reboot(state, name, None, frozenset())
     return True
 
@@ -131,7 +131,7 @@ def read(state: State, source: str, device_name: str, required: bool | None = No
         return first
     state.put(Source(name=source, device_id=device.id))
     state.rearm()
-    _tell_back(state, before, state.device(device.id))
+    _emit_back(state, before, state.device(device.id))
     return True
 
 
@@ -149,11 +149,11 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     forget.forget_unlisted(state, source)
     state.rearm()
     if whole is not None:
-        _tell_back(state, whole, state.device(state.node_id))
+        _emit_back(state, whole, state.device(state.node_id))
     for cell in alone:
         # A chip that only lines named may just have been forgotten.
         if (device := state.get(Device, cell.device_id)) is not None:
-            _tell_back(state, cell, device)
+            _emit_back(state, cell, device)
     return True
 
 
@@ -161,7 +161,7 @@ def _of_devices(state: State, source: str) -> list[Source]:
     return [cell for cell in state.all(Source) if cell.name == source and cell.device_id]
 
 
-def _tell_back(state: State, before: Source, device: Device) -> None:
+def _emit_back(state: State, before: Source, device: Device) -> None:
     if before.lost_ns is not None:
         emit(state, EventKind.SOURCE_BACK, device, source=before.name, why=f"was lost: {before.reason}")
 

@@ -48,7 +48,7 @@ def own_reset(state: State, job: Job) -> Cause | None:
         for chip_id in reset.members:
             if chip_id not in own:
                 continue
-            asking = _asking(state, reset, chip_id)
+            asking = _asking_conditions(state, reset, chip_id)
             stopping = [each for each in asking if each.level is not Level.FREE_RESTART_NPU]
             if stopping or (reset.who and chip_id == reset.asker_id):
                 code = stopping[0].code if stopping else ""
@@ -56,9 +56,9 @@ def own_reset(state: State, job: Job) -> Cause | None:
     return None
 
 
-def _asking(state: State, reset: Reset, chip_id: str) -> list[Condition]:
+def _asking_conditions(state: State, reset: Reset, chip_id: str) -> list[Condition]:
     if chip_id == reset.asker_id:
-        return eligibility.asking(state, reset)
+        return eligibility.asking_conditions(state, reset)
     return [each for each in state.on(Condition, chip_id) if policy.asks(state, each)]
 
 

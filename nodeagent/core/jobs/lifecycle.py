@@ -108,7 +108,7 @@ def ask(state: State, job: Job, cause: Cause, *, by_operator: bool = False, held
         **_of(cause),
     )
     if asked is not None:
-        tell(state, EventKind.JOB_ASKED, asked, cause.why, _wanted(asked))
+        emit_event(state, EventKind.JOB_ASKED, asked, cause.why, _wanted(asked))
 
 
 def stop(state: State, job: Job, run: int) -> Job | None:
@@ -127,14 +127,14 @@ def stop(state: State, job: Job, run: int) -> Job | None:
 
 
 def send_away(state: State, job: Job, cause: Cause) -> bool:
-    """It is to give up this node, where its policy allows anything at all; True if it is told so now."""
+    """It is to give up this node, where its policy allows anything at all; True if this is new."""
     if job.policy.only_watches:
         return False
     isolated = notes.is_isolated(state, chips.used_by(state, job))
     leaving = advance(state, job, Happened.SENT_AWAY, isolated=isolated, held=False, **_of(cause))
     if leaving is None:
         return False
-    tell(state, EventKind.JOB_ASKED, leaving, cause.why, _wanted(leaving))
+    emit_event(state, EventKind.JOB_ASKED, leaving, cause.why, _wanted(leaving))
     return True
 
 
@@ -159,7 +159,7 @@ def end(state: State, job: Job, why: str, status: int | None) -> None:
         due_ns=state.moment_ns + limits.ENDED_JOBS_NS,
     )
     if ended is not None:
-        tell(state, EventKind.JOB_ENDED, ended, why, {} if status is None else {STATUS: str(status)})
+        emit_event(state, EventKind.JOB_ENDED, ended, why, {} if status is None else {STATUS: str(status)})
         limits.forget_ended_jobs(state)
 
 
@@ -196,7 +196,7 @@ def _wanted(job: Job) -> Mapping[str, str]:
     return {"wanted": str(notes.WANTED[job.stage]), **of_reset, **isolated}
 
 
-def tell(
+def emit_event(
     state: State,
     kind: EventKind,
     job: Job,

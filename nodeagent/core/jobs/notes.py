@@ -21,7 +21,7 @@ WANTED: Final = {
     JobStage.ASKED: Wanted.STOP,
     JobStage.LEAVING: Wanted.LEAVE,
 }
-"""What a supervisor is to do follows from the stage; one that has ended is told nothing."""
+"""What a supervisor is to do follows from the stage; one that has ended is sent nothing."""
 
 
 def concerned(state: State, device_ids: Iterable[str]) -> list[Device]:

@@ -107,7 +107,7 @@ def _asked(state: State, job: Job) -> bool:
             if job.end is not None:
                 why = lifecycle.words_of_end(job.end)
                 evidence = {**lifecycle.evidence_of(job.end), **evidence}
-            lifecycle.tell(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
+            lifecycle.emit_event(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
         return True
     cause = causes.of_no_return(state, job)
     return cause is not None and lifecycle.send_away(state, job, cause)

@@ -74,7 +74,7 @@ def _look_at(state: State, began: Job) -> None:
     if began.stage is JobStage.HOLDING:
         review.grant_if_well(state, began)
     now = state.get(Job, began.name) or began
-    lifecycle.tell(state, EventKind.JOB_BEGUN, now, "its supervisor has begun")
+    lifecycle.emit_event(state, EventKind.JOB_BEGUN, now, "its supervisor has begun")
     state.unreviewed[state.node_id] = None
 
 
@@ -162,12 +162,12 @@ def _started(state: State, job: Job, given: JobSaid) -> None:
     if given.run > 1:
         why = given.why or f"run {given.run} has started"
         evidence = {**lifecycle.evidence_of(given), **lifecycle.durations(job)}
-        lifecycle.tell(state, EventKind.JOB_RERUN, job, why, evidence, given.run)
+        lifecycle.emit_event(state, EventKind.JOB_RERUN, job, why, evidence, given.run)
 
 
 def _ended_run(state: State, job: Job, given: JobSaid) -> None:
-    """Nothing of the run is left, by its word. One that was asked stays so, and it is told, when the lists
-    of processes say the same (``review``).
+    """Nothing of the run is left, by its word. One that was asked stays so, and that is reported, when the
+    lists of processes say the same (``review``).
     """
     if given.run >= job.run and job.stage is JobStage.ASKED and chips.left_of(state, job):
         state.put(replace(job, run=given.run, stopped=True, end=given))
@@ -175,12 +175,12 @@ def _ended_run(state: State, job: Job, given: JobSaid) -> None:
     if given.run >= job.run:
         job = lifecycle.stop(state, job, given.run) or job
     why = lifecycle.words_of_end(given)
-    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
+    lifecycle.emit_event(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _suspected(state: State, job: Job, given: JobSaid) -> None:
     why = given.why or f"run {given.run} seems to stand still"
-    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, lifecycle.evidence_of(given), given.run)
+    lifecycle.emit_event(state, EventKind.JOB_SUSPECTED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _suspended(state: State, job: Job, given: JobSaid) -> None:
@@ -188,7 +188,7 @@ def _suspended(state: State, job: Job, given: JobSaid) -> None:
         job = replace(job, suspended=True)
         state.put(job)
     why = given.why or f"run {given.run} stands still"
-    lifecycle.tell(state, EventKind.JOB_SUSPENDED, job, why, lifecycle.evidence_of(given), given.run)
+    lifecycle.emit_event(state, EventKind.JOB_SUSPENDED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _cleared(state: State, job: Job, given: JobSaid) -> None:
@@ -196,7 +196,7 @@ def _cleared(state: State, job: Job, given: JobSaid) -> None:
         job = replace(job, suspended=False)
         state.put(job)
     why = given.why or f"run {given.run} goes on"
-    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, lifecycle.evidence_of(given), given.run)
+    lifecycle.emit_event(state, EventKind.JOB_SUSPECTED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _unkillable(state: State, job: Job, given: JobSaid) -> None:
@@ -213,7 +213,7 @@ def _unkillable(state: State, job: Job, given: JobSaid) -> None:
             evidence={"job": job.name, "why": chips.left_of(state, job)},
         )
         signals.signalled(state, signal)
-    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
+    lifecycle.emit_event(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
     lifecycle.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 

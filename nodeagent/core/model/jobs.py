@@ -21,7 +21,7 @@ class JobStage(StrEnum):
 
 
 class Wanted(StrEnum):
-    """What the job's supervisor is to do. It follows from the stage; each connection is told it anew."""
+    """What the job's supervisor is to do. It follows from the stage; it is sent anew on each connection."""
 
     RUN = "run"
     STOP = "stop"
@@ -61,7 +61,7 @@ class Recommendation(StrEnum):
 class JobPolicy:
     """What may be done to a job. ``in_place``: it may be stopped and run again. ``yields``: also for another
     job's chip that is reset together with one of its own. ``reschedules``: it may be run elsewhere for a
-    fault. ``strategy`` is in the submitter's words, told to schedulers.
+    fault. ``strategy`` is in the submitter's words, reported to schedulers.
     """
 
     in_place: bool = False

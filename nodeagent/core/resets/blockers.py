@@ -179,7 +179,7 @@ def of_start(
         if reason is not None and not device.gone:
             found.append(f"{device.name} is not observed: {reason.text}")
     if reset.conditions and not any(
-        eligibility.is_live(state, each) for each in eligibility.asking(state, reset)
+        eligibility.is_live(state, each) for each in eligibility.asking_conditions(state, reset)
     ):
         found.append("no fault that asked for it is seen now")
     if not reset.confirmed:

@@ -39,7 +39,7 @@ def is_shown(condition: Condition) -> bool:
     return condition.present_ns is not None and condition.recovered_ns is None
 
 
-def asking(state: State, reset: Reset) -> list[Condition]:
+def asking_conditions(state: State, reset: Reset) -> list[Condition]:
     """The faults that asked for the reset, are open, and would still."""
     keys = (("condition", condition_id) for condition_id in reset.conditions)
     found = (state.cells[Condition].get(key) for key in keys)

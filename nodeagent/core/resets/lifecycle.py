@@ -118,7 +118,7 @@ def call_off(
 
 def has_failed(state: State, reset: Reset) -> bool:
     """It was tried, and what it was for is there still: nothing has shown its members well."""
-    return reset.attempt > 1 and (bool(reset.who) or bool(eligibility.asking(state, reset)))
+    return reset.attempt > 1 and (bool(reset.who) or bool(eligibility.asking_conditions(state, reset)))
 
 
 def give_up(state: State, reset: Reset, happened: Happened, how: ActionState, why: str) -> None:

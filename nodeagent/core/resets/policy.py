@@ -70,7 +70,7 @@ def _forget(state: State, reset: Reset) -> bool:
 def _why_withdrawn(state: State, reset: Reset) -> str:
     asker = state.get(Device, reset.asker_id)
     mode = _mode(state, asker)
-    if not reset.who and not eligibility.asking(state, reset):
+    if not reset.who and not eligibility.asking_conditions(state, reset):
         return "the fault is gone"
     if mode is ResetMode.OFF:
         return "resets are switched off"
@@ -168,7 +168,7 @@ def _may_ask_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> boo
     """Where it waited in vain: only if its fault is shown to this day, and what it waited for has gone."""
     if not reset.may_ask_again or not reset.hindered:
         return reset.may_ask_again
-    if not any(map(eligibility.is_shown, eligibility.asking(state, reset))):
+    if not any(map(eligibility.is_shown, eligibility.asking_conditions(state, reset))):
         return False
     again = replace(reset, members=members, confirmed=True)
     return not blockers.of_start(state, again, state.lookup.settings.reset)

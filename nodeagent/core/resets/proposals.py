@@ -158,12 +158,12 @@ def polled(state: State, given: ActiveSet) -> bool:
                 continue
             if reset.stage is ResetStage.VERIFYING and given.complete:
                 changed = attempts.verified(state, reset, device_id, given) or changed
-            elif reset.is_pending and device_id == reset.asker_id and _tells(state, reset, given):
+            elif reset.is_pending and device_id == reset.asker_id and _is_conclusive(state, reset, given):
                 changed = _confirmed(state, reset, given) or changed
     return changed
 
 
-def _tells(state: State, reset: Reset, given: ActiveSet) -> bool:
+def _is_conclusive(state: State, reset: Reset, given: ActiveSet) -> bool:
     """Whether a poll of the device that asked says if a fault that it asked for is there."""
     if given.complete:
         return True

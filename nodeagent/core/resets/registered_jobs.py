@@ -13,7 +13,7 @@ from nodeagent.core.state.state import State
 
 def jobs(state: State, reset: Reset, settings: ResetSettings) -> frozenset[str]:
     """The names under which they claimed the chip that asked."""
-    asking = eligibility.asking(state, reset)
+    asking = eligibility.asking_conditions(state, reset)
     if not settings.terminate_registered or all(each.level is Level.FREE_RESTART_NPU for each in asking):
         return frozenset()
     claimed = state.get(Claimed, reset.asker_id)

@@ -27,7 +27,7 @@ CODE: Final = "PROCESS_BLOCKED"
 SCAN_S: Final = 60.0
 LASTS_S: Final = 60.0
 MAX_NAMED: Final = 4
-"""Of so many processes the evidence tells."""
+"""So many processes are named in the evidence."""
 
 _DEVICE: Final = re.compile(r"/dev/(nvidia\d+|davinci\d+)(?: \(deleted\))?")
 _STATE, _FLAGS, _USER, _SYSTEM, _START = 0, 6, 11, 12, 19
@@ -77,10 +77,10 @@ class BlockedProcesses:
             since_s = known.since_s if known is not None and known.is_same(blocked) else now_s
             self._known[blocked.pid] = replace(blocked, since_s=since_s)
         lasting = (each for each in self._known.values() if now_s - each.since_s >= LASTS_S)
-        told = [text for each in lasting if (text := self._told(each, now_s))]
-        if not told:
+        texts = [text for each in lasting if (text := self._text_of(each, now_s))]
+        if not texts:
             return Look()
-        evidence = {"processes": "; ".join(told[:MAX_NAMED]), "number": str(len(told))}
+        evidence = {"processes": "; ".join(texts[:MAX_NAMED]), "number": str(len(texts))}
         return Look(active={(NODE, CODE): evidence})
 
     def _blocked(self, pid: int, now_s: float) -> Blocked | None:
@@ -103,7 +103,7 @@ class BlockedProcesses:
             return None
         return None
 
-    def _told(self, blocked: Blocked, now_s: float) -> str:
+    def _text_of(self, blocked: Blocked, now_s: float) -> str:
         """Empty where it is not known to be of an accelerator or of a job."""
         folder = self._procfs / str(blocked.pid)
         job = job_of(optional(folder / "cgroup"))

@@ -84,7 +84,7 @@ class Coalescer:
         return counted
 
     def reset(self) -> None:
-        """Forget the windows: what comes next is a first occurrence again. Only when nothing is untold."""
+        """Forget the windows: what comes next is a first occurrence again. Only when nothing is pending."""
         assert not self._pending
         self._windows.clear()
 

@@ -154,7 +154,7 @@ class LinkDriver:
         if self._follower is not None:
             self._follower.end()
 
-    # ------------------------------------------------------------------ what the follower tells
+    # ------------------------------------------------------------------ what the follower reports
 
     def wants(self, index: int) -> bool:
         """All but those that are known to be no ports; by its name a pattern may come to mean any."""

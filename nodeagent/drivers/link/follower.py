@@ -19,7 +19,7 @@ LIST_EACH_S: Final = 60.0
 
 
 class Taker(Protocol):
-    """Who is told. All calls come from the follower's thread, but for the first ``listed``."""
+    """Who is called on a change. All calls come from the follower's thread, but for the first ``listed``."""
 
     def wants(self, index: int) -> bool:
         """Whether the interface of this index is worth being read."""

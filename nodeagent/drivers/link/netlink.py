@@ -104,11 +104,11 @@ def _list_once(wanted: Callable[[int], bool]) -> Mapping[int, Interface] | None:
     request.encode()
     found: dict[int, Interface] = {}
     is_whole = True
-    with _open() as asking:
-        asking.settimeout(_LIST_LIMIT_S)
-        asking.send(request.data)
+    with _open() as query:
+        query.settimeout(_LIST_LIMIT_S)
+        query.send(request.data)
         while True:
-            for kind, flags, index, message in _messages(asking.recv(_CHUNK_BYTES)):
+            for kind, flags, index, message in _messages(query.recv(_CHUNK_BYTES)):
                 is_whole = is_whole and not flags & NLM_F_DUMP_INTR
                 if kind == NLMSG_DONE:
                     return found if is_whole else None

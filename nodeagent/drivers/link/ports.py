@@ -56,8 +56,8 @@ class Port:
         return self.index == 0 and self.rdma is None
 
     def device(self) -> Device:
-        """What is told of it. The first port of a function is known by the address of the function; a virtual
-        interface, which has none, by its index, and a bond by its name.
+        """What is reported of it. The first port of a function is known by the address of the function; a
+        virtual interface, which has none, by its index, and a bond by its name.
         """
         attributes = {"chips": ",".join(self.chips)[:_MAX_TEXT]} if self.chips else {}
         identity = ""

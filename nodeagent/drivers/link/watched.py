@@ -55,7 +55,7 @@ class WatchedPort:
         return True
 
     def begin(self, found: Found, seen: Seen) -> None:
-        """Its first poll tells what stands: from now on changes are reported."""
+        """Its first poll reports what stands: from now on changes are reported."""
         self.is_listed = True
         self._reported = dict(found.codes)
         self._losses = seen.losses

@@ -34,15 +34,15 @@ class Look:
 
 
 class _Rising:
-    """Tells a number only where it is greater than all before."""
+    """Reports a number only where it is greater than all before."""
 
     def __init__(self) -> None:
-        self._told: int | None = None
+        self._reported: int | None = None
 
     def rise(self, number: int | None) -> int | None:
-        if number is None or (self._told is not None and number <= self._told):
+        if number is None or (self._reported is not None and number <= self._reported):
             return None
-        self._told = number
+        self._reported = number
         return number
 
 
@@ -80,7 +80,7 @@ class ByNames:
 
 
 class ByBeats:
-    """What the program says of itself: checkpoints; steps where it tells of no checkpoint."""
+    """What the program says of itself: checkpoints; steps where it reports no checkpoint."""
 
     def __init__(self) -> None:
         self._steps = _Rising()

@@ -1,7 +1,7 @@
 """``run_state.json``: the counts of a job that outlive its placement, on storage that all its nodes see.
 
 A file that is torn, or is somebody else's, is an error, and never read as "nothing was counted". Whoever
-reads the file moves it aside then and tells so. It reads and writes no file.
+reads the file moves it aside then and says so. It reads and writes no file.
 """
 
 from dataclasses import fields

@@ -1,6 +1,6 @@
 """Whether a run has shown that it is stable. Before that, nothing that is found about it acts.
 
-By the first step that it tells, or by chips that vary for long enough. A steady job that tells no steps
+By the first step that it reports, or by chips that vary for long enough. A steady job that reports no steps
 never is.
 """
 

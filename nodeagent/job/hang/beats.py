@@ -15,7 +15,7 @@ TIMES_THE_SLOWEST: Final = 6
 
 
 class Beats:
-    """``told``: the run has told one. ``advanced``: it has told a second step."""
+    """``received``: the run has sent a beat. ``advanced``: it has reported a second step."""
 
     def __init__(self, settings: Settings, began_s: float) -> None:
         self._settings = settings
@@ -24,16 +24,16 @@ class Beats:
         self._unknown_s = 0.0
         self._step: int | None = None
         self._phase = Phase.TRAIN
-        self._tells_phases = False
+        self._has_phases = False
         self._intervals = deque[float](maxlen=INTERVALS)
-        self.told = False
+        self.received = False
         self.advanced = False
 
     def beaten(self, beat: Beat) -> bool:
         """Whether it was progress. One that is older than the run (or than its ranks) counts for nothing."""
         if beat.t_s < self._began_s:
             return False
-        is_first, self.told = not self.told, True
+        is_first, self.received = not self.received, True
         has_new_phase = beat.phase is not self._phase
         has_new_step = beat.step is not None and beat.step != self._step
         is_advance = has_new_step and self._step is not None
@@ -43,14 +43,14 @@ class Beats:
             self._step = beat.step
         self.advanced |= is_advance
         self._phase = beat.phase
-        self._tells_phases |= beat.phase not in (Phase.TRAIN, Phase.LOAD)
+        self._has_phases |= beat.phase not in (Phase.TRAIN, Phase.LOAD)
         if is_first or has_new_phase or is_advance:
             self._progress_s, self._unknown_s = beat.t_s, 0.0
             return True
         return False
 
     def unknown(self, seconds: float) -> bool:
-        """For so long nothing could be told: it does not count. True: for too long, the limit begins anew."""
+        """For so long nothing was known: it does not count. True: for too long, the limit begins anew."""
         self._unknown_s += seconds
         return self._unknown_s >= self._settings.most_unknown_s
 
@@ -61,11 +61,11 @@ class Beats:
         return max(0.0, now_s - self._progress_s - self._unknown_s)
 
     def limit_s(self, *, chips_readable: bool) -> float:
-        """How long it may go on without progress. Without its chips nothing but the beats can tell."""
+        """How long it may go on without progress. Where the chips cannot be read, only the beats count."""
         longest = self._settings.hang_time_s
         if self._phase is not Phase.TRAIN or not self.advanced:
             return max(self._settings.slow_time_s, longest)
-        if not self._tells_phases or not chips_readable or not self._intervals:
+        if not self._has_phases or not chips_readable or not self._intervals:
             return longest
         usual = TIMES_THE_SLOWEST * max(self._intervals)
         return min(longest, max(self._settings.least_beat_limit_s, usual))

@@ -1,4 +1,4 @@
-"""What was told of one stand-still: each step of it once, and its end."""
+"""What was reported of one stand-still: each step of it once, and its end."""
 
 from enum import IntEnum
 
@@ -8,7 +8,7 @@ from nodeagent.job.given import Hang, Hung
 class Level(IntEnum):
     NOTHING = 0
     SUSPECTED = 1
-    TOLD = 2
+    CONFIRMED = 2
     """Confirmed, but never acted on."""
 
     ACTS = 3
@@ -20,7 +20,7 @@ class Case:
         self.level = Level.NOTHING
 
     def found(self, level: Level, why: str, since_s: float) -> tuple[Hung, ...]:
-        """``level`` is what holds now. That it fell tells nothing before it is NOTHING."""
+        """``level`` is what holds now. That it fell is not reported before it is NOTHING."""
         if level <= self.level:
             return ()
         self.level = level

@@ -1,7 +1,7 @@
 """One chip: whether its use is flat, and whether it is dead, and since when.
 
-Use alone cannot tell: some chips idle in a hang, others show full use at a third of the power. So power or
-traffic over the links must agree, each against what was usual while the run was healthy.
+Use alone does not show it: some chips idle in a hang, others show full use at a third of the power. So
+power or traffic over the links must agree, each against what was usual while the run was healthy.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ IDLE_POWER: Final = 0.7
 HIGH_POWER: Final = 0.5
 HIGH_TRAFFIC: Final = 0.01
 LEAST_TRAFFIC_PER_S: Final = 100_000.0
-"""Where less is usual, the links tell nothing."""
+"""Where less is usual, the links show nothing."""
 
 MILD: Final = frozenset({"NONE", "JOB_STRATEGY"})
 """Any other handling makes it a case of the fault that it is for."""
@@ -38,7 +38,7 @@ class Pulse(Enum):
     """Dead if its rank uses no CPU."""
 
     HIGH = "high"
-    """Dead: in use by what is told, and neither its power nor its traffic shows any work."""
+    """Dead: in use by what it reports, and neither its power nor its traffic shows any work."""
 
 
 class _Reading(NamedTuple):
@@ -50,7 +50,7 @@ class _Reading(NamedTuple):
 
 class Chip:
     """``since_s`` of IDLE and HIGH: the first sample of it; ``flat_since_s``: of flat use alone.
-    ``readable``: the newest sample told its use.
+    ``readable``: the newest sample had its use.
     """
 
     def __init__(self, name: str, settings: Settings) -> None:
@@ -69,7 +69,7 @@ class Chip:
         self.since_s: float | None = None
 
     def measured(self, began_s: float, chip: ChipSample | None, traffic: float | None) -> None:
-        """``chip`` is None where the daemon did not tell of it. What is not readable changes nothing else."""
+        """``chip`` is None where the daemon did not report it. What is not readable changes nothing else."""
         self.readable = chip is not None and chip.known and chip.util is not None
         if chip is None or not chip.known or chip.util is None:
             self.varies = False

@@ -106,12 +106,12 @@ class Run:
         return replaced
 
     def _follow_chips(self, sample: Sample, traffic: Mapping[str, float], began_s: float) -> None:
-        told: dict[str, ChipSample] = {each.name: each for each in sample.chips}
-        for name in told:
+        reported: dict[str, ChipSample] = {each.name: each for each in sample.chips}
+        for name in reported:
             if name not in self._chips:
                 self._chips[name] = Chip(name, self._settings)
         for name, chip in self._chips.items():
-            reading = told.get(name)
+            reading = reported.get(name)
             is_profiled = reading is not None and reading.profiling
             chip.measured(began_s, None if is_profiled else reading, traffic.get(name))
 

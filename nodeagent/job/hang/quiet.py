@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
 
 class RankProcess:
-    """``quiet_since_s`` and ``calm_since_s`` are None while it is not; ``known``: the newest sample told."""
+    """``quiet_since_s`` and ``calm_since_s`` are None while it is not; ``known``: by the newest sample."""
 
     __slots__ = (
         "_burst_s",

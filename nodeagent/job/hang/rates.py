@@ -35,7 +35,7 @@ class Rates:
         self._chips: dict[str, ChipSample] = {}
 
     def measured(self, sample: Sample, seconds: float | None) -> tuple[dict[Key, Rate], dict[str, float]]:
-        """Of processes, and bytes per second of chips: those that can be told.
+        """Of processes, and bytes per second of chips: those that are known.
 
         ``seconds`` since the sample before; None where there was none, or where it is too long ago.
         """
@@ -85,7 +85,7 @@ def _greater(by_call: float | None, by_device: float | None) -> float | None:
 
 
 def _moved(was: ChipSample, now: ChipSample) -> float | None:
-    """What went over the links. A driver that tells only one direction tells enough."""
+    """What went over the links. A driver that reports only one direction reports enough."""
     grown = [
         _grown(before, after)
         for before, after in ((was.rx_bytes, now.rx_bytes), (was.tx_bytes, now.tx_bytes))

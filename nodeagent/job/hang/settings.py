@@ -78,5 +78,5 @@ class Settings:
         return 3 * self.period_s
 
     def suspicion_s(self, limit_s: float) -> float:
-        """When what is confirmed at ``limit_s`` is told first."""
+        """When what is confirmed at ``limit_s`` is reported first."""
         return min(limit_s, max(limit_s / 2, 1.5 * self.window_s))

@@ -31,7 +31,7 @@ class _Found(NamedTuple):
 
 class Seen(NamedTuple):
     """What this node's chips show, for who looks at all nodes of the job. ``flat_s``: how long all have been
-    flat, whatever the ranks do; ``idle_high_s``: and in use by what is told, without any sign of work.
+    flat, whatever the ranks do; ``idle_high_s``: and in use by what they report, without any sign of work.
     """
 
     flat_s: float
@@ -72,7 +72,7 @@ class HangWatch:
         still_s = self._still_s(sample.t_s)
         dropped = self._count(moment)
         self._learn(moment)
-        return self._told(moment, dropped, still_s)
+        return self._report(moment, dropped, still_s)
 
     def beaten(self, beat: Beat) -> tuple[Hung, ...]:
         if self._settings.mode is HangMode.OFF:
@@ -87,15 +87,15 @@ class HangWatch:
 
     def seen(self, now_s: float) -> Seen:
         """As of the newest sample. Nothing, before the run is armed and while the next beat is not late."""
-        may_tell = self._arming.armed or now_s - (self._began_s or 0.0) >= self._settings.start_time_s
-        if not may_tell or (self._beats.told and not self._is_late(now_s)):
+        may_report = self._arming.armed or now_s - (self._began_s or 0.0) >= self._settings.start_time_s
+        if not may_report or (self._beats.received and not self._is_late(now_s)):
             return Seen(0.0, 0.0, False)
         return Seen(self._flat.still_s, self._high.still_s, self._most() is Level.ACTS)
 
     @property
     def has_confirmed(self) -> bool:
-        """It has told of a hang itself, and that goes on."""
-        return self._case.level >= Level.TOLD
+        """It has reported a hang itself, and that goes on."""
+        return self._case.level >= Level.CONFIRMED
 
     def _forget(self, now_s: float | None) -> None:
         settings = self._settings
@@ -144,7 +144,7 @@ class HangWatch:
             self._processes.learn()
             self._has_learnt = True
 
-    def _told(self, moment: Moment, dropped: str, still_s: float) -> tuple[Hung, ...]:
+    def _report(self, moment: Moment, dropped: str, still_s: float) -> tuple[Hung, ...]:
         found = max(self._by_beats(moment), self._by_silence(moment), key=lambda each: each.level)
         if found.level is not Level.NOTHING:
             return self._case.found(found.level, found.why, found.since_s)
@@ -154,26 +154,26 @@ class HangWatch:
         return self._case.ended(Hang.CLEARED, moment.works or "a rank uses CPU", still_s)
 
     def _by_silence(self, moment: Moment) -> _Found:
-        """All ranks quiet and all chips dead. An idle chip with a rank that computes is told only, later."""
+        """All ranks quiet and all chips dead. An idle chip beside a busy rank is only reported, later."""
         settings = self._settings
         if not self._arming.armed and moment.now_s - (self._began_s or 0.0) < settings.start_time_s:
             return _NOTHING
         limit_s = settings.hang_time_s
-        may_confirm = not self._beats.told or self._is_late(moment.now_s)
+        may_confirm = not self._beats.received or self._is_late(moment.now_s)
         if not may_confirm and self._limit_s(moment.now_s) > limit_s:
             return _NOTHING
         if may_confirm and self._dead.has_lasted(limit_s):
             return _Found(self._most(), moment.what, self._dead.still_s)
         if may_confirm and self._still.has_lasted(2 * limit_s):
             why = f"{moment.what}; a rank uses CPU"
-            return _Found(Level.TOLD, why, self._still.still_s)
+            return _Found(Level.CONFIRMED, why, self._still.still_s)
         for stretch, limit in ((self._dead, limit_s), (self._still, 2 * limit_s)):
             if stretch.is_begun and stretch.has_lasted(settings.suspicion_s(limit)):
                 return _Found(Level.SUSPECTED, moment.what, stretch.still_s)
         return _NOTHING
 
     def _by_beats(self, moment: Moment) -> _Found:
-        if not self._beats.told or not self._is_late(moment.now_s):
+        if not self._beats.received or not self._is_late(moment.now_s):
             self._samples_late = 0
             return _NOTHING
         still_s = self._beats.still_s(moment.now_s)
@@ -184,7 +184,7 @@ class HangWatch:
             return _Found(self._most(), f"{said}, {moment.what}", still_s)
         if still_s >= 2 * self._limit_s(moment.now_s):
             why = moment.works or moment.unknown or "chips vary"
-            return _Found(Level.TOLD, f"{said}, but {why}", still_s)
+            return _Found(Level.CONFIRMED, f"{said}, but {why}", still_s)
         return _Found(Level.SUSPECTED, said, still_s)
 
     def _limit_s(self, now_s: float) -> float:
@@ -198,9 +198,9 @@ class HangWatch:
         """What a confirmed hang may lead to."""
         settings = self._settings
         may_act = self._arming.armed and settings.kind == TRAINING and settings.mode is HangMode.RESTART
-        return Level.ACTS if may_act else Level.TOLD
+        return Level.ACTS if may_act else Level.CONFIRMED
 
     def _still_s(self, now_s: float) -> float:
-        if self._beats.told:
+        if self._beats.received:
             return self._beats.still_s(now_s)
         return max(self._still.still_s, self._dead.still_s)

@@ -31,7 +31,7 @@ class Arguments:
 
 
 def parse(words: Sequence[str]) -> Arguments:
-    """Raises ``SystemExit``, after it has told why."""
+    """Raises ``SystemExit``, after it has printed why."""
     if len(words) > 1 and words[0] == "--":
         return Arguments(command=tuple(words[1:]))
     from nodeagent.job.policy.options import parser

@@ -1,4 +1,4 @@
-"""The variables that tell a run which run it is. Pure: the shell adds what it alone knows."""
+"""The variables that say to a run which run it is. Pure: the shell adds what it alone knows."""
 
 from collections.abc import Mapping
 from typing import Final

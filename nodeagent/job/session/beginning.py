@@ -8,7 +8,7 @@ from nodeagent.job.given import Began
 from nodeagent.job.orders import Keep
 from nodeagent.job.session.ending import conclude
 from nodeagent.job.session.gate import come_to_gate
-from nodeagent.job.session.running import await_verdict, tell_hang
+from nodeagent.job.session.running import await_verdict, report_hang
 from nodeagent.job.session.session_state import Cause, Link, Phase, State, Turn
 from nodeagent.job.session.stopping import stop
 
@@ -46,7 +46,7 @@ def _go_on(turn: Turn, given: Began) -> None:
     the daemon still wants it."""
     turn.change(policy=given.policy, link=Link.UNKNOWN, is_fresh=False)
     turn.order(Keep(counts=turn.state.counts))
-    tell_hang(turn)
+    report_hang(turn)
     phase, cause = turn.state.phase, turn.state.cause
     if cause is None or turn.state.signal is not None:
         cause = Cause.ORPHANED
@@ -72,5 +72,5 @@ def _go_on(turn: Turn, given: Began) -> None:
 
 def _end_what_is_left(turn: Turn) -> None:
     """No run is made now: it is of the run before."""
-    turn.change(run=turn.state.run - 1, is_told=True)
+    turn.change(run=turn.state.run - 1, is_reported=True)
     stop(turn, Cause.ORPHANED)

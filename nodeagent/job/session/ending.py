@@ -1,4 +1,4 @@
-"""The end of a run, and of the session: what the ladder decides is told, counted and done."""
+"""The end of a run, and of the session: what the ladder decides is reported, counted and done."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def known_of(state: State) -> Known:
 def verdict_of(state: State, cause: Cause, known: Known) -> Verdict:
     """What only outlived an earlier run is no end of this one: in a step, too, it goes on to its run."""
     wanted = state.wanted
-    policy = replace(state.policy, in_step=False) if state.is_told else state.policy
+    policy = replace(state.policy, in_step=False) if state.is_reported else state.policy
     ending = Ending(
         cause=cause,
         failure=state.failure,
@@ -40,7 +40,7 @@ def verdict_of(state: State, cause: Cause, known: Known) -> Verdict:
 
 
 def explains(wanted: Wanted, run: int) -> bool:
-    """Whether a failure of that run may come from what the daemon tells."""
+    """Whether a failure of that run may come from what the daemon reports."""
     return (
         wanted.wish is Wish.LEAVE
         or (wanted.wish is not Wish.RUN and wanted.run == run)
@@ -49,7 +49,7 @@ def explains(wanted: Wanted, run: int) -> bool:
 
 
 def is_blamed(state: State, now_ns: int) -> bool:
-    """Whether the daemon told something that explains a failure now."""
+    """Whether the daemon has reported something that explains a failure now."""
     return state.blame is not None and now_ns - state.blamed_ns <= state.policy.blame_s * SECOND_NS
 
 
@@ -62,7 +62,7 @@ def conclude(turn: Turn, cause: Cause) -> None:
     turn.keep(verdict.counts)
     if verdict.status is not None:
         if not turn.state.is_watched_only and cause is not Cause.SIGNALLED and verdict.status != 0:
-            turn.tell(f"leaves with status {verdict.status}: {verdict.why}")
+            turn.print_message(f"leaves with status {verdict.status}: {verdict.why}")
         turn.leave(
             verdict.status,
             verdict.why,
@@ -72,9 +72,9 @@ def conclude(turn: Turn, cause: Cause) -> None:
         )
         return
     state = turn.state
-    if not state.is_told:
-        turn.tell(f"run {state.run} has ended ({verdict.row}): {verdict.why}")
-    turn.next_run(state.why if state.is_told else verdict.next_why)
+    if not state.is_reported:
+        turn.print_message(f"run {state.run} has ended ({verdict.row}): {verdict.why}")
+    turn.next_run(state.why if state.is_reported else verdict.next_why)
     turn.enter(Phase.PAUSING, verdict.pause_s)
 
 
@@ -82,7 +82,7 @@ def _report(turn: Turn, cause: Cause, verdict: Verdict, known: Known) -> None:
     state = turn.state
     if state.phase in (Phase.NEW, Phase.GATE, Phase.PAUSING):
         return
-    if state.is_told and cause is not Cause.UNKILLABLE:
+    if state.is_reported and cause is not Cause.UNKILLABLE:
         return
     status = None if state.failure is None else own_status(state.failure)
     if cause is Cause.UNKILLABLE or not (state.emptied or cause is Cause.EXITED):

@@ -114,7 +114,7 @@ def not_run(turn: Turn, given: NotRun) -> None:
     missing = given.error in (errno.ENOENT, errno.ENOTDIR)
     failure = Failure(status=NOT_FOUND_STATUS if missing else NOT_EXECUTABLE_STATUS)
     turn.change(failure=failure, emptied=True)
-    turn.tell(f"the command cannot be run: {given.why}")
+    turn.print_message(f"the command cannot be run: {given.why}")
     if given.error in _MAY_PASS:
         conclude(turn, Cause.EXITED)
         return

@@ -169,8 +169,8 @@ def _may_hang(case: Case) -> bool:
 def _fault_ends_step(case: Case) -> bool:
     """A step is ended everywhere once it has failed on one node: what is known here may be the reason."""
     ending = case.ending
-    is_told = ending.blame is not None and not ending.watched_only
-    return case.policy.in_step and ending.cause is Cause.SIGNALLED and is_told
+    is_blamed = ending.blame is not None and not ending.watched_only
+    return case.policy.in_step and ending.cause is Cause.SIGNALLED and is_blamed
 
 
 def _by(cause: Cause) -> Fits:
@@ -274,7 +274,7 @@ def _orphaned(case: Case) -> Verdict:
 
 
 def _signed(case: Case) -> Counts:
-    """A failure of which nothing is known tells nothing of the next."""
+    """A failure of which nothing is known says nothing of the next."""
     return replace(case.counts, signature=case.ending.known.signature)
 
 

@@ -43,7 +43,7 @@ def asks_for(turn: Turn, given: Wanted) -> Cause | None:
 
 
 def exited(turn: Turn, given: Exited) -> None:
-    tell_hang(turn)
+    report_hang(turn)
     turn.change(failure=given.failure, cause=Cause.EXITED)
     state = turn.state
     if own_status(given.failure) == 0 or state.is_watched_only:
@@ -112,7 +112,9 @@ def hung(turn: Turn, given: Hung) -> None:
         turn.report(Word.SUSPECTED, given.why)
     elif given.acts and state.policy.hang is HangMode.RESTART:
         turn.change(hung=given, cause=Cause.SUSPENDED)
-        turn.tell(f"run {state.run} hangs ({given.why}); it is stopped as soon as the evidence is gathered")
+        turn.print_message(
+            f"run {state.run} hangs ({given.why}); it is stopped as soon as the evidence is gathered"
+        )
         turn.enter(Phase.GATHERING, EVIDENCE_S + EVIDENCE_SLACK_S)
         turn.order(Gather(run=state.run, within_s=EVIDENCE_S, run_ends=True))
     else:
@@ -122,11 +124,11 @@ def hung(turn: Turn, given: Hung) -> None:
 
 def gathered(turn: Turn, given: Gathered) -> None:
     """Of a run that is not stopped for it."""
-    tell_hang(turn, given)
+    report_hang(turn, given)
 
 
-def tell_hang(turn: Turn, given: Gathered | None = None) -> None:
-    """A hang that was confirmed and not yet told, with its evidence, or without."""
+def report_hang(turn: Turn, given: Gathered | None = None) -> None:
+    """A hang that was confirmed and not yet reported, with its evidence, or without."""
     confirmed = turn.state.hung
     if confirmed is None:
         return
@@ -136,7 +138,7 @@ def tell_hang(turn: Turn, given: Gathered | None = None) -> None:
 
 
 def gathered_before_stop(turn: Turn, given: Gathered | None) -> None:
-    tell_hang(turn, given)
+    report_hang(turn, given)
     if turn.state.emptied:
         conclude(turn, Cause.SUSPENDED)
     else:
@@ -147,7 +149,7 @@ def no_evidence(turn: Turn) -> None:
     if turn.state.phase is Phase.GATHERING:
         gathered_before_stop(turn, None)
     else:
-        tell_hang(turn)
+        report_hang(turn)
 
 
 def exited_while_gathering(turn: Turn, given: Exited) -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from nodeagent.job.given import Failure, Hung, Process, Wanted
 from nodeagent.job.model import SECOND_NS, Counts, Policy, Why, Word
-from nodeagent.job.orders import Keep, Leave, Order, Report, Tell
+from nodeagent.job.orders import Keep, Leave, Order, Print, Report
 
 
 class Phase(str, Enum):
@@ -79,8 +79,8 @@ class State:
 
     Of the run that is made: ``process``, ``cause`` (once something ends it), ``failure`` (once its command
     has ended), ``emptied`` (nothing of it is left), ``progressed``, ``hung`` (a confirmed hang, until its
-    evidence is told), ``blame`` (what the daemon last told that would explain a failure, at ``blamed_ns``).
-    ``is_told``: its end was told already; only what outlived it is still ended.
+    evidence is reported), ``blame`` (what the daemon last said that would explain a failure, at
+    ``blamed_ns``). ``is_reported``: its end was reported already; only what outlived it is still ended.
     ``is_fresh``: ``wanted`` was said since the daemon last began to answer.
     """
 
@@ -102,7 +102,7 @@ class State:
     cause: Cause | None = None
     failure: Failure | None = None
     emptied: bool = False
-    is_told: bool = False
+    is_reported: bool = False
     progressed: bool = False
     hung: Hung | None = None
     evidence_due_ns: int | None = None
@@ -148,7 +148,7 @@ class Turn:
             cause=None,
             failure=None,
             emptied=False,
-            is_told=False,
+            is_reported=False,
             progressed=False,
             hung=None,
             evidence_due_ns=None,
@@ -169,8 +169,8 @@ class Turn:
     def order(self, order: Order) -> None:
         self.orders.append(order)
 
-    def tell(self, text: str) -> None:
-        self.order(Tell(text=text))
+    def print_message(self, text: str) -> None:
+        self.order(Print(text=text))
 
     def keep(self, counts: Counts) -> None:
         if counts != self.state.counts:

@@ -1,4 +1,4 @@
-"""The end of a run that is ended: asked, then killed, then told to be unkillable."""
+"""The end of a run that is ended: asked, then killed, then reported as unkillable."""
 
 from nodeagent.job.given import Emptied, Exited, NotRun, Ran, Signalled, Wanted
 from nodeagent.job.model import Wish, Word
@@ -23,7 +23,7 @@ def kill(turn: Turn) -> None:
 
 
 def unkillable(turn: Turn) -> None:
-    turn.tell("processes of the job are left that cannot be killed")
+    turn.print_message("processes of the job are left that cannot be killed")
     conclude(turn, Cause.SIGNALLED if turn.state.cause is Cause.SIGNALLED else Cause.UNKILLABLE)
 
 
@@ -110,6 +110,6 @@ def signalled_while_stopping(turn: Turn, given: Signalled) -> None:
 
 
 def _note(turn: Turn, given: Signalled) -> None:
-    """What the daemon told long ago explains no end of now."""
+    """What the daemon reported long ago explains no end of now."""
     blame = turn.state.blame if is_blamed(turn.state, turn.now_ns) else None
     turn.change(signal=given.number, blame=blame)

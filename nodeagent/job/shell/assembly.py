@@ -25,12 +25,12 @@ from nodeagent.job.shell.disk.recovery import counts_of, kept_counts
 from nodeagent.job.shell.disk.state import State, StateError
 from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost, socket_path
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import command, prctl, procfs
 from nodeagent.job.shell.processes.runner import Runner
 from nodeagent.job.shell.processes.signals import Signals
 from nodeagent.job.shell.processes.tree import Tree
 from nodeagent.job.shell.supervisor import Supervisor
-from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.watching.ring import Ring
 from nodeagent.job.shell.watching.watching import Watching
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nodeagent.job.given import Process
     from nodeagent.job.lines import Hello, Welcome
     from nodeagent.job.session.session import Session
-    from nodeagent.job.shell.link import Heard
+    from nodeagent.job.shell.link import Received
     from nodeagent.job.shell.watching.progress_reader import ProgressReader
     from nodeagent.job.step.member import Member
     from nodeagent.job.step.shared_hangs import SharedHangs
@@ -70,8 +70,8 @@ def _run(given: Arguments, environment: Mapping[str, str], signals: Signals, mem
     _become_subreaper()
     tree = Tree()
     link = Link(socket_path(given.socket, environment), lambda: _hello(given))
-    heard = _welcomed(link)
-    policy = _policy(given, environment, heard)
+    received = _welcomed(link)
+    policy = _policy(given, environment, received)
     if member is not None:
         policy = member.limited(policy)
     if not given.core and not policy.only_watches:
@@ -81,7 +81,7 @@ def _run(given: Arguments, environment: Mapping[str, str], signals: Signals, mem
     except StateError as error:
         raise NoFolder(f"--state: {error}") from error
     try:
-        return _supervise(given, environment, _Parts(signals, tree, link, heard, policy, place, member))
+        return _supervise(given, environment, _Parts(signals, tree, link, received, policy, place, member))
     finally:
         link.close()
         if place is not None:
@@ -104,7 +104,7 @@ def _become_subreaper() -> None:
     try:
         prctl.become_subreaper()
     except OSError as error:  # a filter of system calls
-        tell(f"{error.strerror}; processes that leave their parent are not found")
+        print_message(f"{error.strerror}; processes that leave their parent are not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class _Parts:
     signals: Signals
     tree: Tree
     link: Link
-    heard: list[Heard]
+    received: list[Received]
     policy: Policy
     place: State | None
     member: Member | None
@@ -150,13 +150,15 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         record.keep(counts)
         began = _began(parts, counts, recovered.survivors)
         try:
-            status = supervisor.run(began, parts.heard, recovered.reports)
+            status = supervisor.run(began, parts.received, recovered.reports)
         except Exception:  # a defect of ours ends no job: what can still be done is to wait for it
             if runner.process is None:
                 raise
             import traceback
 
-            tell(f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}")
+            print_message(
+                f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}"
+            )
             status = runner.wait_alone(parts.signals)
             if member is not None:
                 member.waits_alone(status, counts)
@@ -207,8 +209,8 @@ def _progress(given: Arguments) -> ProgressReader | None:
     return ProgressReader(given.progress)
 
 
-def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]) -> Policy:
-    welcome = _welcome_of(heard)
+def _policy(given: Arguments, environment: Mapping[str, str], received: list[Received]) -> Policy:
+    welcome = _welcome_of(received)
     if welcome is None and _nobody_says(given, environment):
         return Policy(in_step=given.in_step > 0)
     from nodeagent.job.policy.policy import PolicyError
@@ -219,16 +221,16 @@ def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]
     except (Unreadable, PolicyError) as error:
         raise NotBegun(str(error)) from error
     for note in resolved.notes:
-        tell(note)
+        print_message(note)
     return resolved.policy
 
 
-def _welcome_of(heard: list[Heard]) -> Welcome | None:
-    if all(isinstance(each, Lost) for each in heard):
+def _welcome_of(received: list[Received]) -> Welcome | None:
+    if all(isinstance(each, Lost) for each in received):
         return None
     from nodeagent.job.lines import Welcome
 
-    return next((each for each in heard if isinstance(each, Welcome)), None)
+    return next((each for each in received if isinstance(each, Welcome)), None)
 
 
 def _nobody_says(given: Arguments, environment: Mapping[str, str]) -> bool:
@@ -243,13 +245,13 @@ def _hello(given: Arguments) -> Hello:
     return Hello(pid=os.getpid(), version=__version__, job=given.job)
 
 
-def _welcomed(link: Link) -> list[Heard]:
+def _welcomed(link: Link) -> list[Received]:
     """What the daemon says first: a welcome with what the site has set, or that there is none."""
-    heard = link.tick(now_ns())
-    while not heard and (descriptor := link.fileno()) is not None:
+    received = link.tick(now_ns())
+    while not received and (descriptor := link.fileno()) is not None:
         due_ns = link.next_deadline_ns()
         with selectors.DefaultSelector() as selector:
             selector.register(descriptor, link.events)
             selector.select(None if due_ns is None else max(0.0, seconds(due_ns - now_ns())))
-        heard = [*link.ready(now_ns()), *link.tick(now_ns())]
-    return heard
+        received = [*link.ready(now_ns()), *link.tick(now_ns())]
+    return received

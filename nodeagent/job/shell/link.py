@@ -1,4 +1,4 @@
-"""The client's end of the daemon's door for jobs: lines out, lines in, and a connection that comes back.
+"""The client's end of the daemon's socket for jobs: lines out, lines in, and a connection that comes back.
 
 It never blocks: connecting to a socket that nobody serves fails at once and is tried again later, after 0.2
 to 5 s. What the supervisor has said is sent again after each reconnect, until the daemon has taken it. It
@@ -21,7 +21,7 @@ from nodeagent.job.orders import Report
 if TYPE_CHECKING:
     from nodeagent.job.lines import Begin, Bye, Chips, FromSupervisor, Hello, Said, Taken, Want, Welcome
 
-    Heard: TypeAlias = "Welcome | Want | Chips | Taken | Lost"
+    Received: TypeAlias = "Welcome | Want | Chips | Taken | Lost"
 
 DEFAULT_SOCKET: Final = "/run/nodeagent/jobs.sock"
 SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
@@ -56,7 +56,7 @@ class Link:
         self._inward = bytearray()
         self._outward = bytearray()
         self._untaken: dict[int, Report | Bye] = {}
-        self._heard: deque[Heard] = deque()
+        self._received: deque[Received] = deque()
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns: int | None = 0
         self._has_begun = False
@@ -76,7 +76,7 @@ class Link:
         """When ``tick`` has something to do."""
         return self._due_ns
 
-    def tick(self, now_ns: int) -> list[Heard]:
+    def tick(self, now_ns: int) -> list[Received]:
         """Connects where it is time, and gives up a daemon that does not answer."""
         if self._due_ns is None or now_ns < self._due_ns:
             return self._taken_out()
@@ -87,7 +87,7 @@ class Link:
             self._connect(now_ns)
         return self._taken_out()
 
-    def ready(self, now_ns: int) -> list[Heard]:
+    def ready(self, now_ns: int) -> list[Received]:
         """The socket can be read or written."""
         if self._socket is not None:
             self._send(now_ns)
@@ -142,7 +142,7 @@ class Link:
         self._put(self._hello(), now_ns)
 
     def _retry(self, why: str, now_ns: int) -> None:
-        self._heard.append(Lost(why))
+        self._received.append(Lost(why))
         self._due_ns = now_ns + self._pause_ns
         self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
 
@@ -209,11 +209,11 @@ class Link:
             self._welcomed(line, now_ns)
         elif isinstance(line, Taken):
             self._untaken.pop(line.number, None)
-            self._heard.append(line)
+            self._received.append(line)
         elif isinstance(line, Want | Chips) and self.is_welcome:
             if isinstance(line, Want):
                 self._due_ns = None
-            self._heard.append(line)
+            self._received.append(line)
         else:
             self._lose(f"the daemon sent a line out of turn: {type(line).__name__.lower()}", now_ns)
 
@@ -226,12 +226,12 @@ class Link:
         self.is_welcome = True
         self._due_ns = None
         self._pause_ns = FIRST_PAUSE_NS
-        self._heard.append(line)
+        self._received.append(line)
 
-    def _taken_out(self) -> list[Heard]:
-        heard = list(self._heard)
-        self._heard.clear()
-        return heard
+    def _taken_out(self) -> list[Received]:
+        received = list(self._received)
+        self._received.clear()
+        return received
 
 
 def _line(said: Report | Bye) -> Said | Bye:

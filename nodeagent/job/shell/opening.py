@@ -1,7 +1,7 @@
 """Opens what a supervisor keeps on the disk: its folder, its journal, the socket of beats.
 
-Only a folder that was asked for is needed. Where anything else cannot be opened, that is told, and the
-command is run all the same.
+Only a folder that was asked for is needed. Where anything else cannot be opened, a message says so,
+and the command is run all the same.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from nodeagent.job.shell.disk import state
 from nodeagent.job.shell.disk.journal import Journal, JournalError, Owner
 from nodeagent.job.shell.disk.recovery import Recovered, recover
 from nodeagent.job.shell.disk.state import State, StateError
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import procfs
 from nodeagent.job.shell.processes.tree import survivors_of
-from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.watching.beats import VARIABLE, BeatSocket
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def journal_of(place: State | None, given: Arguments) -> Journal | None:
         return None
     boot_id = procfs.boot_id()
     if not boot_id:
-        tell(
+        print_message(
             "/proc does not tell the boot of the machine; a supervisor started anew will not know of this run"
         )
         return None
@@ -38,12 +38,12 @@ def journal_of(place: State | None, given: Arguments) -> Journal | None:
         job = f"{given.job}/run-{given.in_step}" if given.in_step else given.job
         return Journal(place.journal, Owner(boot_id, job, given.command))
     except JournalError as error:
-        tell(f"{error}; a supervisor that is started anew will not know of this run")
+        print_message(f"{error}; a supervisor that is started anew will not know of this run")
         return None
 
 
 def recovered_of(journal: Journal | None, beats: BeatSocket | None, *, looks: bool) -> Recovered:
-    """A journal that cannot be understood is told, and kept beside: the job begins as if there were none.
+    """A journal that cannot be understood is reported, and kept beside: the job begins as if there were none.
 
     ``looks``: also without a journal somebody may have outlived an earlier supervisor.
     """
@@ -53,11 +53,13 @@ def recovered_of(journal: Journal | None, beats: BeatSocket | None, *, looks: bo
     try:
         return recover(journal.earlier, marker)
     except journal_records.JournalError as error:
-        tell(f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew")
+        print_message(
+            f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew"
+        )
         try:
             journal.begin_anew()
         except JournalError as failed:
-            tell(f"{failed}; a supervisor that is started anew will not know of this run")
+            print_message(f"{failed}; a supervisor that is started anew will not know of this run")
         return Recovered(survivors=survivors_of(None, marker))
 
 
@@ -70,7 +72,7 @@ def place_of(given: Arguments, environment: Mapping[str, str], member: Member | 
     try:
         return state.open_default(given.job, given.command, environment)
     except StateError as error:
-        tell(f"{error}; nothing is kept of this run")
+        print_message(f"{error}; nothing is kept of this run")
         return None
 
 
@@ -78,7 +80,7 @@ def close(place: State) -> None:
     try:
         place.close()
     except OSError as error:
-        tell(f"{error.filename}: {error.strerror}; it stays behind")
+        print_message(f"{error.filename}: {error.strerror}; it stays behind")
 
 
 def beats_of(place: State | None, environment: Mapping[str, str]) -> BeatSocket | None:
@@ -89,5 +91,5 @@ def beats_of(place: State | None, environment: Mapping[str, str]) -> BeatSocket 
         path = place.beat_path(environment)
         return BeatSocket(path)
     except OSError as error:
-        tell(f"{path or error.filename}: {error.strerror}; beats of the program are not received")
+        print_message(f"{path or error.filename}: {error.strerror}; beats of the program are not received")
         return None

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nodeagent.job.given import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
 from nodeagent.job.model import SECOND_NS, Status
-from nodeagent.job.orders import Gather, Keep, Kill, Leave, Report, Start, Tell, Terminate
+from nodeagent.job.orders import Gather, Keep, Kill, Leave, Print, Report, Start, Terminate
 from nodeagent.job.session import session_state
 from nodeagent.job.session.session import Session
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk.record import Record
 from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import signals
 from nodeagent.job.shell.processes.runner import Runner
 from nodeagent.job.shell.processes.signals import Signals
-from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.watching.beats import BeatSocket
 from nodeagent.job.shell.watching.watching import Watching
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import Begin, Chips, Taken, Want, Welcome
-    from nodeagent.job.shell.link import Heard
+    from nodeagent.job.shell.link import Received
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
 """So long a supervisor that leaves waits for the daemon to take what it has said."""
@@ -37,7 +37,7 @@ HELD_WORDS_NS: Final = 12 * SECOND_NS
 """If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
 
 BETWEEN_BEATS_NS: Final = SECOND_NS // 10
-"""Beats are read so often at most: a program that tells one a microsecond costs no more."""
+"""Beats are read so often at most: a program that sends one a microsecond costs no more."""
 
 
 class Supervisor:
@@ -72,19 +72,19 @@ class Supervisor:
             Gather: self._gather,
             Report: lambda order: self._link.say(order, now_ns()),
             Keep: lambda order: self._record.keep(order.counts),
-            Tell: lambda order: tell(order.text),
+            Print: lambda order: print_message(order.text),
             Leave: self._leave,
         }
 
-    def run(self, began: Began, heard: list[Heard], reports: Iterable[Report]) -> int:
-        """Until the session leaves; its status. ``heard`` is what the daemon has said already, ``reports``
+    def run(self, began: Began, received: list[Received], reports: Iterable[Report]) -> int:
+        """Until the session leaves; its status. ``received`` is what the daemon has said already, ``reports``
         what an earlier supervisor was to say.
         """
         for report in reports:
             self._link.say(report, now_ns())
         self._runner.adopt(began.survivors, now_ns())
         self._give(began)
-        self._hear(heard)
+        self._hear(received)
         while self.left is None:
             self._turn()
         self._say_goodbye(self.left)
@@ -95,7 +95,9 @@ class Supervisor:
         for order in (*reports, *self._session.leave_again()):
             self._do[type(order)](order)
         assert self.left is not None
-        tell(f"the job had come to its end with status {self.left.status} before its supervisor was ended")
+        print_message(
+            f"the job had come to its end with status {self.left.status} before its supervisor was ended"
+        )
         self._say_goodbye(self.left)
         return self.left.status
 
@@ -156,7 +158,7 @@ class Supervisor:
         bad_before = beats.bad
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
-            tell(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
+            print_message(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
         if found or beats.bad > bad_before:
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
@@ -204,8 +206,8 @@ class Supervisor:
 
     # ------------------------------------------------------------------ the daemon
 
-    def _hear(self, heard: list[Heard]) -> None:
-        for each in heard:
+    def _hear(self, received: list[Received]) -> None:
+        for each in received:
             if isinstance(each, Lost):
                 self._lost(each)
             else:

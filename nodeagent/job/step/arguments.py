@@ -42,7 +42,7 @@ class StepArguments:
 
 
 def parse(words: Sequence[str]) -> StepArguments:
-    """Raises ``SystemExit``, after it has told why."""
+    """Raises ``SystemExit``, after it has printed why."""
     options = parser(PROG, _DESCRIPTION)
     step = options.add_argument_group("nodes", "of the allocation")
     step.add_argument("--nodes", type=_count, metavar="K", help="run on K of them, the rest are spares")

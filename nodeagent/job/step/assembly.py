@@ -72,7 +72,7 @@ def _loop(
 
 
 def _policy(given: Arguments, environment: Mapping[str, str]) -> Policy:
-    """Without what the site has set: that the daemon of each node tells its supervisor."""
+    """Without what the site has set: that the daemon of each node sends to its supervisor."""
     try:
         return settle(given, environment, None).policy
     except (Unreadable, PolicyError) as error:

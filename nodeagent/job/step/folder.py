@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from nodeagent.job.kept import KeptError
 from nodeagent.job.shell.disk import whole
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.model import Outcome, Plan
 from nodeagent.job.step.records import decode, encode
 from nodeagent.job.step.together import Finding, NodeWord
@@ -68,7 +68,7 @@ class Folder:
         file = self._run(run) / _of(node)
         found = _read(Outcome, file)
         if found is not None and (found.run, found.node) != (run, node):
-            tell(f"{file} is of run {found.run} on {found.node}; it counts for nothing")
+            print_message(f"{file} is of run {found.run} on {found.node}; it counts for nothing")
             return None
         return found
 
@@ -93,7 +93,7 @@ def _read(of: type[T], file: Path) -> T | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        tell(f"{file}: {error.strerror}; it counts as if it were not there")
+        print_message(f"{file}: {error.strerror}; it counts as if it were not there")
     except (KeptError, UnicodeDecodeError) as error:
-        tell(f"{file}: {error}; it counts as if it were not there")
+        print_message(f"{file}: {error}; it counts as if it were not there")
     return None

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Status, Why
-from nodeagent.job.orders import Keep, Tell
+from nodeagent.job.orders import Keep, Print
 from nodeagent.job.step.counts import merged
 from nodeagent.job.step.model import (
     Allocated,
@@ -106,8 +106,8 @@ def _allocated(state: State, given: Allocated) -> Decided:
         whys={each: _why(state, each) for each in nodes},
         waited_s={each: state.waited[each] for each in nodes if each in state.waited},
     )
-    told = () if set(nodes) == set(state.nodes) else (Tell(text=_of_nodes(state, nodes, given)),)
-    return replace(state, phase=Phase.RUNNING, nodes=nodes), (*told, Run(plan=plan))
+    messages = () if set(nodes) == set(state.nodes) else (Print(text=_of_nodes(state, nodes, given)),)
+    return replace(state, phase=Phase.RUNNING, nodes=nodes), (*messages, Run(plan=plan))
 
 
 def _why(state: State, node: str) -> Why:
@@ -169,13 +169,13 @@ def _ended(state: State, given: Ended) -> Decided:
     if verdict.status is not None:
         left, orders = _left(after, Leave(status=verdict.status, why=verdict.why))
         return left, (*kept, *orders)
-    told = Tell(text=f"run {state.run} has ended ({verdict.row}): {verdict.why}")
+    message = Print(text=f"run {state.run} has ended ({verdict.row}): {verdict.why}")
     again, orders = _again(replace(after, run=state.run + 1), verdict, given)
-    return again, (*kept, told, *orders)
+    return again, (*kept, message, *orders)
 
 
 def _again(state: State, verdict: Verdict, ended: Ended) -> Decided:
-    """After a pause the nodes may be others; else they were just told."""
+    """After a pause the nodes may be others; else they are known from this run."""
     if verdict.pause_s > 0:
         return replace(state, phase=Phase.PAUSING), (Wait(seconds=verdict.pause_s),)
     return _allocated(state, Allocated(nodes=ended.nodes, ends=ended.ends))

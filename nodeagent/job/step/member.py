@@ -1,4 +1,4 @@
-"""One node's part in a run of a step: what it is told by the plan, and how the run has ended on it.
+"""One node's part in a run of a step: what the plan asks of it, and how the run has ended on it.
 
 It decides nothing: the supervisor of this node does what it does everywhere, and the loop on the batch host
 reads what each node has left.
@@ -16,7 +16,7 @@ from nodeagent.job.model import Counts, Policy, Status
 from nodeagent.job.orders import Leave
 from nodeagent.job.session.session_state import Cause, State
 from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome, Plan
 
@@ -88,7 +88,9 @@ class Member:
         try:
             self.folder.put_outcome(outcome)
         except OSError as error:
-            tell(f"{error.filename}: {error.strerror}; how the run has ended on {self.node} is not known")
+            print_message(
+                f"{error.filename}: {error.strerror}; how the run has ended on {self.node} is not known"
+            )
 
 
 def member_of(run: int, state: str, environment: Mapping[str, str]) -> Member:

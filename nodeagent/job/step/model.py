@@ -1,6 +1,6 @@
 """What goes into the loop of a step, and what it orders. Frozen values; nothing here decides or does I/O.
 
-``Signalled``, ``Keep`` and ``Tell`` are those of a session.
+``Signalled``, ``Keep`` and ``Print`` are those of a session.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Why
-from nodeagent.job.orders import Keep, Tell
+from nodeagent.job.orders import Keep, Print
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,4 +137,4 @@ class Leave:
     why: str
 
 
-Order = Ask | Run | End | Wait | Keep | Tell | Leave
+Order = Ask | Run | End | Wait | Keep | Print | Leave

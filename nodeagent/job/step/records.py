@@ -1,4 +1,4 @@
-"""What the nodes of a step and its loop tell each other, as texts: ends of runs, plans, words on a hang."""
+"""What the nodes of a step and its loop send each other, as texts: ends of runs, plans, words on a hang."""
 
 from typing import Final, TypeVar
 

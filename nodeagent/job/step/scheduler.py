@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step import slurm
 from nodeagent.job.step.model import Allocated
 
@@ -29,14 +29,14 @@ class Scheduler:
     def allocated(self, pause: Callable[[float], bool]) -> Allocated | None:
         """``pause`` waits that long, and is true where somebody wants the loop to end: then None."""
         seconds = 0.5
-        has_told = False
+        has_printed = False
         while True:
             try:
                 return self._asked()
             except slurm.NoAnswer as error:
-                if not has_told:
-                    tell(f"{error}; it is asked again until it answers")
-                has_told = True
+                if not has_printed:
+                    print_message(f"{error}; it is asked again until it answers")
+                has_printed = True
             if pause(seconds):
                 return None
             seconds = min(2 * seconds, LONGEST_PAUSE_S)

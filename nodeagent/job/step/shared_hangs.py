@@ -1,4 +1,4 @@
-"""What the supervisor of one node tells of a hang to all others of its step, and hears of all of them.
+"""What the supervisor of one node reports of a hang to all others of its step, and learns from all of them.
 
 With each sample its word goes into a file, and the loop's finding is read. It judges nothing.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from nodeagent.job.given import Hung
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.hang.watch import HangWatch
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.together import NodeWord
 
@@ -23,18 +23,18 @@ class SharedHangs:
         self._run = run
         self._node = node
         self._number = 0
-        self._heard = 0
+        self._newest = 0
         self._is_broken = False
 
     def exchanged(self, watch: HangWatch, settings: Settings, run: int, now_s: float) -> Sequence[Hung]:
         """What is new of all nodes, for the supervisor's own ``run``. Where this node has found a hang
-        itself, that of all tells nothing more.
+        itself, that of all adds nothing.
         """
-        self._tell(watch, settings, now_s)
+        self._put_word(watch, settings, now_s)
         finding = self._folder.finding(self._run)
-        if finding is None or finding.number <= self._heard:
+        if finding is None or finding.number <= self._newest:
             return ()
-        self._heard = finding.number
+        self._newest = finding.number
         if watch.has_confirmed:
             return ()
         return (
@@ -47,7 +47,7 @@ class SharedHangs:
             ),
         )
 
-    def _tell(self, watch: HangWatch, settings: Settings, now_s: float) -> None:
+    def _put_word(self, watch: HangWatch, settings: Settings, now_s: float) -> None:
         seen = watch.seen(now_s)
         self._number += 1
         word = NodeWord(
@@ -63,7 +63,7 @@ class SharedHangs:
             self._is_broken = False
         except OSError as error:
             if not self._is_broken:
-                tell(
+                print_message(
                     f"{error.filename}: {error.strerror}; the other nodes do not know how the chips here are"
                 )
             self._is_broken = True

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from nodeagent.job.counts import run_state
 from nodeagent.job.given import Signalled
-from nodeagent.job.orders import Keep, Tell
+from nodeagent.job.orders import Keep, Print
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk.state import State as Place
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import signals
 from nodeagent.job.shell.processes.signals import Signals
-from nodeagent.job.shell.told import tell
 from nodeagent.job.step import slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.loop import Phase, State, decide
@@ -63,7 +63,7 @@ class Shell:
             End: lambda _: self._end(),
             Wait: lambda order: self._wait(order.seconds),
             Keep: self._keep,
-            Tell: lambda order: tell(order.text),
+            Print: lambda order: print_message(order.text),
             Leave: self._leave,
         }
 
@@ -73,7 +73,7 @@ class Shell:
         while self._left is None:
             self._follow()
         if self._left.status and self._state.signal is None:
-            tell(f"leaves with status {self._left.status}: {self._left.why}")
+            print_message(f"leaves with status {self._left.status}: {self._left.why}")
         return self._left.status
 
     def _give(self, given: Given) -> None:
@@ -107,14 +107,14 @@ class Shell:
     def _judge(self, together: Together, plan: Plan) -> None:
         found = {each: self._folder.word(plan.run, each) for each in plan.nodes}
         words = {node: word for node, word in found.items() if word is not None}
-        finding = together.heard(words, seconds(now_ns()))
+        finding = together.received(words, seconds(now_ns()))
         if finding is None:
             return
-        tell(f"run {plan.run}: {finding.what.value}: {finding.why}")
+        print_message(f"run {plan.run}: {finding.what.value}: {finding.why}")
         try:
             self._folder.put_finding(plan.run, finding)
         except OSError as error:
-            tell(f"{error.filename}: {error.strerror}; the nodes are not told of it")
+            print_message(f"{error.filename}: {error.strerror}; the nodes are not told of it")
 
     def _ended(self, plan: Plan, status: int) -> None:
         """Of a run that is done, and of one that is not to be made again, the scheduler is asked nothing."""
@@ -168,7 +168,7 @@ class Shell:
             self._folder.put_plan(plan)
             self._starter = self._scheduler.start(plan.nodes, self._command(plan.run))
         except OSError as error:
-            tell(f"{error.filename}: {error.strerror}; run {plan.run} cannot be begun")
+            print_message(f"{error.filename}: {error.strerror}; run {plan.run} cannot be begun")
             self._ended(plan, 1)
 
     def _end(self) -> None:
@@ -183,7 +183,7 @@ class Shell:
         try:
             self._place.put_counts(run_state.encode(order.counts, job=self._key))
         except OSError as error:
-            tell(f"{self._place.counts}: {error.strerror}; the next run will not know these counts")
+            print_message(f"{self._place.counts}: {error.strerror}; the next run will not know these counts")
 
     def _leave(self, order: Leave) -> None:
         self._left = order

@@ -1,9 +1,9 @@
 """Whether a job on many nodes hangs as a whole: each node's word on its own chips in, a finding out. Pure.
 
 One supervisor sees one node, and a rank may poll while it waits for ever. So the loop looks at all nodes:
-every chip on every node flat for the hang time is told. It acts only where every chip is flat and in use by
-what is told, while its power or its traffic shows no work. A node that says nothing new is unknown, and never
-quiet.
+every chip on every node flat for the hang time is reported. It acts only where every chip is flat and, by its
+own numbers, in use, while its power or its traffic shows no work. A node that says nothing new is unknown,
+and never quiet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class NodeWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the loop tells all nodes of a run; ``number`` grows by one with each."""
+    """What the loop reports to all nodes of a run; ``number`` grows by one with each."""
 
     number: int
     what: Hang
@@ -49,11 +49,11 @@ class Together:
     def __init__(self, nodes: Sequence[str]) -> None:
         self._nodes = tuple(nodes)
         self._newest: dict[str, tuple[int, float]] = {}
-        self._told: Finding | None = None
+        self._announced: Finding | None = None
         self._number = 0
 
-    def heard(self, words: Mapping[str, NodeWord], now_s: float) -> Finding | None:
-        """``words`` are those that can be read. What is new to tell; None: nothing."""
+    def received(self, words: Mapping[str, NodeWord], now_s: float) -> Finding | None:
+        """``words`` are those that can be read. What is new to report; None: nothing."""
         fresh = [word for node in self._nodes if (word := self._fresh(node, words, now_s)) is not None]
         if len(fresh) < len(self._nodes):
             return self._ended(Hang.DROPPED, "not every node tells how its chips are")
@@ -77,23 +77,23 @@ class Together:
         return word if now_s - since_s <= STALE_PERIODS * word.period_s else None
 
     def _found(self, what: str, since_s: float, *, acts: bool) -> Finding | None:
-        told = self._told
-        if told is not None and (told.acts or not acts):
+        announced = self._announced
+        if announced is not None and (announced.acts or not acts):
             return None
         why = f"every chip on {len(self._nodes)} nodes is {what}"
-        return self._tell(Hang.CONFIRMED, why, since_s, acts=acts)
+        return self._announce(Hang.CONFIRMED, why, since_s, acts=acts)
 
     def _ended(self, what: Hang, why: str) -> Finding | None:
-        if self._told is None:
+        if self._announced is None:
             return None
-        finding = self._tell(what, why, 0.0, acts=False)
-        self._told = None
+        finding = self._announce(what, why, 0.0, acts=False)
+        self._announced = None
         return finding
 
-    def _tell(self, what: Hang, why: str, since_s: float, *, acts: bool) -> Finding:
+    def _announce(self, what: Hang, why: str, since_s: float, *, acts: bool) -> Finding:
         self._number += 1
-        self._told = Finding(number=self._number, what=what, why=why, since_s=since_s, acts=acts)
-        return self._told
+        self._announced = Finding(number=self._number, what=what, why=why, since_s=since_s, acts=acts)
+        return self._announced
 
 
 def _share(seconds: float, word: NodeWord) -> float:

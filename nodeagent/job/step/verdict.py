@@ -1,7 +1,7 @@
 """What becomes of a job after a run on several nodes: one pure function, a table of rows.
 
 The first row that fits decides. A fault of the hardware on one node explains what fails on the others, so its
-rows come first. The status of the scheduler's own starter decides nothing that the nodes can tell: srun ends
+rows come first. The status of the scheduler's own starter decides nothing that the nodes know: srun ends
 with 0, too, where a node was lost.
 """
 

@@ -25,8 +25,8 @@ from nodeagent.schedulers.kubernetes.state import (
     Done,
     Failed,
     Given,
-    Heard,
     Moment,
+    Reported,
     Settings,
     Silent,
     State,
@@ -77,7 +77,7 @@ class Bridge:
             self._changed.clear()
             try:
                 async with asyncio.timeout(ANSWER_LIMIT_S):
-                    self._give(Heard(facts=facts_of(await self._snapshot())))
+                    self._give(Reported(facts=facts_of(await self._snapshot())))
             except TimeoutError:
                 self._give(Silent())
             await asyncio.sleep(BETWEEN_STATES_S)

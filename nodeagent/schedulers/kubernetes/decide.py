@@ -59,7 +59,7 @@ def decide(settings: Settings, state: State, given: Given, now: Moment) -> Decis
     wishes = [_patiently(state, target, wish, now) for target, wish in _wishes(settings, state, now)]
     order = next((wish.order for wish in wishes if wish.order is not None), None)
     facts = state.facts
-    if order is None and facts is not None and _is_heard(state) and all(wish.settled for wish in wishes):
+    if order is None and facts is not None and _answers(state) and all(wish.settled for wish in wishes):
         wish = _patiently(state, Target.DAEMON, _acknowledged(state, facts), now)
         order = wish.order
         wishes.append(wish)
@@ -67,7 +67,7 @@ def decide(settings: Settings, state: State, given: Given, now: Moment) -> Decis
     return Decision(state=state, order=order, wake_ns=min(wakes, default=None))
 
 
-def _is_heard(state: State) -> bool:
+def _answers(state: State) -> bool:
     """What a silent daemon said last is brought no further: some of it may never have got there."""
     return state.silent_since_ns is None
 
@@ -162,7 +162,7 @@ def _noded(state: State, now: Moment) -> _Wish:
 
 def _info(settings: Settings, state: State, target: Target, now: Moment) -> _Wish:
     known, facts = state.infos[target], state.facts
-    if facts is None or not _is_heard(state):
+    if facts is None or not _answers(state):
         return _Wish(settled=False)
     if not known.fresh:
         return _Wish(settled=False, order=Look(target=target))

@@ -84,8 +84,8 @@ def condition(want: Wording, seq: int, before: Object | None, at_s: int) -> Obje
 
 def heartbeat_in_s(standing: Object | None, at_s: int) -> int:
     """After how long the condition is to be written again though it says the same; 0: now."""
-    told_s = 0 if standing is None else _seconds(standing.get("lastHeartbeatTime"))
-    left_s = told_s + HEARTBEAT_S - at_s
+    written_s = 0 if standing is None else _seconds(standing.get("lastHeartbeatTime"))
+    left_s = written_s + HEARTBEAT_S - at_s
     return left_s if 0 < left_s <= HEARTBEAT_S else 0
 
 

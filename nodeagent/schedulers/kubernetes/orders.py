@@ -1,4 +1,4 @@
-"""What the bridge may be told to do, each one request to the API server or to the daemon. Values only."""
+"""What the bridge may be ordered to do, each one request to the API server or to the daemon. Values only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -53,7 +53,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Reported:
     """The daemon's state."""
 
     facts: Facts
@@ -100,7 +100,7 @@ class Tick:
     """Time has passed."""
 
 
-Given = Heard | Silent | Seen | Done | Failed | Tick
+Given = Reported | Silent | Seen | Done | Failed | Tick
 
 
 # --- what it knows ---
@@ -143,7 +143,7 @@ class State:
 def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
     """The state after what is given."""
     match given:
-        case Heard(facts=facts):
+        case Reported(facts=facts):
             is_well = relevant(facts, settings.scope) is Verdict.ALLOW
             since_ns = now.ns if state.well_since_ns is None else state.well_since_ns
             return replace(

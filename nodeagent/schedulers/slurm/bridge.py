@@ -25,13 +25,13 @@ from nodeagent.schedulers.slurm.decide import (
     Look,
     Node,
     Order,
+    Reported,
     Requeue,
     Resume,
     Seen,
     Settings,
     State,
     Tick,
-    Told,
     Unsure,
     decide,
     next_deadline,
@@ -44,7 +44,7 @@ CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""
 
 ANOTHER_STORE: Final = ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
-"""The daemon counts anew, and the stream is about to tell from where."""
+"""The daemon counts anew, and the stream is about to say from where."""
 
 ASK_AGAIN_S: Final = 1.0
 
@@ -78,9 +78,9 @@ class Bridge:
         self._settings = Settings(resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns)
         self._state = State()
         self._name = ""
-        self._told: Told | None = None
+        self._reported: Reported | None = None
         self._newest: Position | None = None
-        self._asking = asyncio.Event()
+        self._changed = asyncio.Event()
         self._something = asyncio.Event()
         self._trouble = ""
         self._seen: Node | None = None
@@ -96,12 +96,12 @@ class Bridge:
         async with aclosing(self._client.watch(consumer=CONSUMER, snapshot="always")) as updates:
             async for update in updates:
                 self._newest = update.position
-                self._asking.set()
+                self._changed.set()
 
     async def _ask(self) -> None:
         while True:
-            await self._asking.wait()
-            self._asking.clear()
+            await self._changed.wait()
+            self._changed.clear()
             position = self._newest
             assert position is not None
             try:
@@ -111,10 +111,10 @@ class Bridge:
                 if is_final(error):
                     raise
                 await asyncio.sleep(ASK_AGAIN_S)
-                self._asking.set()
+                self._changed.set()
                 continue
-            # At least as new as the position: what is told twice does nothing twice.
-            self._told = Told(position, verdicts, jobs)
+            # At least as new as the position: what is reported twice does nothing twice.
+            self._reported = Reported(position, verdicts, jobs)
             self._something.set()
 
     @property
@@ -131,14 +131,16 @@ class Bridge:
             for job in self._state.requeued - before if isinstance(given, Failed) else ():
                 log.error("job %d cannot be requeued, and is left where it is", job)
             given = await self._wait() if order is None else await self._do(order)
-            if order is not None and self._told is not None:
-                # What was told meanwhile goes in first, so that nothing is decided by what is over.
-                self._state, _ = decide(self._state, self._take_told(), time.monotonic_ns(), self._settings)
+            if order is not None and self._reported is not None:
+                # What was reported meanwhile goes in first, so that nothing is decided by what is over.
+                self._state, _ = decide(
+                    self._state, self._take_reported(), time.monotonic_ns(), self._settings
+                )
 
-    def _take_told(self) -> Given:
-        told, self._told = self._told, None
+    def _take_reported(self) -> Given:
+        reported, self._reported = self._reported, None
         self._something.clear()
-        return Tick() if told is None else told
+        return Tick() if reported is None else reported
 
     async def _wait(self) -> Given:
         deadline_ns = next_deadline(self._state, self._settings)
@@ -148,7 +150,7 @@ class Bridge:
                 await self._something.wait()
         except TimeoutError:
             return Tick()
-        return self._take_told()
+        return self._take_reported()
 
     async def _do(self, order: Order) -> Given:
         try:

@@ -87,7 +87,7 @@ Order = Look | Drain | Resume | Requeue | Acknowledge
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """By the daemon. ``jobs`` are those that are to run elsewhere, () where the site leaves them alone."""
 
     position: Position
@@ -122,7 +122,7 @@ class Tick:
     """Time has passed."""
 
 
-Given = Told | Seen | Done | Failed | Unsure | Tick
+Given = Reported | Seen | Done | Failed | Unsure | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +172,8 @@ def next_deadline(state: State, settings: Settings) -> int | None:
 
 def _taken(state: State, given: Given, now_ns: int) -> State:
     match given:
-        case Told():
-            return _told(state, given, now_ns)
+        case Reported():
+            return _reported(state, given, now_ns)
         case Seen():
             # What failed before may fail again, though Slurm answers: its pauses go on growing.
             return replace(state, busy=None, not_before_ns=0, node=given.node, seen_ns=now_ns)
@@ -188,22 +188,22 @@ def _taken(state: State, given: Given, now_ns: int) -> State:
             return state
 
 
-def _told(state: State, told: Told, now_ns: int) -> State:
-    before, standing = state.verdicts.standing, told.verdicts.standing
+def _reported(state: State, reported: Reported, now_ns: int) -> State:
+    before, standing = state.verdicts.standing, reported.verdicts.standing
     if standing is not before or state.position is None:
         # Slurm is asked anew: what it said last may be from long ago.
         state = replace(
             state,
             node=None,
-            bad_seq=told.position.seq,
+            bad_seq=reported.position.seq,
             well_since_ns=now_ns if standing is Standing.WELL else None,
         )
     return replace(
         state,
-        position=told.position,
-        verdicts=told.verdicts,
-        jobs=told.jobs,
-        requeued=state.requeued.intersection(told.jobs),
+        position=reported.position,
+        verdicts=reported.verdicts,
+        jobs=reported.jobs,
+        requeued=state.requeued.intersection(reported.jobs),
     )
 
 

@@ -87,9 +87,9 @@ class _Walk:
 
     def sequence(self, nodes: Iterable[Node], fixed: int, *, more: bool) -> int:
         pieces = list(nodes)
-        asking = max((place for place, node in enumerate(pieces) if _least(node)), default=0)
+        last_required = max((place for place, node in enumerate(pieces) if _least(node)), default=0)
         for place, node in enumerate(pieces):
-            fixed = self._piece(node, fixed, more=more or place < asking)
+            fixed = self._piece(node, fixed, more=more or place < last_required)
         return fixed
 
     def _piece(self, node: Node, fixed: int, *, more: bool) -> int:

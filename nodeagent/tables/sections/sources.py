@@ -16,7 +16,7 @@ Traits = Mapping[str, SourceTraits]
 NETWORK_CODES: Final = ("81078603", "81078607", "110000002", "110001024")
 """Those that MindCluster's device plug-in takes for faults of a chip's network ports."""
 
-UNTOLD: Final[Traits] = {
+DEFAULT_TRAITS: Final[Traits] = {
     "ascend": SourceTraits(
         once_hold=OnceHold.ALWAYS, graded=True, network_codes=NETWORK_CODES, network_parts=("083",)
     ),

@@ -156,8 +156,8 @@ async def test_where_no_event_is_kept_the_oldest_one_is_the_next(stage: Stage) -
             listed = await client.call(pb.ListEventsRequest())
         async with watching(stage.socket) as stream:
             begun = await stream.snapshot()
-        told = (node.oldest_seq, listed.oldest_seq, begun.oldest_seq, node.last_seq)
-        assert told == (last + 1, last + 1, last + 1, last)
+        seqs = (node.oldest_seq, listed.oldest_seq, begun.oldest_seq, node.last_seq)
+        assert seqs == (last + 1, last + 1, last + 1, last)
         await stage.commit(event(), event(), long_ago=True)
         await stage.reopen()
         await until(lambda: stage.ledger.oldest_seq == 3)

@@ -1,4 +1,4 @@
-"""A daemon of the parts that jobs need: a real store, the real core and its pump, and the door. No drivers:
+"""A daemon of the parts that jobs need: a real store, the real core and its pump, the listener. No drivers:
 the test says what they would report.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.control.audit_log import AuditLog
-from nodeagent.api.jobs.door import JobDoor
+from nodeagent.api.jobs.listener import JobListener
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
@@ -69,7 +69,7 @@ class DoorStage:
             ),
         )
         await self.pump.begin(Outcome(), began)
-        self.door = JobDoor(
+        self.listener = JobListener(
             path=self.socket,
             feed=self.feed,
             ask=self.pump.ask,
@@ -79,7 +79,7 @@ class DoorStage:
             version="0.1.0",
             consumer=self.ledger.consumer,
         )
-        self.door.open()
+        self.listener.open()
 
     async def do(self, *inputs: Input) -> None:
         """Committed and shown when it returns."""
@@ -127,11 +127,11 @@ async def staged(
     async with AsyncExitStack() as left:
         await stage.open()
         left.push_async_callback(stage.ledger.close)
-        tasks = [asyncio.create_task(stage.pump.run()), asyncio.create_task(stage.door.run())]
+        tasks = [asyncio.create_task(stage.pump.run()), asyncio.create_task(stage.listener.run())]
         try:
             yield stage
         finally:
-            await stage.door.close()
+            await stage.listener.close()
             stage.pump.finish()
             tasks[1].cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)

@@ -20,7 +20,7 @@ from nodeagent.job.lines import Word
 from nodeagent.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
 from tests.api.jobs.supervisor import connected
-from tests.api.jobs.test_door import stop
+from tests.api.jobs.test_listener import stop
 from tests.waiting import WAIT_LIMIT_S, until
 
 HELLO = lines.encode(lines.Hello(pid=1, version="test"))
@@ -149,14 +149,14 @@ async def test_a_flood_of_lines_holds_up_neither_faults_nor_what_others_are_told
         begun_s = time.monotonic()
         await stage.do(stop(f"pid:{calm.pid}"))
         await calm.wanted("stop")
-        told_s = time.monotonic() - begun_s
+        delay_s = time.monotonic() - begun_s
         suspected = len(stage.events(EventKind.JOB_SUSPECTED))
         assert stage.jobs[f"pid:{calm.pid}"].stage is JobStage.ASKED
         # Four that say 500 things each: what goes to the disk is bounded, whatever they send.
         assert suspected < 4 * 100
         print(
             f"a fault: median {statistics.median(took_s) * 1e3:.1f} ms, slowest {max(took_s) * 1e3:.1f} ms;"
-            f" told to stop after {told_s * 1e3:.1f} ms; {suspected} of 2000 were taken meanwhile"
+            f" told to stop after {delay_s * 1e3:.1f} ms; {suspected} of 2000 were taken meanwhile"
         )
 
 
@@ -180,7 +180,7 @@ async def test_a_flood_of_connections_holds_up_neither_faults_nor_what_a_job_is_
             for _ in range(2)
         ]
         try:
-            await until(lambda: stage.door.refused > 20)
+            await until(lambda: stage.listener.refused > 20)
             took_s = []
             for number in range(40):
                 begun_s = time.monotonic()

@@ -16,7 +16,7 @@ from nodeagent.job.lines import Word
 from nodeagent.processes import START, stat_of
 from tests.api.jobs.stage import staged
 from tests.api.jobs.supervisor import connected, slurm_step
-from tests.api.jobs.test_door import holder
+from tests.api.jobs.test_listener import holder
 from tests.waiting import wait_until
 
 JOB = os.getpid()
@@ -96,13 +96,13 @@ async def test_only_jobs_that_a_hook_claimed_are_taken_where_that_is_wanted_and_
 
 async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        stage.door.forsaken.left_s = stage.door.forsaken.look_each_s = 0.05
+        stage.listener.forsaken.left_s = stage.listener.forsaken.look_each_s = 0.05
         async with connected(stage.socket) as supervisor:
             name = f"pid:{supervisor.pid}"
             await stage.hold("npu0", holder(supervisor.pid))
             await supervisor.begin()
         for _ in range(5):
-            assert stage.door.forsaken.look() == []
+            assert stage.listener.forsaken.look() == []
         assert stage.jobs[name].stage is JobStage.RUNNING
         await stage.hold("npu0")
         job = await stage.job(name, stage=JobStage.ENDED)
@@ -111,11 +111,11 @@ async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left
 
 async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
-        stage.door.forsaken.left_s = 0.0
+        stage.listener.forsaken.left_s = 0.0
         await supervisor.begin()
         supervisor.write(b"no line\n")
         await supervisor.hear(lines.Refused)
-        assert stage.door.forsaken.look() == []
+        assert stage.listener.forsaken.look() == []
 
 
 async def test_a_process_that_has_the_pid_of_a_dead_supervisor_is_another_job(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActiveCode, ActiveSet, CatalogChanged, EventKind, Level, Severity, Verdict
-from nodeagent.tables.sections.sources import UNTOLD
+from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 from tests.core.build import (
     active,
     begin,
@@ -22,7 +22,7 @@ from tests.core.build import (
 )
 
 CODE = "8BADF00D"
-ASCEND = UNTOLD["ascend"]
+ASCEND = DEFAULT_TRAITS["ascend"]
 BARE = catalog(row("XID_*", Level.SUB_HEALTH, name="Xid"))
 
 

@@ -110,7 +110,7 @@ class Place(Ring):
     def stage(self, name: str = JOB) -> JobStage | None:
         return self.job(name).stage
 
-    def told(self) -> list[tuple[str, str]]:
+    def job_events(self) -> list[tuple[str, str]]:
         """Kind and words of the events about jobs."""
         return self.emitted(*OF_JOBS)
 

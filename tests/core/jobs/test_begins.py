@@ -23,7 +23,7 @@ def test_one_on_well_chips_is_granted_at_once() -> None:
     place.begin()
     job = place.job()
     assert (job.stage, job.wanted, job.run) == (JobStage.RUNNING, Wanted.RUN, 1)
-    assert place.told() == [("job_begun", "its supervisor has begun")]
+    assert place.job_events() == [("job_begun", "its supervisor has begun")]
 
 
 def test_the_first_start_of_a_command_is_no_event() -> None:
@@ -84,7 +84,7 @@ def test_connected_again_it_is_as_it_was_and_tells_nothing() -> None:
     before = place.job()
     place.begin(is_running=True)
     assert place.job() == before
-    assert place.told() == [("job_begun", "its supervisor has begun")]
+    assert place.job_events() == [("job_begun", "its supervisor has begun")]
 
 
 def test_one_that_runs_already_is_taken_as_running() -> None:
@@ -117,7 +117,7 @@ def test_another_supervisor_of_that_name_that_begins_anew_is_another_job() -> No
     place.say(JobWord.SUSPENDED)
     place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
     assert (place.job().said, place.job().run) == (0, 1)
-    assert place.told()[2:] == [
+    assert place.job_events()[2:] == [
         ("job_ended", "a supervisor has begun anew, and knows nothing of it"),
         ("job_begun", "its supervisor has begun"),
     ]
@@ -129,7 +129,7 @@ def test_one_that_was_started_again_before_it_ever_said_anything_goes_on() -> No
     place.begin()
     place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
     assert (place.stage(), place.job().run) == (JobStage.HOLDING, 1)
-    assert place.told() == [("job_begun", "its supervisor has begun")]
+    assert place.job_events() == [("job_begun", "its supervisor has begun")]
 
 
 def test_another_one_is_not_told_to_leave_for_what_one_before_it_left() -> None:
@@ -238,7 +238,7 @@ def test_a_reboot_ends_every_job() -> None:
     place.run()
     place.do(Started(boot_id="boot-2", version="1"))
     assert place.stage() is JobStage.ENDED
-    assert place.told()[-1] == ("job_ended", "the node was rebooted")
+    assert place.job_events()[-1] == ("job_ended", "the node was rebooted")
 
 
 def test_a_restart_of_the_daemon_changes_nothing() -> None:

@@ -16,7 +16,7 @@ def test_it_is_asked_as_soon_as_its_chips_reset_is_proposed() -> None:
     job = place.job()
     assert (job.stage, job.wanted, job.run) == (JobStage.ASKED, Wanted.STOP, 1)
     assert (job.code, job.device_id, job.handling) == (BROKEN, "die0", "RESCHEDULE")
-    assert place.told()[-1] == ("job_asked", "die0/reset#1 of npu0, npu1 for RestartNPU")
+    assert place.job_events()[-1] == ("job_asked", "die0/reset#1 of npu0, npu1 for RestartNPU")
 
 
 def test_it_is_held_once_it_has_stopped_and_no_process_of_it_is_left() -> None:
@@ -24,10 +24,10 @@ def test_it_is_held_once_it_has_stopped_and_no_process_of_it_is_left() -> None:
     place.run()
     place.fault()
     place.say(JobWord.STOPPED, status=143)
-    assert (place.stage(), place.told()[-1][0]) == (JobStage.ASKED, "job_asked")
+    assert (place.stage(), place.job_events()[-1][0]) == (JobStage.ASKED, "job_asked")
     place.do(held("npu0", None))
     assert (place.stage(), place.job().wanted, place.job().run) == (JobStage.HOLDING, Wanted.HOLD, 2)
-    assert place.told()[-2:] == [
+    assert place.job_events()[-2:] == [
         ("job_asked", "die0/reset#1 of npu0, npu1 for RestartNPU"),
         ("job_stopped", "run 1 stopped with status 143"),
     ]
@@ -113,7 +113,7 @@ def test_it_is_run_again_once_the_reset_is_verified() -> None:
     assert (job.stage, job.wanted, job.run) == (JobStage.RUNNING, Wanted.RUN, 2)
     place.wait(1)
     place.say(JobWord.STARTED)
-    assert place.told()[-1] == ("job_rerun", "run 2 has started")
+    assert place.job_events()[-1] == ("job_rerun", "run 2 has started")
 
 
 def test_how_long_each_step_took_is_in_the_event_of_the_new_run() -> None:
@@ -177,7 +177,7 @@ def test_one_that_ends_by_itself_is_granted_its_next_run_at_once() -> None:
     place.run()
     place.say(JobWord.EXITED, status=1)
     assert (place.stage(), place.job().run) == (JobStage.RUNNING, 2)
-    assert place.told()[-1] == ("job_stopped", "run 1 ended by itself with status 1")
+    assert place.job_events()[-1] == ("job_stopped", "run 1 ended by itself with status 1")
 
 
 def test_one_that_ends_by_itself_beside_a_reset_makes_room_for_it_though_it_need_not() -> None:

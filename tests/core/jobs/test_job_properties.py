@@ -238,14 +238,14 @@ def test_no_reset_begins_on_a_chip_of_a_job_that_has_not_stopped(history: Histor
 @given(histories())
 def test_what_is_said_once_is_told_once(history: History) -> None:
     engine, _ = begin()
-    told: Counter[tuple[str, str, str]] = Counter()
+    times: Counter[tuple[str, str, str]] = Counter()
     life: Counter[str] = Counter()
     for event in played(engine, history):
         if event.kind is EventKind.JOB_BEGUN and event.job is not None:
             life[event.job.name] += 1
         if event.job is not None and "number" in event.evidence:
-            told[event.job.name, str(life[event.job.name]), event.evidence["number"]] += 1
-    assert max(told.values(), default=1) == 1
+            times[event.job.name, str(life[event.job.name]), event.evidence["number"]] += 1
+    assert max(times.values(), default=1) == 1
 
 
 @moderately

@@ -43,7 +43,7 @@ def test_one_that_does_not_stop_in_time() -> None:
     place.fault()
     place.wait(60.001)
     assert leaves(place) == (Wanted.LEAVE, True)
-    assert place.told()[-1] == ("job_asked", "it did not stop within 60 s")
+    assert place.job_events()[-1] == ("job_asked", "it did not stop within 60 s")
 
 
 def test_one_that_says_it_has_stopped_and_has_not() -> None:
@@ -54,7 +54,10 @@ def test_one_that_says_it_has_stopped_and_has_not() -> None:
     place.poll_all(BROKEN)
     place.say(JobWord.STOPPED)
     place.wait(60)
-    assert place.told()[-1] == ("job_asked", "it did not stop within 60 s: npu0 is held by python (pid 7)")
+    assert place.job_events()[-1] == (
+        "job_asked",
+        "it did not stop within 60 s: npu0 is held by python (pid 7)",
+    )
     assert place.actions == []
 
 
@@ -67,7 +70,7 @@ def test_one_whose_chip_is_not_healed_in_time() -> None:
     place.wait(600.001)
     assert leaves(place) == (Wanted.LEAVE, True)
     why = "its chips were not well within 600 s: die0/reset#1 of npu0, npu1 for RestartNPU"
-    assert place.told()[-1] == ("job_asked", why)
+    assert place.job_events()[-1] == ("job_asked", why)
 
 
 def test_one_whose_reset_has_failed_twice() -> None:
@@ -117,7 +120,7 @@ def test_one_that_may_run_elsewhere_leaves_a_chip_that_no_reset_will_help(policy
     place.run(policy)
     place.fault("SeparateNPU")
     assert leaves(place) == (Wanted.LEAVE, True)
-    assert place.told()[-1] == ("job_asked", "npu0: SeparateNPU at SeparateNPU")
+    assert place.job_events()[-1] == ("job_asked", "npu0: SeparateNPU at SeparateNPU")
 
 
 @pytest.mark.parametrize("policy", [IN_PLACE, WATCHED])

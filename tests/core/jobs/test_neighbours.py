@@ -142,4 +142,4 @@ def test_a_neighbour_that_stopped_and_started_again_keeps_its_count_of_runs() ->
     place.stop(OTHER, "npu1")
     place.help()
     place.say(JobWord.STARTED, OTHER)
-    assert (place.job(OTHER).run, place.told()[-1]) == (2, ("job_rerun", "run 2 has started"))
+    assert (place.job(OTHER).run, place.job_events()[-1]) == (2, ("job_rerun", "run 2 has started"))

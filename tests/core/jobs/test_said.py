@@ -38,7 +38,7 @@ def test_the_end_of_a_former_run_ends_no_later_one(what: JobWord) -> None:
     place.begin(run=3, is_running=True)
     place.say(what, run=2)
     assert (place.stage(), place.job().run) == (JobStage.RUNNING, 3)
-    assert place.told()[-1][0] == "job_stopped"
+    assert place.job_events()[-1][0] == "job_stopped"
 
 
 def test_a_start_that_nobody_granted_is_a_run() -> None:

@@ -70,7 +70,7 @@ def process(
     return folder
 
 
-def told(check: BlockedProcesses, clock: Time, passed_s: float = 0.0) -> str:
+def text_of(check: BlockedProcesses, clock: Time, passed_s: float = 0.0) -> str:
     clock.now_s += passed_s
     active = check.look().active
     assert set(active) <= {("node", "PROCESS_BLOCKED")}
@@ -82,14 +82,14 @@ def test_a_process_that_holds_a_gpu_is_told_with_where_it_waits(
 ) -> None:
     process(node, 42, device="/dev/nvidia3", job=SLURM)
 
-    assert told(check, clock) == ""
-    assert told(check, clock, LASTS_S - 1) == ""
-    assert told(check, clock, 1) == (
+    assert text_of(check, clock) == ""
+    assert text_of(check, clock, LASTS_S - 1) == ""
+    assert text_of(check, clock, 1) == (
         "pt (main) 1 42, 60 s, devices nvidia3, job slurm:77.0, in nv_wait_for_gpu"
     )
 
     process(node, 42, "S")
-    assert told(check, clock, 10) == ""
+    assert text_of(check, clock, 10) == ""
 
 
 def test_one_that_computes_in_between_is_not_blocked(
@@ -97,7 +97,7 @@ def test_one_that_computes_in_between_is_not_blocked(
 ) -> None:
     for ticks in range(20):
         process(node, 42, ticks=ticks, device="" if ticks else "/dev/davinci0")
-        assert told(check, clock, 10) == ""
+        assert text_of(check, clock, 10) == ""
 
 
 @pytest.mark.parametrize("device", ["", "/dev/nvidiactl", "/dev/null", "/home/a/dev/nvidia"])
@@ -106,7 +106,7 @@ def test_one_that_holds_no_accelerator_does_not_count(
 ) -> None:
     process(node, 42, device=device, job=SLURM)
 
-    assert [told(check, clock, LASTS_S) for _ in range(3)] == ["", "", ""]
+    assert [text_of(check, clock, LASTS_S) for _ in range(3)] == ["", "", ""]
 
 
 def test_threads_of_the_kernel_wait_as_they_like(
@@ -114,7 +114,7 @@ def test_threads_of_the_kernel_wait_as_they_like(
 ) -> None:
     process(node, 42, device="/dev/nvidia3", flags=KERNEL_THREAD)
 
-    assert [told(check, clock, LASTS_S) for _ in range(3)] == ["", "", ""]
+    assert [text_of(check, clock, LASTS_S) for _ in range(3)] == ["", "", ""]
 
 
 def test_of_a_process_whose_first_thread_has_ended_the_others_count(
@@ -123,36 +123,36 @@ def test_of_a_process_whose_first_thread_has_ended_the_others_count(
     process(node, 42, "Z", device="/dev/nvidia3")
     process(node, 42, "D", thread=43)
 
-    assert [told(check, clock, each) for each in (0, LASTS_S)][1].startswith("pt (main) 1 42, 60 s, ")
+    assert [text_of(check, clock, each) for each in (0, LASTS_S)][1].startswith("pt (main) 1 42, 60 s, ")
 
 
 def test_another_process_with_the_number_of_one_that_was_blocked_begins_anew(
     node: NodeTree, check: BlockedProcesses, clock: Time
 ) -> None:
     folder = process(node, 42, device="/dev/nvidia3")
-    told(check, clock)
+    text_of(check, clock)
     for file in (folder / "stat", folder / "task/42/stat"):
         file.write_text(file.read_text().replace("4711", "4712"))
 
-    assert told(check, clock, LASTS_S) == ""
+    assert text_of(check, clock, LASTS_S) == ""
 
 
 def test_one_that_ends_meanwhile_is_forgotten(node: NodeTree, check: BlockedProcesses, clock: Time) -> None:
     folder = process(node, 42, device="/dev/nvidia3")
-    told(check, clock)
+    text_of(check, clock)
     folder.rename(node.root / "ended")
 
-    assert told(check, clock, LASTS_S) == ""
+    assert text_of(check, clock, LASTS_S) == ""
 
 
 def test_between_two_scans_only_those_that_were_blocked_are_looked_at(
     node: NodeTree, check: BlockedProcesses, clock: Time
 ) -> None:
-    told(check, clock)
+    text_of(check, clock)
     process(node, 42, device="/dev/nvidia3")
-    told(check, clock, SCAN_S - 1)
-    assert told(check, clock, 1) == ""
-    assert told(check, clock, LASTS_S) != ""
+    text_of(check, clock, SCAN_S - 1)
+    assert text_of(check, clock, 1) == ""
+    assert text_of(check, clock, LASTS_S) != ""
 
 
 def test_a_node_without_accelerators_is_not_looked_through(node: NodeTree, clock: Time) -> None:
@@ -160,7 +160,7 @@ def test_a_node_without_accelerators_is_not_looked_through(node: NodeTree, clock
     check = BlockedProcesses(node.procfs, Hardware(node.sysfs), lambda: clock.now_s)
 
     assert check.is_here() is False
-    assert [told(check, clock, LASTS_S) for _ in range(3)] == ["", "", ""]
+    assert [text_of(check, clock, LASTS_S) for _ in range(3)] == ["", "", ""]
 
 
 @pytest.fixture
@@ -186,8 +186,8 @@ def test_a_process_that_really_is_blocked_is_found(node: NodeTree, clock: Time, 
     wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "D", "it is blocked")
     check = BlockedProcesses(Path("/proc"), Hardware(node.sysfs), lambda: clock.now_s)
 
-    assert told(check, clock) == ""
-    found = told(check, clock, LASTS_S).split("; ")
+    assert text_of(check, clock) == ""
+    found = text_of(check, clock, LASTS_S).split("; ")
 
     (own,) = [each for each in found if f" {really_blocked}, " in each]
     assert f"{really_blocked}, 60 s, devices nvidia3" in own

@@ -14,10 +14,10 @@ from tests.job.hang.parts import Act, series
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """Minutes since the first sample. ``acts_min`` and ``told_min`` of what is confirmed; None: never."""
+    """Minutes since the first sample, None: never. ``confirmed_min``: confirmed, and not acted on."""
 
     acts_min: float | None = None
-    told_min: float | None = None
+    confirmed_min: float | None = None
     suspected_min: float | None = None
     ends: tuple[Hang, ...] = ()
 
@@ -81,7 +81,7 @@ def summary(found: tuple[Finding, ...]) -> Expected:
 
     return Expected(
         acts_min=first(Hang.CONFIRMED, acts=True),
-        told_min=first(Hang.CONFIRMED, acts=False),
+        confirmed_min=first(Hang.CONFIRMED, acts=False),
         suspected_min=first(Hang.SUSPECTED),
         ends=tuple(each.hung.what for each in found if each.hung.what in (Hang.CLEARED, Hang.DROPPED)),
     )

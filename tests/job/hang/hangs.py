@@ -16,9 +16,9 @@ from tests.job.hang.parts import (
     SPINS,
     TRAINS,
     Act,
+    Beating,
     Does,
     Shows,
-    Tells,
 )
 
 HANGS: Final = Library()
@@ -28,7 +28,7 @@ NPU_TRAINS: Final = Act(minutes=60, ranks=TRAINS, chips=NPU_WORKS)
 NPU_HANGS: Final = Act(minutes=40, ranks=SLEEPS, chips=NPU_IDLE)
 GPU_TRAINS: Final = Act(minutes=60, ranks=TRAINS, chips=GPU_WORKS)
 GPU_HANGS: Final = Act(minutes=40, ranks=SPINS, chips=GPU_WAITS)
-STEPS: Final = Tells(every_s=20)
+STEPS: Final = Beating(every_s=20)
 
 add("npu: all ranks wait", NPU_TRAINS, NPU_HANGS, expected=Expected(acts_min=90, suspected_min=75))
 add(
@@ -144,62 +144,68 @@ add(
 )
 add(
     "beats: the next step does not come",
-    replace(NPU_TRAINS, tells=STEPS),
+    replace(NPU_TRAINS, beats=STEPS),
     NPU_HANGS,
     expected=Expected(acts_min=90, suspected_min=75),
 )
 add(
     "beats: steps stand still, beats go on",
-    replace(NPU_TRAINS, tells=STEPS),
-    replace(NPU_HANGS, tells=replace(STEPS, advances=False)),
+    replace(NPU_TRAINS, beats=STEPS),
+    replace(NPU_HANGS, beats=replace(STEPS, advances=False)),
     expected=Expected(acts_min=90, suspected_min=75),
 )
 add(
     "beats: a run that tells its phases is found in ten minutes",
-    replace(NPU_TRAINS, tells=STEPS),
-    Act(minutes=8, ranks=TRAINS, chips=NPU_WORKS, tells=Tells(every_s=20, phase=Phase.EVAL, advances=False)),
-    replace(NPU_TRAINS, tells=STEPS, minutes=20),
+    replace(NPU_TRAINS, beats=STEPS),
+    Act(
+        minutes=8, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, phase=Phase.EVAL, advances=False)
+    ),
+    replace(NPU_TRAINS, beats=STEPS, minutes=20),
     NPU_HANGS,
     expected=Expected(acts_min=98.33, suspected_min=98),
 )
 add(
     "beats: slow steps have a longer limit",
-    replace(NPU_TRAINS, tells=Tells(every_s=150)),
-    Act(minutes=8, ranks=TRAINS, chips=NPU_WORKS, tells=Tells(every_s=20, phase=Phase.EVAL, advances=False)),
-    replace(NPU_TRAINS, tells=Tells(every_s=150), minutes=20),
+    replace(NPU_TRAINS, beats=Beating(every_s=150)),
+    Act(
+        minutes=8, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, phase=Phase.EVAL, advances=False)
+    ),
+    replace(NPU_TRAINS, beats=Beating(every_s=150), minutes=20),
     NPU_HANGS,
     expected=Expected(acts_min=103.33, suspected_min=103),
 )
 add(
     "beats: in an evaluation, after two hours",
-    replace(NPU_TRAINS, tells=STEPS),
-    Act(minutes=130, ranks=SLEEPS, chips=NPU_IDLE, tells=Tells(every_s=60, phase=Phase.EVAL, advances=False)),
+    replace(NPU_TRAINS, beats=STEPS),
+    Act(
+        minutes=130, ranks=SLEEPS, chips=NPU_IDLE, beats=Beating(every_s=60, phase=Phase.EVAL, advances=False)
+    ),
     ranks=2,
     expected=Expected(acts_min=181),
 )
 add(
     "beats: after a rollback",
-    replace(NPU_TRAINS, tells=STEPS),
-    Act(minutes=10, ranks=TRAINS, chips=NPU_WORKS, tells=Tells(every_s=20, step=40)),
+    replace(NPU_TRAINS, beats=STEPS),
+    Act(minutes=10, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, step=40)),
     NPU_HANGS,
     expected=Expected(acts_min=100, suspected_min=85),
 )
 add(
     "beats: the daemon is down",
-    Act(minutes=60, ranks=TRAINS, chips=None, tells=STEPS),
+    Act(minutes=60, ranks=TRAINS, chips=None, beats=STEPS),
     Act(minutes=40, ranks=SLEEPS, chips=None),
     holders=False,
     expected=Expected(acts_min=90.33, suspected_min=90),
 )
 add(
     "beats: steady chips that never vary",
-    replace(GPU_TRAINS, chips=GPU_STEADY, tells=STEPS),
+    replace(GPU_TRAINS, chips=GPU_STEADY, beats=STEPS),
     GPU_HANGS,
     expected=Expected(acts_min=90, suspected_min=75),
 )
 add(
     "beats: suspected while unknown, then confirmed",
-    replace(NPU_TRAINS, tells=STEPS),
+    replace(NPU_TRAINS, beats=STEPS),
     replace(NPU_HANGS, minutes=10),
     replace(NPU_HANGS, minutes=6, ranks=replace(SLEEPS, state="t")),
     NPU_HANGS,
@@ -213,9 +219,11 @@ add(
 )
 add(
     "beats: late, and the chips cannot be read now and then",
-    replace(NPU_TRAINS, tells=STEPS),
-    Act(minutes=8, ranks=TRAINS, chips=NPU_WORKS, tells=Tells(every_s=20, phase=Phase.EVAL, advances=False)),
-    replace(NPU_TRAINS, tells=STEPS, minutes=20),
+    replace(NPU_TRAINS, beats=STEPS),
+    Act(
+        minutes=8, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, phase=Phase.EVAL, advances=False)
+    ),
+    replace(NPU_TRAINS, beats=STEPS, minutes=20),
     replace(NPU_HANGS, minutes=8),
     *[
         replace(NPU_HANGS, minutes=1 / 6, chips=replace(NPU_IDLE, known=False)),

@@ -17,9 +17,9 @@ from tests.job.hang.parts import (
     SPINS,
     TRAINS,
     Act,
+    Beating,
     Does,
     Shows,
-    Tells,
 )
 
 LOOKALIKES: Final = Library()
@@ -75,17 +75,17 @@ add(
 )
 add(
     "an evaluation of forty minutes that is told as a phase",
-    replace(NPU_TRAINS, tells=STEPS),
-    replace(LONG, minutes=40, tells=Tells(every_s=60, phase=Phase.EVAL, advances=False)),
-    replace(ON, tells=STEPS),
+    replace(NPU_TRAINS, beats=STEPS),
+    replace(LONG, minutes=40, beats=Beating(every_s=60, phase=Phase.EVAL, advances=False)),
+    replace(ON, beats=STEPS),
     expected=NEVER,
 )
 add(
     "a checkpoint of an hour that is told as a phase, with one beat",
-    replace(NPU_TRAINS, tells=STEPS),
-    replace(LONG, minutes=0.5, tells=Tells(every_s=20, phase=Phase.CHECKPOINT, advances=False)),
+    replace(NPU_TRAINS, beats=STEPS),
+    replace(LONG, minutes=0.5, beats=Beating(every_s=20, phase=Phase.CHECKPOINT, advances=False)),
     replace(LONG, minutes=60),
-    replace(ON, tells=STEPS),
+    replace(ON, beats=STEPS),
     expected=NEVER,
 )
 add(
@@ -150,9 +150,9 @@ add(
 )
 add(
     "the machine is paused for two hours, with beats",
-    replace(NPU_TRAINS, tells=STEPS),
+    replace(NPU_TRAINS, beats=STEPS),
     replace(NPU_HANGS, minutes=120, unseen=True),
-    replace(ON, tells=STEPS),
+    replace(ON, beats=STEPS),
     expected=NEVER,
 )
 add(
@@ -180,7 +180,7 @@ add(
     ON,
     ranks=2,
     kind="inference",
-    expected=Expected(told_min=90, suspected_min=75, ends=(Hang.CLEARED,)),
+    expected=Expected(confirmed_min=90, suspected_min=75, ends=(Hang.CLEARED,)),
 )
 add(
     "a notebook waits for its user",
@@ -188,7 +188,7 @@ add(
     Act(minutes=100, ranks=SLEEPS, chips=Shows(use=0, power=70, traffic=0)),
     ranks=1,
     kind="notebook",
-    expected=Expected(told_min=60, suspected_min=45),
+    expected=Expected(confirmed_min=60, suspected_min=45),
 )
 add(
     "a loud launcher over quiet ranks that compute",
@@ -233,7 +233,7 @@ add(
     "a rank computes in Python while the chips are idle",
     NPU_TRAINS,
     replace(LONG, minutes=75, one_rank=Does(cpu=8)),
-    expected=Expected(told_min=120, suspected_min=90),
+    expected=Expected(confirmed_min=120, suspected_min=90),
 )
 add(
     "a first step of ninety minutes",
@@ -244,9 +244,9 @@ add(
 )
 add(
     "a first step of ninety minutes, with beats",
-    Act(minutes=5, ranks=TRAINS, chips=NPU_IDLE, tells=Tells(every_s=60, phase=Phase.LOAD, advances=False)),
-    replace(LONG, minutes=90, tells=Tells(every_s=60, advances=False)),
-    replace(ON, tells=STEPS),
+    Act(minutes=5, ranks=TRAINS, chips=NPU_IDLE, beats=Beating(every_s=60, phase=Phase.LOAD, advances=False)),
+    replace(LONG, minutes=90, beats=Beating(every_s=60, advances=False)),
+    replace(ON, beats=STEPS),
     expected=NEVER,
 )
 add(
@@ -254,7 +254,7 @@ add(
     Act(minutes=5, ranks=TRAINS, chips=NPU_IDLE),
     replace(LONG, minutes=175),
     ranks=2,
-    expected=Expected(told_min=120.17),
+    expected=Expected(confirmed_min=120.17),
 )
 add(
     "chips that try kernels for four minutes, then a long compilation",
@@ -268,23 +268,23 @@ add(
     Act(minutes=150, ranks=LEAN, chips=GPU_STEADY),
     replace(GPU_HANGS, minutes=40, chips=Shows(use=0, power=70, traffic=0), ranks=SLEEPS),
     ranks=2,
-    expected=Expected(told_min=180, suspected_min=165),
+    expected=Expected(confirmed_min=180, suspected_min=165),
 )
 add(
     "beats are late, the chips vary",
-    replace(NPU_TRAINS, tells=STEPS),
+    replace(NPU_TRAINS, beats=STEPS),
     Act(minutes=70, ranks=LEAN, chips=NPU_WORKS),
-    expected=Expected(told_min=120, suspected_min=90),
+    expected=Expected(confirmed_min=120, suspected_min=90),
 )
 add(
     "beats are late, a rank is busy",
-    replace(NPU_TRAINS, tells=STEPS),
+    replace(NPU_TRAINS, beats=STEPS),
     Act(minutes=70, ranks=TRAINS, chips=NPU_IDLE),
-    expected=Expected(told_min=120, suspected_min=90),
+    expected=Expected(confirmed_min=120, suspected_min=90),
 )
 add(
     "beats of slow steps are never late",
-    Act(minutes=200, ranks=LEAN, chips=replace(NPU_WORKS, wave_s=300), tells=Tells(every_s=300)),
+    Act(minutes=200, ranks=LEAN, chips=replace(NPU_WORKS, wave_s=300), beats=Beating(every_s=300)),
     ranks=2,
     expected=NEVER,
 )
@@ -300,7 +300,7 @@ add(
     GPU_TRAINS,
     replace(GPU_HANGS, minutes=70, one_rank=SLEEPS, one_chip=Shows(use=0, power=70, traffic=0)),
     holders=False,
-    expected=Expected(told_min=120, suspected_min=90),
+    expected=Expected(confirmed_min=120, suspected_min=90),
 )
 add(
     "counters of the links begin at 0 again",
@@ -320,7 +320,7 @@ add(
     replace(NPU_TRAINS, minutes=100, one_chip=NPU_IDLE),
     replace(LONG, minutes=60),
     ranks=2,
-    expected=Expected(told_min=130, suspected_min=120.17),
+    expected=Expected(confirmed_min=130, suspected_min=120.17),
 )
 add(
     "work that shows as no use, but as power",

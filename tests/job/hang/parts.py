@@ -64,7 +64,7 @@ GPU_WAITS: Final = Shows(use=100, power=160, traffic=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tells:
+class Beating:
     """Beats of the program. ``advances``: the step grows with each. ``step``: it goes on from there."""
 
     every_s: float
@@ -87,7 +87,7 @@ class Act:
     one_chip: Shows | None = None
     launcher: Does = LAUNCHES
     helpers: Mapping[str, Does] = field(default_factory=dict)
-    tells: Tells | None = None
+    beats: Beating | None = None
     relaunched: bool = False
     unseen: bool = False
     spawns: int = 0
@@ -129,7 +129,7 @@ class _Counters:
             self.burst_at_s = now_s + does.burst_s
 
     def sample(self, does: Does, *, holds: bool | None, chip: str, launcher: bool = False) -> ProcessSample:
-        can_tell = does.readable
+        is_readable = does.readable
         halves, calls = int(self.bytes / 2), int(self.calls / 2)
         return ProcessSample(
             pid=self.pid,
@@ -140,12 +140,12 @@ class _Counters:
             state=does.state,
             cpu_s=round(self.cpu_s, 2),
             chips=(chip,) if holds and chip else (),
-            read_bytes=0 if can_tell else None,
-            write_bytes=int(self.mapped) if can_tell else None,
-            rchar=halves if can_tell else None,
-            wchar=halves if can_tell else None,
-            syscr=calls if can_tell else None,
-            syscw=calls if can_tell else None,
+            read_bytes=0 if is_readable else None,
+            write_bytes=int(self.mapped) if is_readable else None,
+            rchar=halves if is_readable else None,
+            wchar=halves if is_readable else None,
+            syscr=calls if is_readable else None,
+            syscw=calls if is_readable else None,
         )
 
 
@@ -167,16 +167,16 @@ class _Scene:
             if act.relaunched:
                 self._ranks = [self._process() for _ in self._ranks]
                 self._helpers = {}
-            self._step = act.tells.step if act.tells and act.tells.step is not None else self._step
-            began_s, told_s = self._now_s, self._now_s
+            self._step = act.beats.step if act.beats and act.beats.step is not None else self._step
+            began_s, beat_s = self._now_s, self._now_s
             while self._now_s < began_s + act.minutes * 60 - 1e-6:
                 self._now_s += self._period_s
-                row = self._row(act, told_s)
-                told_s = row.beats[-1].t_s if row.beats else told_s
+                row = self._row(act, beat_s)
+                beat_s = row.beats[-1].t_s if row.beats else beat_s
                 if not act.unseen:
                     yield row
 
-    def _row(self, act: Act, told_s: float) -> Row:
+    def _row(self, act: Act, beat_s: float) -> Row:
         processes = [self._go_on(self._launcher, act.launcher, launcher=True)]
         for index, rank in enumerate(self._ranks):
             does = act.one_rank if index == 0 and act.one_rank else act.ranks
@@ -189,7 +189,7 @@ class _Scene:
         chips = tuple(self._chip(act, index) for index in range(len(self._ranks)) if act.chips)
         return Row(
             sample=Sample(t_s=self._now_s, processes=tuple(processes), chips=chips),
-            beats=tuple(self._beats(act.tells, told_s)) if act.tells else (),
+            beats=tuple(self._beats(act.beats, beat_s)) if act.beats else (),
         )
 
     def _process(self) -> _Counters:
@@ -221,8 +221,8 @@ class _Scene:
             handling=shows.handling,
         )
 
-    def _beats(self, tells: Tells, told_s: float) -> Iterator[Beat]:
-        while told_s + tells.every_s <= self._now_s:
-            told_s += tells.every_s
-            self._step += 1 if tells.advances else 0
-            yield Beat(t_s=told_s, step=self._step, phase=tells.phase)
+    def _beats(self, beats: Beating, beat_s: float) -> Iterator[Beat]:
+        while beat_s + beats.every_s <= self._now_s:
+            beat_s += beats.every_s
+            self._step += 1 if beats.advances else 0
+            yield Beat(t_s=beat_s, step=self._step, phase=beats.phase)

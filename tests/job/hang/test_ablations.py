@@ -21,7 +21,7 @@ def launchers_count(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def power_and_links_tell_nothing(patch: pytest.MonkeyPatch) -> None:
+def power_and_links_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(chips, "HIGH_POWER", float("inf"))
     patch.setattr(chips, "HIGH_TRAFFIC", float("inf"))
 
@@ -44,8 +44,8 @@ def each_run_is_armed(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("removed", "name"),
     [
-        (power_and_links_tell_nothing, "a line of the log every ten minutes at 99 % use"),
-        (power_and_links_tell_nothing, "thermal throttling at 40 % of the power, with traffic"),
+        (power_and_links_are_ignored, "a line of the log every ten minutes at 99 % use"),
+        (power_and_links_are_ignored, "thermal throttling at 40 % of the power, with traffic"),
         (power_is_low_early, "power is capped at 60 %, the links cannot be read"),
         (other_processes_do_no_work, "a checkpoint is written by another process"),
         (other_processes_do_no_work, "a checkpoint is written by another process through a mapping"),

@@ -21,9 +21,9 @@ from tests.job.hang.parts import (
     SPINS,
     TRAINS,
     Act,
+    Beating,
     Does,
     Shows,
-    Tells,
     series,
 )
 
@@ -71,7 +71,7 @@ INTERRUPTIONS: Final[tuple[Callable[[Chance], Act], ...]] = (
 """Each with a reason why it does not train, or seems not to."""
 
 
-def life(chance: Chance, hours: float, *, tells: bool) -> Iterator[Act]:
+def life(chance: Chance, hours: float, *, beats: bool) -> Iterator[Act]:
     """It trains, is interrupted, trains on: with beats it tells the phase of an interruption."""
     works = chance.choice((NPU_WORKS, GPU_WORKS))
     ranks = chance.choice((TRAINS, LEAN))
@@ -82,13 +82,13 @@ def life(chance: Chance, hours: float, *, tells: bool) -> Iterator[Act]:
             minutes=chance.uniform(4, 60),
             ranks=ranks,
             chips=works,
-            tells=Tells(every_s=every_s) if tells else None,
+            beats=Beating(every_s=every_s) if beats else None,
         )
         pause = chance.choice(INTERRUPTIONS)(chance)
-        if tells:
+        if beats:
             phase = chance.choice((Phase.EVAL, Phase.CHECKPOINT, Phase.COMPILE, Phase.LOAD))
             pause = replace(
-                pause, minutes=min(pause.minutes, 110), tells=Tells(every_s=10, phase=phase, advances=False)
+                pause, minutes=min(pause.minutes, 110), beats=Beating(every_s=10, phase=phase, advances=False)
             )
         left -= trains.minutes + pause.minutes
         yield trains
@@ -98,7 +98,7 @@ def life(chance: Chance, hours: float, *, tells: bool) -> Iterator[Act]:
 def wrong_ends(seed: int, hours: float) -> list[str]:
     chance = random.Random(f"healthy {seed}")
     made = series(
-        f"healthy {seed}", *life(chance, hours, tells=seed % 2 == 1), ranks=2, holders=chance.random() < 0.8
+        f"healthy {seed}", *life(chance, hours, beats=seed % 2 == 1), ranks=2, holders=chance.random() < 0.8
     )
     return [
         f"{each.t_s:.0f} s: {each.hung.why}"

@@ -193,7 +193,7 @@ def test_the_median_is_that_of_the_newest_two_hours() -> None:
 # ---------------------------------------------------------------------- beats
 
 
-def told(*beats: Beat, settings: Settings = S) -> Beats:
+def beaten(*beats: Beat, settings: Settings = S) -> Beats:
     made = Beats(settings, 0)
     for each in beats:
         made.beaten(each)
@@ -221,23 +221,23 @@ EVAL = Beat(t_s=1, phase=Phase.EVAL)
     ],
 )
 def test_the_limit_follows_from_what_was_told(beats: list[Beat], limit_s: float) -> None:
-    assert told(*beats).limit_s(chips_readable=True) == limit_s
+    assert beaten(*beats).limit_s(chips_readable=True) == limit_s
 
 
 def test_the_limit_is_the_hang_time_where_chips_cannot_be_read() -> None:
-    assert told(EVAL, *steps(9, 20, first_s=2)).limit_s(chips_readable=False) == 1800
+    assert beaten(EVAL, *steps(9, 20, first_s=2)).limit_s(chips_readable=False) == 1800
 
 
 def test_the_slowest_interval_is_forgotten_after_fifty() -> None:
     beats = [EVAL, *steps(3, 200, first_s=2)]
-    slow = told(*beats)
-    fast = told(*beats, *[Beat(t_s=500 + n, step=10 + n) for n in range(51)])
+    slow = beaten(*beats)
+    fast = beaten(*beats, *[Beat(t_s=500 + n, step=10 + n) for n in range(51)])
     assert slow.limit_s(chips_readable=True) == 1200
     assert fast.limit_s(chips_readable=True) == 600
 
 
 def test_a_step_back_is_an_advance_and_the_same_step_is_none() -> None:
-    beats = told(*steps(3, 20))
+    beats = beaten(*steps(3, 20))
     assert beats.beaten(Beat(t_s=60, step=1))
     assert not beats.beaten(Beat(t_s=80, step=1))
     assert beats.still_s(100) == 40
@@ -246,4 +246,4 @@ def test_a_step_back_is_an_advance_and_the_same_step_is_none() -> None:
 def test_a_beat_that_is_older_than_the_ranks_counts_for_nothing() -> None:
     beats = Beats(S, 100)
     assert not beats.beaten(Beat(t_s=99, step=1))
-    assert not beats.told
+    assert not beats.received

@@ -17,8 +17,8 @@ HANGS_FOR_MIN = 35
 @pytest.mark.parametrize("seed", range(20))
 def test_a_hang_after_some_hours_is_confirmed_half_an_hour_later(seed: int) -> None:
     chance = random.Random(f"hang {seed}")
-    past = list(life(chance, 4, tells=seed % 3 == 1))[:-1]
-    trains = replace(past[0], minutes=chance.uniform(16, 60), tells=None)
+    past = list(life(chance, 4, beats=seed % 3 == 1))[:-1]
+    trains = replace(past[0], minutes=chance.uniform(16, 60), beats=None)
     is_gpu = trains.chips is GPU_WORKS
     ranks = chance.choice((SPINS, SLEEPS)) if is_gpu else SLEEPS
     hangs = Act(

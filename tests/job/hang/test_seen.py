@@ -31,11 +31,11 @@ GPU_TRAINS = Act(minutes=30, ranks=TRAINS, chips=GPU_WORKS)
 GPU_HANGS = Act(minutes=30, ranks=SPINS, chips=GPU_WAITS)
 
 
-def seen(made: Series, *, told: bool = False, **settings: Any) -> Seen:
-    """At the end of the series. ``told``: with a beat for each sample, of a step that advances."""
+def seen(made: Series, *, beats: bool = False, **settings: Any) -> Seen:
+    """At the end of the series. ``beats``: with a beat for each sample, of a step that advances."""
     watch = HangWatch(settings_of(made, **settings))
     for number, row in enumerate(made.rows):
-        if told:
+        if beats:
             watch.beaten(Beat(t_s=row.sample.t_s, step=number))
         watch.sampled(row.sample)
     return watch.seen(made.rows[-1].sample.t_s)
@@ -69,7 +69,7 @@ def test_a_run_that_is_not_armed_shows_nothing() -> None:
 
 
 def test_a_run_whose_steps_advance_shows_nothing() -> None:
-    assert seen(made_of(WORKS, POLLS), told=True) == Seen(0.0, 0.0, False)
+    assert seen(made_of(WORKS, POLLS), beats=True) == Seen(0.0, 0.0, False)
 
 
 def test_what_cannot_be_read_is_not_flat() -> None:

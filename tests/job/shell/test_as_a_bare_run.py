@@ -150,8 +150,8 @@ def test_signal_for_the_command_is_not_one_for_its_children(
 
 
 def test_second_signal_of_the_scheduler_is_the_commands_too(place: Place, tmp_path: Path) -> None:
-    until_told = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 5"
-    script = f"trap 'echo got it' TERM; echo $$ > {tmp_path}/pid; {until_told}"
+    until_go = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 5"
+    script = f"trap 'echo got it' TERM; echo $$ > {tmp_path}/pid; {until_go}"
     with place.started("sh", "-c", script) as supervisor:
         pids_in(tmp_path / "pid", 1)
         assert supervisor.stdout is not None

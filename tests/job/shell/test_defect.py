@@ -30,11 +30,11 @@ def test_command_goes_on_gets_its_signals_and_gives_its_status(place: Place, tmp
     pids_in(tmp_path / "pid", 1)
 
     assert supervisor.stderr is not None
-    told = supervisor.stderr.readline().decode()
+    line = supervisor.stderr.readline().decode()
     supervisor.send_signal(signal.SIGTERM)
 
-    assert told.startswith("nodeagent-job: a defect of the supervisor; it only waits for the command now: ")
-    assert "KeyError: 'seeded'" in told
+    assert line.startswith("nodeagent-job: a defect of the supervisor; it only waits for the command now: ")
+    assert "KeyError: 'seeded'" in line
     assert supervisor.wait(WAIT_LIMIT_S) == 21
     supervisor.stderr.close()
 

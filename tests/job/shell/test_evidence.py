@@ -61,11 +61,11 @@ def wanted(rank: Process, samples: tuple[Path, ...] = (), *, aborts: bool = Fals
 def test_status_and_threads_of_each_process_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
     aide = gathered(state, wanted(process(rank.pid)))
 
-    told = (aide.folder / "processes.txt").read_text()
+    text = (aide.folder / "processes.txt").read_text()
     assert aide.folder == state.folder / "run-3" / "hang" / "1"
-    assert told.startswith(f"== {rank.pid} {sys.executable} -c import faulthandler")
-    assert f"\nPid:\t{rank.pid}\n" in told
-    assert f"\nthread {rank.pid} " in told
+    assert text.startswith(f"== {rank.pid} {sys.executable} -c import faulthandler")
+    assert f"\nPid:\t{rank.pid}\n" in text
+    assert f"\nthread {rank.pid} " in text
     assert lives(rank.pid)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from nodeagent.job.lines import Chip, Word
 from nodeagent.job.model import Wish
-from tests.job.shell import door as doors
-from tests.job.shell.door import Door
+from tests.job.shell import daemon_double as daemons
+from tests.job.shell.daemon_double import DaemonDouble
 from tests.job.shell.supervised import Place, pids_in
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ stands_still()
 
 
 @contextmanager
-def chips_that_vary(door: Door, pid: int) -> Iterator[threading.Event]:
+def chips_that_vary(daemon: DaemonDouble, pid: int) -> Iterator[threading.Event]:
     """One chip, held by that process, in use until the event is set; idle from then on."""
     idle, end = threading.Event(), threading.Event()
 
@@ -48,9 +48,9 @@ def chips_that_vary(door: Door, pid: int) -> Iterator[threading.Event]:
         while not end.wait(PERIOD_S / 2):
             turn += 1
             util, power_w = (0.0, 70.0) if idle.is_set() else (80.0 + turn % 7 * 3, 300.0 + turn % 5)
-            door.chips = (Chip(name="npu0", known=True, util=util, power_w=power_w),)
+            daemon.chips = (Chip(name="npu0", known=True, util=util, power_w=power_w),)
 
-    door.holders = (pid,)
+    daemon.holders = (pid,)
     thread = threading.Thread(target=vary)
     thread.start()
     try:
@@ -65,18 +65,18 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
     command = (sys.executable, "-c", RANK, str(tmp_path))
     options = (*OPTIONS, "--hang", mode, "--state", str(place.state))
     with (
-        doors.opened(place.socket) as door,
+        daemons.opened(place.socket) as daemon,
         (tmp_path / "stderr").open("wb") as stderr,
         place.started(*command, options=options, stderr=stderr) as supervisor,
     ):
         [pid] = pids_in(tmp_path / "pids", 1)
-        with chips_that_vary(door, pid) as idle:
+        with chips_that_vary(daemon, pid) as idle:
             threading.Event().wait(14)  # longer than it takes to be armed
             idle.set()
             (tmp_path / "hang").touch()
 
-            door.heard_word(Word.SUSPECTED)
-            suspended = door.heard_word(Word.SUSPENDED)
+            daemon.received_word(Word.SUSPECTED)
+            suspended = daemon.received_word(Word.SUSPENDED)
 
         evidence = place.state / "run-1" / "hang" / "1"
         assert suspended.evidence["path"] == str(evidence)
@@ -88,9 +88,9 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
             assert pids_in(tmp_path / "pids", 1) == [pid]
             return
         assert "in stands_still" in (evidence / "faulthandler.txt").read_text()
-        door.heard_word(Word.EXITED)
-        door.want(Wish.RUN, 2)
-        door.heard_word(Word.STARTED)
+        daemon.received_word(Word.EXITED)
+        daemon.want(Wish.RUN, 2)
+        daemon.received_word(Word.STARTED)
         pids_in(tmp_path / "pids", 2)
         assert (tmp_path / "runs").read_text() == "1 first\n2 suspended\n"
 

@@ -15,7 +15,7 @@ from nodeagent.job.shell.disk import state
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome, Plan
 from nodeagent.job.step.together import Finding
-from tests.job.shell.door import opened
+from tests.job.shell.daemon_double import opened
 from tests.job.shell.supervised import Place, lives, pids_in
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -139,11 +139,11 @@ def test_one_that_was_held_for_its_time_in_runs_before_leaves(place: Place, fold
 
 def test_one_that_waits_for_its_chips_says_so_and_for_how_long(place: Place, folder: Folder) -> None:
     with (
-        opened(place.socket, grants=False) as door,
+        opened(place.socket, grants=False) as daemon,
         place.started("true", options=(*options(place), "--in-place"), env=NODE) as supervisor,
     ):
-        assert door.heard(Begin).run == 3
-        door.want(Wish.HOLD, 3)
+        assert daemon.received(Begin).run == 3
+        daemon.want(Wish.HOLD, 3)
         journal = place.state / "node-n2" / "journal.jsonl"
         wait_until(lambda: '"hold"' in journal.read_text(), "that it is held")
         supervisor.send_signal(signal.SIGTERM)

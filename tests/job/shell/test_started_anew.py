@@ -13,7 +13,7 @@ from nodeagent.job.lines import Bye, Word
 from nodeagent.job.model import Counts, Policy, Wish
 from nodeagent.job.shell.disk.recovery import Recovered
 from tests.job.play import Play
-from tests.job.shell import door as doors
+from tests.job.shell import daemon_double as daemons
 from tests.job.shell.supervised import Place, lives, pids_in
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -155,21 +155,21 @@ def test_reports_that_were_not_taken_are_said_by_the_next(place: Place, tmp_path
     options = ("--state", str(place.state), *RETRIES)
     command = counting(tmp_path, "[ $NODEAGENT_RUN != 1 ] || exec sleep 600; exit 0")
     with (
-        doors.opened(place.socket, takes=False) as door,
+        daemons.opened(place.socket, takes=False) as daemon,
         place.started(*command, options=options) as first,
     ):
-        said = door.heard_word(Word.STARTED)
+        said = daemon.received_word(Word.STARTED)
         os.kill(first.pid, signal.SIGKILL)
         first.wait(WAIT_LIMIT_S)
-    with doors.opened(place.socket) as door, place.started(*command, options=options) as second:
-        again = door.heard_word(Word.STARTED)
-        ended = door.heard_word(Word.EXITED)
-        door.want(Wish.RUN, 2)
-        of_second = door.heard_word(Word.STARTED)
+    with daemons.opened(place.socket) as daemon, place.started(*command, options=options) as second:
+        again = daemon.received_word(Word.STARTED)
+        ended = daemon.received_word(Word.EXITED)
+        daemon.want(Wish.RUN, 2)
+        of_second = daemon.received_word(Word.STARTED)
 
         assert again == said
         assert said.number < ended.number < of_second.number
-        assert door.heard(Bye).status == 0
+        assert daemon.received(Bye).status == 0
         assert second.wait(WAIT_LIMIT_S) == 0
 
 

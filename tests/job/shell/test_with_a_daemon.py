@@ -9,7 +9,7 @@ import pytest
 from nodeagent.job.lines import Ask, Begin, Bye, Hello, Said, Word
 from nodeagent.job.model import Wish
 from tests.cgroups import freeze, freezer, needs
-from tests.job.shell import door as doors
+from tests.job.shell import daemon_double as daemons
 from tests.job.shell.supervised import Place, lives, pids_in
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -26,18 +26,18 @@ def forever(tmp_path: Path) -> tuple[str, ...]:
 
 
 def test_job_is_stopped_held_and_run_again(place: Place, tmp_path: Path) -> None:
-    with doors.opened(place.socket) as door, place.started(*forever(tmp_path), options=IN_PLACE):
-        assert door.heard(Hello).job == ""
-        begin = door.heard(Begin)
-        started = door.heard_word(Word.STARTED)
+    with daemons.opened(place.socket) as daemon, place.started(*forever(tmp_path), options=IN_PLACE):
+        assert daemon.received(Hello).job == ""
+        begin = daemon.received(Begin)
+        started = daemon.received_word(Word.STARTED)
         [first] = pids_in(tmp_path / "pids", 1)
 
-        door.want(Wish.STOP, 1, why="reset", chip="npu3", code="80E18005")
-        stopped = door.heard_word(Word.STOPPED)
+        daemon.want(Wish.STOP, 1, why="reset", chip="npu3", code="80E18005")
+        stopped = daemon.received_word(Word.STOPPED)
         assert not lives(first)
-        door.want(Wish.HOLD, 2)
-        door.want(Wish.RUN, 2)
-        again = door.heard_word(Word.STARTED)
+        daemon.want(Wish.HOLD, 2)
+        daemon.want(Wish.RUN, 2)
+        again = daemon.received_word(Word.STARTED)
 
         pids_in(tmp_path / "pids", 2)
         assert (begin.run, begin.is_running, begin.in_place) == (1, False, True)
@@ -48,59 +48,59 @@ def test_job_is_stopped_held_and_run_again(place: Place, tmp_path: Path) -> None
 
 def test_held_job_does_not_run_before_it_may(place: Place, tmp_path: Path) -> None:
     with (
-        doors.opened(place.socket, grants=False) as door,
+        daemons.opened(place.socket, grants=False) as daemon,
         place.started(*forever(tmp_path), options=IN_PLACE) as supervisor,
     ):
-        door.heard(Begin)
-        door.want(Wish.HOLD, 1)
+        daemon.received(Begin)
+        daemon.want(Wish.HOLD, 1)
         supervisor.send_signal(signal.SIGUSR1)  # nobody is there to get it
 
         assert not (tmp_path / "pids").exists()
-        door.want(Wish.RUN, 1)
+        daemon.want(Wish.RUN, 1)
         pids_in(tmp_path / "pids", 1)
 
 
 def test_job_that_only_is_watched_is_never_stopped(place: Place, tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
-    with doors.opened(place.socket) as door, place.started("sh", "-c", script) as supervisor:
+    with daemons.opened(place.socket) as daemon, place.started("sh", "-c", script) as supervisor:
         pids_in(tmp_path / "pid", 1)
-        begin = door.heard(Begin)
-        door.want(Wish.STOP, 1)
-        door.want(Wish.LEAVE, 1)
+        begin = daemon.received(Begin)
+        daemon.want(Wish.STOP, 1)
+        daemon.want(Wish.LEAVE, 1)
         (tmp_path / "go").touch()
 
         assert not begin.in_place
         assert supervisor.communicate(timeout=WAIT_LIMIT_S) == (b"", b"")
         assert supervisor.returncode == 3
-        assert door.heard_word(Word.EXITED).status == 3
-        assert door.heard(Bye).status == 3
+        assert daemon.received_word(Word.EXITED).status == 3
+        assert daemon.received(Bye).status == 3
 
 
 def test_daemon_that_comes_back_hears_what_it_had_not_taken(place: Place, tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
     with place.started("sh", "-c", script, options=IN_PLACE) as supervisor:
-        with doors.opened(place.socket, takes=False) as door:
-            began = door.heard_word(Word.STARTED)
-        with doors.opened(place.socket) as door:
-            begin = door.heard(Begin)
-            told_again = door.heard(Said)
+        with daemons.opened(place.socket, takes=False) as daemon:
+            began = daemon.received_word(Word.STARTED)
+        with daemons.opened(place.socket) as daemon:
+            begin = daemon.received(Begin)
+            repeated = daemon.received(Said)
             (tmp_path / "go").touch()
-            ended = door.heard(Bye)
+            ended = daemon.received(Bye)
 
         assert begin.is_running
-        assert told_again == began
-        assert ended.number > told_again.number
+        assert repeated == began
+        assert ended.number > repeated.number
         assert supervisor.wait(WAIT_LIMIT_S) != 0
 
 
 def test_daemon_that_begins_late_finds_the_job(place: Place, tmp_path: Path) -> None:
     with place.started(*forever(tmp_path), options=IN_PLACE):
         pids_in(tmp_path / "pids", 1)
-        with doors.opened(place.socket) as door:
-            begin = door.heard(Begin)
+        with daemons.opened(place.socket) as daemon:
+            begin = daemon.received(Begin)
 
             assert (begin.run, begin.is_running) == (1, True)
-            assert door.heard(Said).what is Word.STARTED
+            assert daemon.received(Said).what is Word.STARTED
 
 
 def test_daemon_that_accepts_and_says_nothing_keeps_no_job_waiting(place: Place) -> None:
@@ -116,9 +116,9 @@ def test_daemon_that_accepts_and_says_nothing_keeps_no_job_waiting(place: Place)
 
 
 def test_what_the_site_has_set_holds(place: Place) -> None:
-    with doors.opened(place.socket) as door:
-        door.defaults = {"in-place-retries": "7", "verdict-wait": "0s"}
-        door.limits = {"in-place-retries": "0"}
+    with daemons.opened(place.socket) as daemon:
+        daemon.defaults = {"in-place-retries": "7", "verdict-wait": "0s"}
+        daemon.limits = {"in-place-retries": "0"}
 
         done = place.run("sh", "-c", "exit 5")
 
@@ -128,19 +128,22 @@ def test_what_the_site_has_set_holds(place: Place) -> None:
 
 def test_job_that_is_sent_away_leaves(place: Place, tmp_path: Path) -> None:
     options = (*IN_PLACE, "--placements", "3")
-    with doors.opened(place.socket) as door, place.started(*forever(tmp_path), options=options) as supervisor:
+    with (
+        daemons.opened(place.socket) as daemon,
+        place.started(*forever(tmp_path), options=options) as supervisor,
+    ):
         pids_in(tmp_path / "pids", 1)
-        door.heard_word(Word.STARTED)
-        door.want(Wish.LEAVE, 1, why="chip lost", isolated=True)
+        daemon.received_word(Word.STARTED)
+        daemon.want(Wish.LEAVE, 1, why="chip lost", isolated=True)
 
-        assert door.heard(Bye).status == 86
+        assert daemon.received(Bye).status == 86
         assert supervisor.wait(WAIT_LIMIT_S) == 86
 
 
 def test_samples_ask_for_the_chips(place: Place, tmp_path: Path) -> None:
     options = ("--period", "0.05")
-    with doors.opened(place.socket) as door, place.started(*forever(tmp_path), options=options):
-        first, second = door.heard(Ask), door.heard(Ask)
+    with daemons.opened(place.socket) as daemon, place.started(*forever(tmp_path), options=options):
+        first, second = daemon.received(Ask), daemon.received(Ask)
 
         assert second.number == first.number + 1
 
@@ -152,18 +155,18 @@ def test_unkillable_process_is_told_and_the_job_leaves_the_node(place: Place, tm
     command = ("sh", "-c", f"sleep 600 & echo $! >> {tmp_path}/pids; wait")
     options = ("--in-place", "--grace", "0s")
     with (
-        doors.opened(place.socket) as door,
-        freezer(f"nodeagent-door-{os.getpid()}") as group,
+        daemons.opened(place.socket) as daemon,
+        freezer(f"nodeagent-test-{os.getpid()}") as group,
         (tmp_path / "stderr").open("wb") as stderr,
         place.started(*command, options=options, stdout=stderr, stderr=stderr) as supervisor,
     ):
         [frozen] = pids_in(tmp_path / "pids", 1)
-        door.heard_word(Word.STARTED)
+        daemon.received_word(Word.STARTED)
         freeze(group, frozen)
 
-        door.want(Wish.STOP, 1, why="reset")
+        daemon.want(Wish.STOP, 1, why="reset")
 
-        assert door.heard_word(Word.UNKILLABLE).run == 1
-        assert door.heard(Bye).status == 86
+        assert daemon.received_word(Word.UNKILLABLE).run == 1
+        assert daemon.received(Bye).status == 86
         assert supervisor.wait(WAIT_LIMIT_S) == 86
         wait_until(lambda: lives(frozen), "the frozen one is still there")

@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Why
-from nodeagent.job.orders import Tell
+from nodeagent.job.orders import Print
 from nodeagent.job.step.model import Ask, End, Outcome, Wait, Waited, Wish
 from tests.job.step.play import NODES, Play
 
@@ -144,11 +144,11 @@ def test_hangs_in_a_row_are_the_jobs_whatever_node_finds_them() -> None:
 def test_progress_on_one_node_is_progress_of_the_job() -> None:
     play = Play(counts=Counts(best=100, retries=2, hangs=1))
     play.begin()
-    told = play.outcome("n1", 143, signalled=True, progressed=True, counts=Counts(best=150))
+    signalled = play.outcome("n1", 143, signalled=True, progressed=True, counts=Counts(best=150))
     failed = play.outcome(
         "n2", 85, next_why=Why.FAILED, counts=Counts(best=100, retries=3, hangs=1, signature="x")
     )
-    play.end(told, failed)
+    play.end(signalled, failed)
     assert play.kept == Counts(best=150, retries=1, signature="x")
 
 
@@ -274,10 +274,10 @@ def test_a_node_that_began_has_all_its_time_again() -> None:
 
 def test_each_change_of_the_nodes_is_told() -> None:
     play = Play(Wish(nodes=2, reruns=True))
-    told = [each.text for each in play.begin() if isinstance(each, Tell)]
+    printed = [each.text for each in play.begin() if isinstance(each, Print)]
     orders = play.end(play.outcome("n1", 86, fault=True, why="npu3"))
-    told += [each.text for each in orders if isinstance(each, Tell)]
-    assert told == [
+    printed += [each.text for each in orders if isinstance(each, Print)]
+    assert printed == [
         "run 1 on n1, n2, spare: n3",
         "run 1 has ended (a fault): n1: npu3",
         "run 2 on n2, n3",

@@ -134,10 +134,10 @@ def test_a_controller_that_does_not_answer_is_asked_until_it_does(stage: Stage) 
     (stage.folder / "squeue").unlink()
     with subprocess.Popen(stage.words(), env=stage.environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        told = process.stderr.readline()
+        line = process.stderr.readline()
         stage.answer("7|RUNNING|n[1-2]")
         assert process.wait(WAIT_LIMIT_S) == 0
-    assert "Unable to contact slurm controller; it is asked again until it answers" in told
+    assert "Unable to contact slurm controller; it is asked again until it answers" in line
 
 
 def test_a_signal_ends_it_while_nobody_answers(stage: Stage) -> None:

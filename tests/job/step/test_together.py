@@ -18,40 +18,40 @@ def _found(finding: Finding | None) -> tuple[Hang, bool] | None:
 
 
 def test_every_chip_flat_on_every_node_is_told_and_never_acted_on() -> None:
-    assert _found(Together(("n1", "n2")).heard({"n1": FLAT, "n2": FLAT}, 0.0)) == (Hang.CONFIRMED, False)
+    assert _found(Together(("n1", "n2")).received({"n1": FLAT, "n2": FLAT}, 0.0)) == (Hang.CONFIRMED, False)
 
 
 def test_every_chip_without_any_sign_of_work_is_acted_on() -> None:
-    assert _found(Together(("n1", "n2")).heard({"n1": HIGH, "n2": HIGH}, 0.0)) == (Hang.CONFIRMED, True)
+    assert _found(Together(("n1", "n2")).received({"n1": HIGH, "n2": HIGH}, 0.0)) == (Hang.CONFIRMED, True)
 
 
 def test_one_node_whose_policy_does_not_act_keeps_all_from_it() -> None:
     mild = replace(HIGH, acts=False)
-    assert _found(Together(("n1", "n2")).heard({"n1": HIGH, "n2": mild}, 0.0)) == (Hang.CONFIRMED, False)
+    assert _found(Together(("n1", "n2")).received({"n1": HIGH, "n2": mild}, 0.0)) == (Hang.CONFIRMED, False)
 
 
 @pytest.mark.parametrize("other", [BUSY, replace(FLAT, flat_s=T_S - 1)])
 def test_one_node_that_works_is_no_hang_of_all(other: NodeWord) -> None:
-    assert Together(("n1", "n2")).heard({"n1": HIGH, "n2": other}, 0.0) is None
+    assert Together(("n1", "n2")).received({"n1": HIGH, "n2": other}, 0.0) is None
 
 
 def test_a_node_that_says_nothing_is_no_quiet_one() -> None:
-    assert Together(("n1", "n2")).heard({"n1": HIGH}, 0.0) is None
+    assert Together(("n1", "n2")).received({"n1": HIGH}, 0.0) is None
 
 
 def test_a_word_that_is_never_renewed_becomes_unknown() -> None:
     together = Together(("n1",))
-    together.heard({"n1": BUSY}, 0.0)
+    together.received({"n1": BUSY}, 0.0)
     late = replace(BUSY, flat_s=T_S)  # the number of its sample is the old one
-    assert _found(together.heard({"n1": late}, 90.0)) == (Hang.CONFIRMED, False)
-    assert _found(together.heard({"n1": late}, 91.0)) == (Hang.DROPPED, False)
+    assert _found(together.received({"n1": late}, 90.0)) == (Hang.CONFIRMED, False)
+    assert _found(together.received({"n1": late}, 91.0)) == (Hang.DROPPED, False)
 
 
 def test_each_finding_is_told_once_and_has_an_end() -> None:
     together = Together(("n1",))
     words = [FLAT, FLAT, HIGH, HIGH, BUSY, BUSY, FLAT]
-    heard = [together.heard({"n1": replace(each, number=at)}, at * 10.0) for at, each in enumerate(words)]
-    assert [_found(each) for each in heard] == [
+    found = [together.received({"n1": replace(each, number=at)}, at * 10.0) for at, each in enumerate(words)]
+    assert [_found(each) for each in found] == [
         (Hang.CONFIRMED, False),
         None,
         (Hang.CONFIRMED, True),
@@ -60,4 +60,4 @@ def test_each_finding_is_told_once_and_has_an_end() -> None:
         None,
         (Hang.CONFIRMED, False),
     ]
-    assert [each.number for each in heard if each is not None] == [1, 2, 3, 4]
+    assert [each.number for each in found if each is not None] == [1, 2, 3, 4]

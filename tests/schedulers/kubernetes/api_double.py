@@ -128,7 +128,7 @@ class ApiDouble:
 
     async def remove(self, key: Key) -> None:
         gone = self.objects.pop(key)
-        await self._tell("DELETED", key, gone)
+        await self._notify("DELETED", key, gone)
 
     # --- what it serves ---
 
@@ -161,8 +161,8 @@ class ApiDouble:
         if not self.granted(*asked):
             self.wrong.append(f"the roles do not grant: {' '.join(asked)}")
             raise No(403, f"forbidden: {' '.join(asked)}")
-        if (told := self._told_to_answer(asked[0], asked[1])) is not None:
-            return told
+        if (refusal := self._refusal_for(asked[0], asked[1])) is not None:
+            return refusal
         verb, resource, namespace, name = asked
         key = (resource.partition("/")[0], namespace, name)
         match verb:
@@ -205,7 +205,7 @@ class ApiDouble:
             self.wrong += [f"{request.method} {request.path}: {each}" for each in wrong]
             raise No(422, "; ".join(wrong))
 
-    def _told_to_answer(self, verb: str, resource: str) -> web.Response | None:
+    def _refusal_for(self, verb: str, resource: str) -> web.Response | None:
         for refusal in self._refusals:
             is_meant = (not refusal.verbs or verb in refusal.verbs) and refusal.resource in ("", resource)
             if refusal.times and is_meant:
@@ -298,10 +298,10 @@ class ApiDouble:
         self._version += 1
         value["metadata"] = {**value["metadata"], "resourceVersion": str(self._version)}
         self.objects[key] = value
-        await self._tell(kind, key, value)
+        await self._notify(kind, key, value)
         return value
 
-    async def _tell(self, kind: str, key: Key, value: Object) -> None:
+    async def _notify(self, kind: str, key: Key, value: Object) -> None:
         if kind == "DELETED":
             self._version += 1
         self._history.append((self._version, kind, key, copy.deepcopy(value)))

@@ -179,7 +179,7 @@ def test_a_taint_that_another_takes_away_comes_back() -> None:
     world = World()
     world.hear(broken())
     world.another_writes_the_node(taints=())
-    world.watch_tells()
+    world.watch_reports()
     world.pass_time(1)
     assert world.our_taints == ["80E18005"]
 
@@ -190,7 +190,7 @@ def test_whoever_takes_the_taint_away_each_time_makes_no_storm_of_requests() -> 
     world.kinds()
     for _ in range(50):
         world.another_writes_the_node(taints=())
-        world.watch_tells()
+        world.watch_reports()
     assert world.kinds() == []
     world.pass_time(1)
     assert world.kinds() == ["SetTaints NODE"]
@@ -240,7 +240,7 @@ def test_a_node_that_is_made_anew_gets_all_again() -> None:
     world.given(Seen(target=Target.NODE, found=None))
     world.kinds()
     world.another_writes_the_node(taints=(), condition=None)
-    world.watch_tells()
+    world.watch_reports()
     assert world.kinds() == ["SetTaints NODE", "SetCondition CONDITION"]
 
 

@@ -45,7 +45,7 @@ steps = st.one_of(
     st.lists(st.sampled_from(STATUSES), max_size=6).map(_failing),
     st.just(lambda world: world.be_silent()),
     st.just(lambda world: world.restart()),
-    st.just(lambda world: world.watch_tells()),
+    st.just(lambda world: world.watch_reports()),
     st.just(lambda world: world.another_writes_the_node(taints=(THEIRS,), condition=None)),
 )
 
@@ -62,7 +62,7 @@ def test_in_the_end_the_cluster_says_what_the_daemon_says(
     world.fails = lambda _: 0
     facts = facts_with(chip, of_node, 1000)
     world.hear(facts)
-    world.watch_tells()
+    world.watch_reports()
     world.pass_time(200)
 
     verdict = relevant(facts, "chip")

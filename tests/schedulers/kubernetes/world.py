@@ -29,8 +29,8 @@ from nodeagent.schedulers.kubernetes.state import (
     Done,
     Failed,
     Given,
-    Heard,
     Moment,
+    Reported,
     Seen,
     Settings,
     Silent,
@@ -75,7 +75,7 @@ class World:
     _nodes_version: int = 100
 
     def hear(self, facts: Facts) -> None:
-        self.given(Heard(facts=facts))
+        self.given(Reported(facts=facts))
 
     def be_silent(self) -> None:
         self.given(Silent())
@@ -118,7 +118,7 @@ class World:
         self._version += 1
         self.infos[target] = InfoObject(resource_version=str(self._version), data=data, is_ours=False)
 
-    def watch_tells(self) -> None:
+    def watch_reports(self) -> None:
         self.given(Seen(target=Target.NODE, found=self.node))
 
     @property

@@ -17,13 +17,13 @@ from nodeagent.schedulers.slurm.decide import (
     Look,
     Node,
     Order,
+    Reported,
     Requeue,
     Resume,
     Seen,
     Settings,
     State,
     Tick,
-    Told,
     Unsure,
     decide,
     next_deadline,
@@ -83,8 +83,8 @@ class Story:
                 self.slurm = FREE
         return Done()
 
-    def told(self, seq: int, verdicts: Verdicts, *jobs: int) -> list[Order]:
-        return self.give(Told(at(seq), verdicts, jobs))
+    def reported(self, seq: int, verdicts: Verdicts, *jobs: int) -> list[Order]:
+        return self.give(Reported(at(seq), verdicts, jobs))
 
     def after(self, seconds: float) -> list[Order]:
         """What is ordered until then, by each deadline that comes."""
@@ -99,25 +99,25 @@ class Story:
 
 def test_a_bad_node_is_drained_and_then_acknowledged() -> None:
     story = Story()
-    assert story.told(6, WELL) == [Acknowledge(at(6))]
-    assert story.told(7, BAD) == [Drain("80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
+    assert story.reported(6, WELL) == [Acknowledge(at(6))]
+    assert story.reported(7, BAD) == [Drain("80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
 
 
 def test_further_events_of_a_bad_node_drain_it_no_second_time() -> None:
     story = Story()
-    story.told(7, BAD)
+    story.reported(7, BAD)
     looks = story.looks
-    assert story.told(8, BAD) == [Acknowledge(at(8))]
+    assert story.reported(8, BAD) == [Acknowledge(at(8))]
     assert story.looks == looks
 
 
 def test_a_start_finds_its_own_drain_and_drains_no_second_time() -> None:
-    assert Story(slurm=OURS).told(9, BAD) == [Acknowledge(at(9))]
+    assert Story(slurm=OURS).reported(9, BAD) == [Acknowledge(at(9))]
 
 
 def test_a_start_ends_the_drain_that_an_earlier_life_has_left() -> None:
     story = Story(slurm=OURS)
-    assert story.told(9, WELL) == [Acknowledge(at(9))]
+    assert story.reported(9, WELL) == [Acknowledge(at(9))]
     assert story.after(59) == []
     assert story.after(1) == [Resume()]
     assert story.slurm == FREE
@@ -125,70 +125,70 @@ def test_a_start_ends_the_drain_that_an_earlier_life_has_left() -> None:
 
 def test_a_drain_of_another_is_left_alone_in_health_and_sickness() -> None:
     story = Story(slurm=ANOTHERS)
-    assert story.told(7, BAD) == [Acknowledge(at(7))]
-    assert story.told(8, WELL) == [Acknowledge(at(8))]
+    assert story.reported(7, BAD) == [Acknowledge(at(7))]
+    assert story.reported(8, WELL) == [Acknowledge(at(8))]
     assert story.after(10_000) == []
     assert story.slurm == ANOTHERS
 
 
 def test_once_another_has_resumed_a_bad_node_it_is_drained() -> None:
     story = Story(slurm=ANOTHERS)
-    story.told(7, BAD)
+    story.reported(7, BAD)
     story.slurm = FREE
     assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
 
 
 def test_a_person_who_writes_another_reason_has_taken_the_node_over() -> None:
     story = Story()
-    story.told(7, BAD)
+    story.reported(7, BAD)
     story.slurm = ANOTHERS
-    story.told(8, WELL)
+    story.reported(8, WELL)
     assert story.after(10_000) == []
     assert story.slurm == ANOTHERS
 
 
 def test_a_node_that_is_down_is_drained_when_it_comes_back() -> None:
     story = Story(slurm=DOWN)
-    assert story.told(7, BAD) == [Acknowledge(at(7))]
+    assert story.reported(7, BAD) == [Acknowledge(at(7))]
     story.slurm = FREE
     assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
 
 
 def test_a_drain_that_slurm_forgot_is_done_again() -> None:
     story = Story()
-    story.told(7, BAD)
+    story.reported(7, BAD)
     story.slurm = FREE
     assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
 
 
 def test_a_node_is_well_for_a_minute_in_a_row_before_it_is_resumed() -> None:
     story = Story()
-    story.told(7, BAD)
-    story.told(8, WELL)
+    story.reported(7, BAD)
+    story.reported(8, WELL)
     story.after(59)
-    story.told(9, BAD)
-    story.told(10, WELL)
+    story.reported(9, BAD)
+    story.reported(10, WELL)
     assert story.after(59) == []
     assert story.after(1) == [Resume()]
 
 
 def test_unknown_neither_drains_nor_resumes_and_the_minute_begins_anew() -> None:
     story = Story()
-    assert story.told(6, UNKNOWN) == [Acknowledge(at(6))]
+    assert story.reported(6, UNKNOWN) == [Acknowledge(at(6))]
     assert story.after(10_000) == []
-    story.told(7, BAD)
-    assert story.told(8, UNKNOWN) == [Acknowledge(at(8))]
+    story.reported(7, BAD)
+    assert story.reported(8, UNKNOWN) == [Acknowledge(at(8))]
     assert story.after(10_000) == []
-    story.told(9, WELL)
+    story.reported(9, WELL)
     assert story.after(59) == []
     assert story.after(1) == [Resume()]
 
 
 def test_while_slurm_does_not_answer_nothing_is_acknowledged_and_all_is_done_later() -> None:
     story = Story()
-    story.told(6, WELL)
+    story.reported(6, WELL)
     story.fails = True
-    assert story.told(7, BAD) == []
+    assert story.reported(7, BAD) == []
     assert story.after(1000) == []
     assert story.state.acknowledged == at(6)
     story.fails = False
@@ -197,7 +197,7 @@ def test_while_slurm_does_not_answer_nothing_is_acknowledged_and_all_is_done_lat
 
 def test_the_pauses_between_tries_grow_to_half_a_minute() -> None:
     story = Story(fails=True)
-    story.told(7, BAD)
+    story.reported(7, BAD)
     pauses = []
     for _ in range(7):
         before_ns = story.now_ns
@@ -211,19 +211,19 @@ def test_the_pauses_between_tries_grow_to_half_a_minute() -> None:
 
 def test_a_job_is_requeued_once_and_only_after_the_drain() -> None:
     story = Story()
-    drained, requeued, acknowledged = story.told(7, BAD, 41)
+    drained, requeued, acknowledged = story.reported(7, BAD, 41)
     assert isinstance(drained, Drain)
     assert [requeued, acknowledged] == [Requeue(41), Acknowledge(at(7))]
-    assert story.told(8, BAD, 41) == [Acknowledge(at(8))]
-    story.told(9, BAD)
-    assert story.told(10, BAD, 41) == [Requeue(41), Acknowledge(at(10))], "it came back to the node"
+    assert story.reported(8, BAD, 41) == [Acknowledge(at(8))]
+    story.reported(9, BAD)
+    assert story.reported(10, BAD, 41) == [Requeue(41), Acknowledge(at(10))], "it came back to the node"
 
 
 def test_a_job_that_cannot_be_requeued_is_given_up_after_three_tries() -> None:
     story = Story()
-    story.told(7, BAD)
+    story.reported(7, BAD)
     story.refused = Requeue(41)
-    assert story.told(8, BAD, 41) == [Requeue(41)]
+    assert story.reported(8, BAD, 41) == [Requeue(41)]
     assert story.after(5) == [Requeue(41)]
     assert story.after(5) == [Requeue(41), Acknowledge(at(8))]
     assert story.after(3600) == []
@@ -231,7 +231,7 @@ def test_a_job_that_cannot_be_requeued_is_given_up_after_three_tries() -> None:
 
 def test_thousands_of_well_nodes_ask_slurmctld_seldom() -> None:
     story = Story()
-    story.told(6, WELL)
+    story.reported(6, WELL)
     before = story.looks
     story.after(3600)
     assert story.looks - before == 7
@@ -239,18 +239,18 @@ def test_thousands_of_well_nodes_ask_slurmctld_seldom() -> None:
 
 def test_what_is_told_while_an_order_is_done_is_not_judged_by_an_older_look() -> None:
     story = Story()
-    state, order = decide(story.state, Told(at(6), WELL), 0, SETTINGS)
+    state, order = decide(story.state, Reported(at(6), WELL), 0, SETTINGS)
     state, order = decide(state, Seen(FREE), 0, SETTINGS)
     assert order == Acknowledge(at(6))
-    state, order = decide(state, Told(at(7), BAD), 0, SETTINGS)
+    state, order = decide(state, Reported(at(7), BAD), 0, SETTINGS)
     assert order is None
     assert decide(state, Done(), 0, SETTINGS)[1] == Look()
 
 
 def test_a_resume_follows_a_look_of_the_same_moment() -> None:
     story = Story()
-    story.told(7, BAD)
-    story.told(8, WELL)
+    story.reported(7, BAD)
+    story.reported(8, WELL)
     story.after(59.5)
     story.slurm = ANOTHERS
     assert story.after(10) == []
@@ -259,7 +259,7 @@ def test_a_resume_follows_a_look_of_the_same_moment() -> None:
 
 def test_while_nobody_can_say_that_it_is_still_well_the_drain_goes_on_and_the_minute_begins_anew() -> None:
     story = Story(slurm=OURS, unsure=True)
-    story.told(7, WELL)
+    story.reported(7, WELL)
     assert story.after(3600) == [Resume()] * 60
     assert story.slurm == OURS
     story.unsure = False
@@ -282,7 +282,7 @@ VERDICTS = st.sampled_from([BAD, WELL, UNKNOWN])
 NODES = st.sampled_from([FREE, DOWN, OURS, ANOTHERS])
 PARTS = st.lists(
     st.one_of(
-        st.tuples(st.just("told"), VERDICTS),
+        st.tuples(st.just("reported"), VERDICTS),
         st.tuples(st.just("slurm"), NODES),
         st.tuples(st.just("fails"), st.booleans()),
         st.tuples(st.just("time"), st.integers(0, 3600)),
@@ -299,9 +299,9 @@ def test_whatever_happens_nothing_of_others_is_touched_and_at_the_end_all_is_as_
     seq = 0
     for what, value in [*parts, ("fails", False), ("time", 3600)]:
         match what:
-            case "told":
+            case "reported":
                 seq += 1
-                story.told(seq, value)
+                story.reported(seq, value)
             case "slurm":
                 story.slurm = value
             case "fails":

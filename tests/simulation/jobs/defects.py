@@ -89,7 +89,7 @@ def advance_in_the_same_run(state: State, job: Job, happened: Happened, **change
     return _advance(state, job, happened, **changes)
 
 
-def send_away_untold(state: State, job: Job, cause: Cause) -> bool:
+def send_away_unreported(state: State, job: Job, cause: Cause) -> bool:
     return _advance(state, job, Happened.SENT_AWAY, isolated=True, why=cause.why) is not None
 
 

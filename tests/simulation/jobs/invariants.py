@@ -42,7 +42,7 @@ def job_invariants() -> list[Invariant]:
         *general_invariants(job_catalogs()),
         NoDoubleRun(),
         NothingIsResetUnderAJob(),
-        SaidOnceToldOnce(),
+        SaidOnceReportedOnce(),
         StageAfterStage(),
         AskedForAReason(),
         HeldForAReason(),
@@ -109,46 +109,46 @@ class NothingIsResetUnderAJob(Invariant):
                 raise Broken(self.name, f"{reset.attempt} under {job.name}, which is {job.stage}")
 
 
-class SaidOnceToldOnce(Invariant):
-    """That a run that was asked has stopped is told once its chips show the same."""
+class SaidOnceReportedOnce(Invariant):
+    """That a run that was asked has stopped is reported once its chips show the same."""
 
-    name = "what a supervisor says is taken once and told once"
+    name = "what a supervisor says is taken once and reported once"
 
     def __init__(self) -> None:
-        self._to_be_told: dict[str, int] = {}
+        self._to_be_reported: dict[str, int] = {}
 
     def on_step(self, step: Step) -> None:
         if isinstance(step.given, JobSaid):
             self._said(step, step.given)
             return
         after = _supervised(step.after)
-        for name, number in tuple(self._to_be_told.items()):
+        for name, number in tuple(self._to_be_reported.items()):
             job = after.get(name)
             if job is not None and job.stage is JobStage.ASKED:
                 continue
-            del self._to_be_told[name]
+            del self._to_be_reported[name]
             is_held = job is not None and job.stage in (JobStage.HOLDING, JobStage.RUNNING)
-            if len(_told(step, name, number)) != is_held:
-                raise Broken(self.name, f"{number} of {name}, which is {job}, was told: {is_held}")
+            if len(_events_of(step, name, number)) != is_held:
+                raise Broken(self.name, f"{number} of {name}, which is {job}, was reported: {is_held}")
 
     def _said(self, step: Step, given: JobSaid) -> None:
         before = _supervised(step.before).get(given.job)
-        told = _told(step, given.job, given.number)
+        reported = _events_of(step, given.job, given.number)
         if before is None or before.stage is JobStage.ENDED or given.number <= before.said:
-            if told:
-                raise Broken(self.name, f"{given} was told again: {told}")
+            if reported:
+                raise Broken(self.name, f"{given} was reported again: {reported}")
             return
         after = _supervised(step.after)[given.job]
-        self._to_be_told.pop(given.job, None)
+        self._to_be_reported.pop(given.job, None)
         wanted = 0 if given.what is JobWord.STARTED and given.run == 1 else 1
         has_ended = given.what in (JobWord.STOPPED, JobWord.EXITED) and given.run >= before.run
         if has_ended and after.stage is JobStage.ASKED:
-            self._to_be_told[given.job], wanted = given.number, 0
-        if len(told) != wanted or after.said != given.number:
-            raise Broken(self.name, f"{given} was told {len(told)} times, and {after.said} is taken")
+            self._to_be_reported[given.job], wanted = given.number, 0
+        if len(reported) != wanted or after.said != given.number:
+            raise Broken(self.name, f"{given} was reported {len(reported)} times, and {after.said} is taken")
 
 
-def _told(step: Step, job: str, number: int) -> list[Event]:
+def _events_of(step: Step, job: str, number: int) -> list[Event]:
     return [
         event
         for event in step.events
@@ -289,11 +289,11 @@ class LeavesAsItIs(Invariant):
                 continue
             if job.policy.only_watches:
                 raise Broken(self.name, f"{name} allows nothing")
-            told = [event for event in step.events if _sends_away(event, name)]
+            reported = [event for event in step.events if _sends_away(event, name)]
             # Much may come to an end in one step: it was as before, or is as after it.
             found = {_is_out(view, job) for view in (step.before, step.after)}
-            if len(told) != 1 or job.isolated not in found:
-                raise Broken(self.name, f"{name}: isolated {job.isolated}, told {len(told)} times")
+            if len(reported) != 1 or job.isolated not in found:
+                raise Broken(self.name, f"{name}: isolated {job.isolated}, reported {len(reported)} times")
 
 
 def _is_out(view: View, job: JobView) -> bool:

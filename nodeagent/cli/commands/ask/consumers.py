@@ -7,7 +7,7 @@ from click.core import ParameterSource
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import connection, json_forms
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.orders import durability
 from nodeagent.cli.shared.output import write, write_json, write_table
 from nodeagent.cli.shared.time_options import time_option
@@ -24,7 +24,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         listed = daemon.call(pb.ListConsumersRequest()).consumers
     if output == Output.JSON:
         for consumer in listed:
@@ -42,7 +42,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
 @output_option
 def delete(name: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Forget a consumer: one of your own, or, as an operator, any."""
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         daemon.delete_consumer(name)
     if output == Output.JSON:
         write_json({"consumer": name, "deleted": True})
@@ -72,7 +72,7 @@ def rewind(
     """
     if (seq is None) == (since is None):
         raise click.UsageError("one of --to and --since is needed, and not both")
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         found = daemon.call(pb.ListEventsRequest(limit=1, since=since))
         request = pb.RewindConsumerRequest(consumer=name, store_id=found.store_id)
         request.seq = _before(found) if seq is None else seq

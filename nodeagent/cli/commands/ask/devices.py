@@ -7,7 +7,7 @@ import click
 
 from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.errors import Failure
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import write_json, write_table
 from nodeagent.cli.shared.text_lines import word
 from nodeagent.cli.shared.unknown_names import unknown_devices
@@ -26,7 +26,7 @@ def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | N
     Exit status 1 if one of them is unknown.
     """
     request = pb.ListDevicesRequest(devices=devices)
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         listed = daemon.call(request).devices
         unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
     if output == Output.JSON:

@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.connection import Unreachable, opened
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Failure
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, public_socket, socket_option
+from nodeagent.cli.shared.options import Output, output_option, public_socket, query_socket, socket_option
 from nodeagent.cli.shared.output import note, write_json
 from nodeagent.cli.shared.text_lines import write_event
 from nodeagent.cli.shared.time_options import time_option
@@ -90,7 +90,7 @@ def command(
         minimum_level=enums.level_number(Level(min_level) if min_level else None),
     )
     asked = pb.ListEventsRequest(filter=wanted, since=since, until=until)
-    path = (public_socket if follow else asking_socket)(socket, config_path)
+    path = (public_socket if follow else query_socket)(socket, config_path)
     follower = Follower(path, asked, output, follow)
     try:
         follower.show_kept(after, newest if newest is not None else _newest(follow))

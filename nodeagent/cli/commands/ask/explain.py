@@ -6,7 +6,7 @@ import click
 
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, read_config, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word
 from nodeagent.core.model import CHIP_KINDS, Recovery
@@ -37,7 +37,7 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
     Hexadecimal codes compare by value. Without a daemon the configured tables are read. Exit status 1 where a
     code is in no table.
     """
-    explanations = _ask(codes, asking_socket(socket, config_path))
+    explanations = _ask(codes, query_socket(socket, config_path))
     if explanations is None:
         explanations = _look_up(codes, config_path)
         note("nodeagent: no daemon answers; this is what the tables on disk say")

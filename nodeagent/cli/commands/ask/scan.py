@@ -16,7 +16,7 @@ import click
 from nodeagent.cli.shared import connection, json_forms, snapshot
 from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, Failure
 from nodeagent.cli.shared.headline import counted, noun
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, read_config, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.cli.shared.text_lines import word
 from nodeagent.messages import enums
@@ -82,7 +82,7 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
 def look(socket: Path | None, config_path: Path | None) -> Answer:
     """Without a daemon it looks itself. Raises Failure."""
     try:
-        with connection.opened(asking_socket(socket, config_path)) as daemon:
+        with connection.opened(query_socket(socket, config_path)) as daemon:
             current = snapshot.take(daemon).snapshot
             return Answer("daemon", current.devices, [*_unread(current.sources)])
     except connection.Unreachable as error:

@@ -9,7 +9,7 @@ import click
 from nodeagent.cli.shared import connection, json_forms, snapshot
 from nodeagent.cli.shared.headline import counted, headline
 from nodeagent.cli.shared.job_lines import in_a_line
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import (
     on_terminal,
     write,
@@ -55,7 +55,7 @@ _DAMAGES: Final = {"lost": "lost:", "restored": "put back:", "doubtful": "doubtf
 @output_option
 def command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
         node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
     if output == Output.JSON:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nodeagent.cli.shared import connection, json_forms
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import coloured, write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word, write_event
 from nodeagent.cli.shared.times import for_people
@@ -19,7 +19,7 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 @output_option
 def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Say why DEVICE has its verdict; "node" is the node itself."""
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         response: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
     if output == Output.JSON:
         write_json(

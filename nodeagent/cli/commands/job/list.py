@@ -6,7 +6,7 @@ import click
 
 from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.job_lines import devices_of, recommended, stage_of
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import write_json, write_table
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -21,7 +21,7 @@ def command(every: bool, socket: Path | None, config_path: Path | None, output: 
 
     A job in the stage "claimed" is not supervised: a hook has claimed its devices.
     """
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
     jobs = [job for job in listed.jobs if every or job.stage != types_pb2.JOB_STAGE_ENDED]
     if output == Output.JSON:

@@ -8,7 +8,7 @@ import click
 from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.errors import EXIT_FAILED, Failure
 from nodeagent.cli.shared.job_lines import devices_of, recommended, stage_of
-from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word
 from nodeagent.cli.shared.times import for_people
@@ -30,7 +30,7 @@ _KINDS: Final = [enums.EVENT_KINDS[kind] for kind in EventKind if kind.value.sta
 @output_option
 def command(job: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Show JOB, as "nodeagent job list --all" names it, and its latest events."""
-    with connection.opened(asking_socket(socket, config_path)) as daemon:
+    with connection.opened(query_socket(socket, config_path)) as daemon:
         listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
         found = next((each for each in listed.jobs if each.name == job), None)
         events = _events(daemon, job)

@@ -71,7 +71,7 @@ class SwitchDriver:
         self._waiting: dict[str, deque[Signal]] = {}
         self._polled: set[str] = set()
         self._reporting = threading.Lock()
-        self._asking = threading.Lock()
+        self._call_lock = threading.Lock()
         self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
         self._looked_ns: int | None = None
         self._listings = 0
@@ -132,7 +132,7 @@ class SwitchDriver:
     def close(self) -> None:
         """The process ends next, and with it the subscription."""
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ queries
 
     def _is_due(self, asked_ns: int | None, now_ns: int) -> bool:
         """Without events there is nothing but asking, each time."""
@@ -145,7 +145,7 @@ class SwitchDriver:
         """
         if self._library is None:
             raise CallFailed("the library is not open")
-        with self._asking:
+        with self._call_lock:
             if self._answer is None or self._answer[0] < begun_ns:
                 asked_ns = _now_ns()
                 events, full = self._library.faults()

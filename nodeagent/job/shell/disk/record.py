@@ -1,6 +1,6 @@
 """What is put on the disk for the next supervisor: the journal of the session, and the counts.
 
-A job does not end because its supervisor cannot write: that is told once, and the job goes on without.
+A job does not end because its supervisor cannot write: that is printed once, and the job goes on without.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from nodeagent.job.given import Given
 from nodeagent.job.model import Counts
 from nodeagent.job.shell.disk.journal import Journal, JournalError
 from nodeagent.job.shell.disk.state import State
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 
 
 class Record:
-    """``journal`` None: it could not be opened, which was told. ``keeps_counts``: there is a ``--state``."""
+    """``journal`` None: it could not be opened. ``keeps_counts``: there is a ``--state``."""
 
     def __init__(self, state: State | None, journal: Journal | None, *, job: str, keeps_counts: bool) -> None:
         self._state = state
@@ -32,7 +32,7 @@ class Record:
             self._journal.append(encode(at_ns, given))
         except JournalError as error:
             self._journal = None
-            tell(f"{error}; a supervisor that is started anew will not know of this run")
+            print_message(f"{error}; a supervisor that is started anew will not know of this run")
 
     def keep(self, counts: Counts) -> None:
         from nodeagent.job.counts import run_state
@@ -42,7 +42,9 @@ class Record:
         try:
             self._state.put_counts(run_state.encode(counts, job=self._job))
         except OSError as error:
-            tell(f"{self._state.counts}: {error.strerror}; the next placement will not know these counts")
+            print_message(
+                f"{self._state.counts}: {error.strerror}; the next placement will not know these counts"
+            )
 
     def folder_of(self, run: int) -> Path | None:
         if self._state is None:
@@ -50,7 +52,7 @@ class Record:
         try:
             return self._state.run(run)
         except OSError as error:
-            tell(f"{error.filename}: {error.strerror}; nothing of run {run} is kept")
+            print_message(f"{error.filename}: {error.strerror}; nothing of run {run} is kept")
             return None
 
     def finish(self) -> None:
@@ -59,4 +61,4 @@ class Record:
         try:
             self._journal.finish()
         except JournalError as error:
-            tell(f"{error}; remove the file before this job runs again on this node")
+            print_message(f"{error}; remove the file before this job runs again on this node")

@@ -13,8 +13,8 @@ from nodeagent.job.session.journal_records import decode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
 from nodeagent.job.shell.disk.state import State
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes.tree import survivors_of
-from nodeagent.job.shell.told import tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +64,16 @@ def counts_of(place: State | None, job: str, environment: Mapping[str, str], ses
 
 
 def kept_counts(place: State, job: str) -> Counts | None:
-    """None where there are none; what is no such file is moved aside, and told."""
+    """None where there are none; what is no such file is moved aside, and a message says so."""
     try:
         return run_state.decode(place.counts.read_text(encoding="utf-8"), job=job)
     except FileNotFoundError:
         return None
     except OSError as error:
-        tell(f"{place.counts}: {error.strerror}; counting begins anew")
+        print_message(f"{place.counts}: {error.strerror}; counting begins anew")
         return None
     except (KeptError, UnicodeDecodeError) as error:
-        tell(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
+        print_message(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
         return None
 
 

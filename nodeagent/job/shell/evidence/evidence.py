@@ -2,7 +2,7 @@
 
 A child does it, so that the supervisor stays awake: to read of a process that the kernel holds may hang. The
 child ends in the time it is given, or is ended. It stops no process but ranks that print their stacks at
-SIGABRT, and these only where it is told to: the run is to be stopped anyhow.
+SIGABRT, and these only where it is asked to: the run is to be stopped anyhow.
 """
 
 import hashlib

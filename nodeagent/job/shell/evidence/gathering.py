@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nodeagent.job.given import Gathered, Given, Process
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.orders import Gather
+from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes.tree import Tree
-from nodeagent.job.shell.told import tell
 
 if TYPE_CHECKING:
     from nodeagent.job.shell.disk.state import State
@@ -48,10 +48,10 @@ class Gathering:
         try:
             self._aide = evidence.begin(self._state, wanted)
         except OSError as error:
-            tell(f"no evidence of the hang is kept: {error}")
+            print_message(f"no evidence of the hang is kept: {error}")
             self._found.append(Gathered(run=order.run, path=""))
             return
-        self._tree.set_apart(self._aide.pid)
+        self._tree.exclude(self._aide.pid)
         self._due_ns = now_ns + round(order.within_s * SECOND_NS)
 
     def next_deadline_ns(self) -> int | None:

@@ -102,8 +102,8 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in data.split()]
 
 
-def descendants(processes: Mapping[int, Stat], roots: Iterable[int], apart: frozenset[int]) -> set[int]:
-    """The pids below the roots, without the roots; nothing of ``apart``, nor what is below that."""
+def descendants(processes: Mapping[int, Stat], roots: Iterable[int], excluded: frozenset[int]) -> set[int]:
+    """The pids below the roots, without the roots; nothing of ``excluded``, nor what is below that."""
     children: dict[int, list[int]] = {}
     for each in processes.values():
         children.setdefault(each.ppid, []).append(each.pid)
@@ -111,7 +111,7 @@ def descendants(processes: Mapping[int, Stat], roots: Iterable[int], apart: froz
     open_ends = list(roots)
     while open_ends:
         for pid in children.get(open_ends.pop(), ()):
-            if pid not in apart and pid not in found:
+            if pid not in excluded and pid not in found:
                 found.add(pid)
                 open_ends.append(pid)
     return found

@@ -24,7 +24,7 @@ _NO_PIDFD: Final = {errno.ENOSYS, errno.EPERM, errno.EINVAL}
 
 class Tree:
     """Of one supervisor. What was below it before it began (a script may start others and then exec) and its
-    own aides are apart: they are none of the job's.
+    own aides are excluded: they are none of the job's.
     """
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class Tree:
         self._strangers: set[int] = set()
         self._glances = 0
         before = (procfs.stat(pid) for pid in procfs.children(self._own))
-        self._apart: set[Process] = {found.process for found in before if found is not None}
+        self._excluded: set[Process] = {found.process for found in before if found is not None}
 
-    def set_apart(self, pid: int) -> None:
+    def exclude(self, pid: int) -> None:
         """That child of the supervisor is no process of the run."""
         found = procfs.stat(pid)
         if found is not None:
-            self._apart.add(found.process)
+            self._excluded.add(found.process)
 
     def adopt(self, survivors: Iterable[Process]) -> None:
         """Processes of a run that outlived an earlier supervisor: no descendants of this one."""
@@ -49,7 +49,7 @@ class Tree:
         """Who lives of the run, in the order of their pids."""
         processes = procfs.table()
         self._adopted = {each for each in self._adopted if _is(processes.get(each.pid), each)}
-        self._apart = {each for each in self._apart if _is(processes.get(each.pid), each)}
+        self._excluded = {each for each in self._excluded if _is(processes.get(each.pid), each)}
         return _living(processes, self._below(processes))
 
     def glance(self) -> list[Stat]:
@@ -68,12 +68,12 @@ class Tree:
         return _living(processes, members)
 
     def _below(self, processes: Mapping[int, Stat]) -> set[int]:
-        apart = frozenset(each.pid for each in self._apart)
+        excluded = frozenset(each.pid for each in self._excluded)
         adopted = {each.pid for each in self._adopted if each.pid in processes}
         # The children of an adopted one that ends go to somebody else: they are kept by name.
-        adopted |= procfs.descendants(processes, adopted, apart | {self._own})
+        adopted |= procfs.descendants(processes, adopted, excluded | {self._own})
         self._adopted |= {processes[pid].process for pid in adopted}
-        return procfs.descendants(processes, (self._own,), apart) | adopted
+        return procfs.descendants(processes, (self._own,), excluded) | adopted
 
     def signal_group(self, command: Process, number: int, *, is_child: bool) -> None:
         """To the command's group; where it has none of its own (``--foreground``), to the command alone.

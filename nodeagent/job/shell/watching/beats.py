@@ -1,7 +1,7 @@
 """The datagrams that the program of a job says of itself: ``step=7 phase=train checkpoint=3``.
 
 A socket that anybody in the job may write to. What cannot be read is counted and passed over: a slip in a
-training script must end no job. What a beat is, is imported with the first: most commands tell none.
+training script must end no job. What a beat is, is imported with the first: most commands send none.
 """
 
 from __future__ import annotations

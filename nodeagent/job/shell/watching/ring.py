@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.messages import print_message
 
 if TYPE_CHECKING:
     from nodeagent.job.hang.settings import Settings
@@ -16,7 +16,7 @@ _HOUR_S: Final = 3600.0
 
 
 class Ring:
-    """``files``: the oldest first. Where they cannot be written, that is told once; the job goes on."""
+    """``files``: the oldest first. Where they cannot be written, a message says so once; the job goes on."""
 
     def __init__(self, folder: Path | None) -> None:
         names = ("samples.1.jsonl", "samples.jsonl")
@@ -44,7 +44,7 @@ class Ring:
             self._is_broken = False
         except OSError as error:
             if not self._is_broken:
-                tell(f"samples are not kept: {error}")
+                print_message(f"samples are not kept: {error}")
             self._is_broken = True
 
     def _make_place(self, settings: Settings, t_s: float) -> None:

@@ -46,7 +46,7 @@ class Watching:
         progress: ProgressReader | None,
         shared: SharedHangs | None = None,
     ) -> None:
-        """``progress`` None: only beats tell of it. ``shared``: in a step of several nodes, what they tell
+        """``progress`` None: only beats report it. ``shared``: in a step of several nodes, what they tell
         each other of a hang.
         """
         self._settings = settings

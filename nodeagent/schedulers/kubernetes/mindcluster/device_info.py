@@ -162,11 +162,11 @@ def _entry(
     kind: str, names: Names, npu: Npu, faults: Sequence[Fault], level: Level | None
 ) -> dict[str, object]:
     """Codes of our own have no place in a list of the vendor's: they show in the level."""
-    told = [fault for fault in faults if _VENDORS_CODE.fullmatch(fault.code)]
+    coded = [fault for fault in faults if _VENDORS_CODE.fullmatch(fault.code)]
     word = str(_chip_level(level or Level.SEPARATE_NPU))
     at_and_level = {
         fault.code.upper(): {"fault_time": fault.at_ms, "fault_level": str(_chip_level(fault.level))}
-        for fault in sorted(told, key=lambda fault: fault.promoted)
+        for fault in sorted(coded, key=lambda fault: fault.promoted)
     }
     return {
         "fault_type": kind,
@@ -174,7 +174,7 @@ def _entry(
         "large_model_fault_level": word,
         "fault_level": word,
         "fault_handling": word,
-        "fault_code": ",".join(dict.fromkeys(fault.code.upper() for fault in told)),
+        "fault_code": ",".join(dict.fromkeys(fault.code.upper() for fault in coded)),
         "fault_time_and_level_map": as_map(dict(at_and_level)),
     }
 

@@ -33,7 +33,7 @@ from tests.waiting import WAIT_LIMIT_S
 T = TypeVar("T", bound=Line)
 
 
-class Door:
+class DaemonDouble:
     """Takes what is said at once, and answers each question with ``chips`` and ``holders``.
 
     ``grants``: a supervisor that begins is wanted to run.
@@ -46,7 +46,7 @@ class Door:
         self.limits: Mapping[str, str] = {}
         self.chips: tuple[Chip, ...] = ()
         self.holders: tuple[int, ...] | None = None
-        self._heard: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[Line] = queue.SimpleQueue()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -54,20 +54,20 @@ class Door:
         self._connection: socket.socket | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def heard(self, of: type[T], limit_s: float = WAIT_LIMIT_S) -> T:
+    def received(self, of: type[T], limit_s: float = WAIT_LIMIT_S) -> T:
         """The next line of that kind; others before it are passed over."""
         end_s = time.monotonic() + limit_s
         while True:
             try:
-                line = self._heard.get(timeout=max(0.0, end_s - time.monotonic()))
+                line = self._received.get(timeout=max(0.0, end_s - time.monotonic()))
             except queue.Empty:
                 raise AssertionError(f"no {of.__name__} came") from None
             if isinstance(line, of):
                 return line
 
-    def heard_word(self, what: Word) -> Said:
+    def received_word(self, what: Word) -> Said:
         while True:
-            said = self.heard(Said)
+            said = self.received(Said)
             if said.what is what:
                 return said
 
@@ -119,13 +119,13 @@ class Door:
                     chips=tuple(replace(each, holders=self.holders) for each in self.chips),
                 )
             )
-        self._heard.put(line)
+        self._received.put(line)
 
 
 @contextmanager
-def opened(path: Path, **more: bool) -> Iterator[Door]:
-    door = Door(path, **more)
+def opened(path: Path, **more: bool) -> Iterator[DaemonDouble]:
+    daemon = DaemonDouble(path, **more)
     try:
-        yield door
+        yield daemon
     finally:
-        door.close()
+        daemon.close()

@@ -1,4 +1,4 @@
-"""What a follower told, read from its file: which events of each node, and whether one is missing."""
+"""What a follower has printed, read from its file: which events of each node, and whether one is missing."""
 
 import json
 from collections import defaultdict
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Told:
+class Output:
     """Call ``read`` again for what came since. ``events`` are numbers by node, in the order in which they
     came; ``begun`` is the number of the first whole state of each.
     """
@@ -19,7 +19,7 @@ class Told:
         self.states: dict[str, int] = defaultdict(int)
         self.contacts: list[tuple[str, str]] = []
 
-    def read(self) -> "Told":
+    def read(self) -> "Output":
         with self._path.open("rb") as file:
             file.seek(self._read_bytes)
             for line in file:

@@ -93,9 +93,11 @@ async def test_a_job_is_stopped_for_the_reset_of_its_chip_and_runs_again_wheneve
             await play.rerun()
             await npus.event(EventKind.JOB_RERUN, "")
             assert npus.node.calls(INBAND) == 1
-            told = [event for event in npus.subscriber.events if event.kind in JOB_EVENTS]
+            shown = [event for event in npus.subscriber.events if event.kind in JOB_EVENTS]
             # That it has stopped is told twice where the supervisor says so after it was found to have.
-            assert list(dict.fromkeys((event.kind.value, event.job and event.job.run) for event in told)) == [
+            assert list(
+                dict.fromkeys((event.kind.value, event.job and event.job.run) for event in shown)
+            ) == [
                 ("job_begun", 1),
                 ("job_asked", 1),
                 ("job_stopped", 1),

@@ -1,6 +1,6 @@
 """The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
 
-Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here tells all
+Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here sends all
 of them what is wanted, one publication after the other, so that nobody sees what is not committed.
 """
 
@@ -17,7 +17,7 @@ from nodeagent.api.access.addresses import BACKLOG
 from nodeagent.api.access.limits import REFUSED_PAUSE_S
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.rate import Rate
-from nodeagent.api.access.relay import OUT_OF_MEANS_PAUSE_S, REFUSALS_TOLD
+from nodeagent.api.access.relay import OUT_OF_MEANS_PAUSE_S, REFUSALS_LOGGED
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
@@ -50,7 +50,7 @@ class _Taker:
         self.counted_as = f"uid:{uid}"
 
 
-class JobDoor:
+class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
     kept of one, by its name. ``forsaken`` ends jobs whose supervisor is dead.
     """
@@ -80,9 +80,9 @@ class JobDoor:
         self.forsaken = Forsaken(feed, ask)
         self._places = Quota(limits.SUPERVISORS)
         self._rate = Rate(limits.CONNECTION_RATE)
-        self._refusals = RefusalLimit(most=REFUSALS_TOLD)
+        self._refusals = RefusalLimit(most=REFUSALS_LOGGED)
         self.refused = 0
-        self._listener: socket.socket | None = None
+        self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
@@ -95,14 +95,14 @@ class JobDoor:
         """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.forsaken.run())
-            if self._listener is not None:
-                self._accepting = tasks.create_task(self._accept_all(self._listener))
+            if self._socket is not None:
+                self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._show_all())
 
     def open(self) -> None:
         """Raises ``OutletError``."""
-        self._listener = bound(self._path, KEY)
-        self._listener.listen(BACKLOG)
+        self._socket = bound(self._path, KEY)
+        self._socket.listen(BACKLOG)
         open_to_everybody(self._path, KEY)
 
     async def close(self) -> None:
@@ -110,9 +110,9 @@ class JobDoor:
         accepting, self._accepting = self._accepting, None
         if accepting is not None:
             accepting.cancel()
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
             remove(self._path)
         for task in tuple(self._serving):
             task.cancel()
@@ -181,7 +181,7 @@ class JobDoor:
         stream = Lines(reader, writer, self._desk.lines, identity(peer))
         await Connection(self._desk, peer, of_cgroup, stream).serve()
 
-    # ------------------------------------------------------------------ what they are told
+    # ------------------------------------------------------------------ what they are sent
 
     async def _show_all(self) -> None:
         feed = self._desk.feed

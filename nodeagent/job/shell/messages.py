@@ -1,4 +1,4 @@
-"""What the supervisor says to people: one line on the standard error, never more than it has to say."""
+"""Messages of the supervisor to people: one line each, on the standard error."""
 
 import os
 import select
@@ -14,7 +14,7 @@ _MAX_BYTES: Final = 4096
 _READER_HAS_MS: Final = 500
 
 
-def tell(text: str) -> None:
+def print_message(text: str) -> None:
     """At once and whole, between the lines of the command. Where nobody reads it, it is lost: a supervisor
     that waits for a reader would stop no job, and end with none.
     """

@@ -1,4 +1,4 @@
-"""The door of supervisors, with real processes at the other end: what is taken, and what is told."""
+"""The socket of supervisors, with real processes at the other end: what is taken, and what is sent."""
 
 from pathlib import Path
 
@@ -111,8 +111,8 @@ async def test_it_is_told_what_is_read_of_its_chips_and_who_holds_them(tmp_path:
         }
         await stage.hold("npu0", holder(supervisor.pid))
         await supervisor.begin()
-        told = await supervisor.ask()
-        assert told == lines.Chips(
+        answer = await supervisor.ask()
+        assert answer == lines.Chips(
             number=7,
             chips=(
                 lines.Chip(
@@ -168,7 +168,7 @@ async def test_a_line_that_no_store_could_keep_is_cut_or_refused(tmp_path: Path)
         )
 
 
-async def test_the_door_takes_faults_of_chips_to_the_supervisor_before_its_next_word(tmp_path: Path) -> None:
+async def test_it_takes_faults_of_chips_to_the_supervisor_before_its_next_word(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         await stage.hold("npu0", holder(supervisor.pid))
         await supervisor.begin()
