@@ -17,7 +17,7 @@ from nodeagent.core.devices import instances
 from nodeagent.core.faults.kernel_lines import NO_EVENTS
 from nodeagent.core.model import Device, Kind
 from nodeagent.core.verdicts.recovery import NAMED_BY_DRIVER
-from nodeagent.daemon.app import _node
+from nodeagent.daemon.recovery import _node
 from nodeagent.daemon.sources.observed import excluded
 from nodeagent.drivers.ascend.npu.product import Series
 from nodeagent.drivers.nvidia import identity
