@@ -38,6 +38,7 @@ def pytest_configure() -> None:
     # What a shell starts in the background ignores these, and so would whatever a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     computed_once.remember(_patch)
     _forks.begin(_patch)
 

@@ -3,7 +3,8 @@
 from functools import cache
 from pathlib import Path
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
 
 FAULT_CODES = Path(__file__).parents[1] / "fault_codes"

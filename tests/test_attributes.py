@@ -12,11 +12,11 @@ from typing import Final
 import pytest
 
 from nodeagent import wire
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.core.devices import instances
 from nodeagent.core.faults.kernel_lines import NO_EVENTS
 from nodeagent.core.model import Device, Kind
-from nodeagent.core.verdicts.recovery import NAMED_BY_DRIVER
+from nodeagent.core.verdicts.recovery_action import NAMED_BY_DRIVER
 from nodeagent.daemon.recovery import _node
 from nodeagent.daemon.sources.observed import excluded
 from nodeagent.drivers.ascend.npu.product import Series

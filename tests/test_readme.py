@@ -13,8 +13,8 @@ import click
 import pytest
 
 from nodeagent.cli.main import MODULES, main
-from nodeagent.config.agent import load_config
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.config.load import load_config
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.metrics import collector
 from nodeagent.metrics.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 MAJOR: Final = 1

@@ -45,7 +45,7 @@ from nodeagent.api.node import NodeFacts
 from nodeagent.api.nvrx.messages import SERVICE as NODE_HEALTH_SERVICE
 from nodeagent.api.nvrx.service import NodeHealthService
 from nodeagent.api.reflection import add_reflection
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 from nodeagent.store.event_feed import EventFeed

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import click
 
 from nodeagent import __version__
+from nodeagent.cli.shared.command_group import command_of
 from nodeagent.cli.shared.errors import Failure
-from nodeagent.cli.shared.parts import command_of
 
 
 class Section(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from nodeagent.core.catalog.catalog import SECOND_NS, JobSettings
+from nodeagent.core.catalog.settings import SECOND_NS, JobSettings
 from nodeagent.job.policy import policy_keys
 from nodeagent.toml.quantities import duration
 from nodeagent.toml.texts import OptionalPath

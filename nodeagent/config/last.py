@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.config.agent import Config, ConfigError, config_file, load_config
-from nodeagent.service_folder import service_folder
+from nodeagent.config.config import Config
+from nodeagent.config.load import ConfigError, config_file, load_config
+from nodeagent.system.service_folder import service_folder
 
 FILE_NAME: Final = "last-good.toml"
 

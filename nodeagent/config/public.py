@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS, PublicSettings
+from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
 from nodeagent.toml.fields import Report, read_form, shown
 from nodeagent.toml.quantities import duration
 

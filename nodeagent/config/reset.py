@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from nodeagent.core.catalog.catalog import SECOND_NS, ResetSettings
+from nodeagent.core.catalog.settings import SECOND_NS, ResetSettings
 from nodeagent.core.model import ResetMode
 from nodeagent.toml.quantities import duration
 from nodeagent.toml.texts import FilePath, Word

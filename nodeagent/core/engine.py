@@ -15,9 +15,9 @@ from typing import Any
 
 from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.devices import identity, processes, registry, sources
+from nodeagent.core.devices import holders, identity, registry, sources
 from nodeagent.core.faults import condition_deadline, polls, reported, signals
-from nodeagent.core.jobs import review, said
+from nodeagent.core.jobs import review, supervisor_reports
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -53,7 +53,7 @@ from nodeagent.core.model import (
 from nodeagent.core.orders import holds, orders
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.reconcile import Published, reconcile
-from nodeagent.core.resets import attempts, charges, lifecycle, policy, proposals
+from nodeagent.core.resets import attempts, lifecycle, past_resets, policy, proposals
 from nodeagent.core.resets.dry_run import DryRun, dry_run
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kinds import RULE_KINDS
@@ -125,13 +125,13 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         Started: sources.started,
         Operator: _ordered,
         PublicFaults: _reported,
-        Claims: processes.claimed,
-        JobBegun: said.begun,
-        JobSaid: said.said,
-        JobEnded: said.ended,
+        Claims: holders.claimed,
+        JobBegun: supervisor_reports.begun,
+        JobSaid: supervisor_reports.said,
+        JobEnded: supervisor_reports.ended,
         ActionResult: attempts.resulted,
-        ResetsRecorded: charges.recorded,
-        Holders: processes.held,
+        ResetsRecorded: past_resets.recorded,
+        Holders: holders.held,
         Carried: _carried,
     }
 )

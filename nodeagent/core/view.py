@@ -1,6 +1,6 @@
 """What the engine holds, for whoever shows it: an immutable value. It judges nothing and changes nothing."""
 
-from nodeagent.core.jobs import notes
+from nodeagent.core.jobs import job_views
 from nodeagent.core.model import (
     NODE,
     Claimed,
@@ -16,7 +16,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import judgement, observed_ns
+from nodeagent.core.verdicts.contributions import judgement, observed_ns
 
 
 def view_of(state: State) -> View:
@@ -32,7 +32,7 @@ def view_of(state: State) -> View:
         holds=tuple(state.all(Hold)),
         sources=tuple(state.all(Source)),
         resets=tuple(state.all(Reset)),
-        jobs=notes.views(state),
+        jobs=job_views.views(state),
     )
 
 

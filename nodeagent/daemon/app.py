@@ -16,21 +16,21 @@ from nodeagent import __version__, journal
 from nodeagent.api.access.addresses import open_or_keep_trying
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.api.server import GrpcServer
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.config.last import Chosen
 from nodeagent.core.model import View
 from nodeagent.daemon import systemd
+from nodeagent.daemon.assembly import Parts, assemble
 from nodeagent.daemon.catalogs import NoTables
-from nodeagent.daemon.parts import Parts, assemble
 from nodeagent.daemon.pump import RestartNeeded
 from nodeagent.daemon.recovery import Recovered, recover
-from nodeagent.journal_stream import runs_under_journal
-from nodeagent.memory import give_back
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.http import MetricsServer
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
+from nodeagent.system.journal_stream import runs_under_journal
+from nodeagent.system.memory import give_back
 from nodeagent.vendors import DRIVERS
 
 log = logging.getLogger(__name__)

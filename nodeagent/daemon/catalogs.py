@@ -8,13 +8,14 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodeagent.config.agent import ConfigError
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.config.load import ConfigError
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import CatalogChanged, Input, TablesRejected
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
+from nodeagent.tables.cached import load_cached
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
-from nodeagent.tables.kept import load_kept
 from nodeagent.tables.load import Loaded, TablesError
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def why_refused(error: Exception) -> str:
 def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
     """What the folders say now. Raises NoTables where that is not sound."""
     try:
-        return load_kept(folders, settings).catalog
+        return load_cached(folders, settings).catalog
     except Exception as error:
         raise NoTables(why_refused(error)) from error
 
@@ -84,7 +85,7 @@ class Catalogs:
         """
         try:
             loaded = await self.read(folders, settings)
-        except Exception as error:  # noqa: BLE001  the rim of a start: whatever they are, the last good ones are better
+        except Exception as error:  # noqa: BLE001  the boundary of a start: whatever they are, the last good ones are better
             reason = why_refused(error)
             for problem in reason.splitlines():
                 log.error("tables refused: %s", problem)
@@ -95,7 +96,7 @@ class Catalogs:
 
     async def read(self, folders: Sequence[Path], settings: Settings) -> Loaded:
         """What stands on disk. It changes nothing, and the loop runs meanwhile. Raises TablesError."""
-        return await asyncio.to_thread(load_kept, folders, settings)
+        return await asyncio.to_thread(load_cached, folders, settings)
 
     async def take(self, loaded: Loaded, folders: Sequence[Path], in_force: str) -> tuple[Input, ...]:
         """The inputs that bring it into force in place of ``in_force``."""

@@ -9,12 +9,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from nodeagent.core import restore
+from nodeagent.core import after_damage
+from nodeagent.core.after_damage import Restorable
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Ordinal, Outcome
 from nodeagent.core.reconcile import Published, published_by
-from nodeagent.core.restore import Restorable
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Damage, Recovery
@@ -81,7 +81,7 @@ async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Cat
         return await _of_what_is_left(ledger, recovery, catalogs, recovery.damages)
     try:
         engine = replayed(recovery, catalogs)
-    except Exception as error:  # the rim of a replay: a start that fails would fail for ever
+    except Exception as error:  # the boundary of a replay: a start that fails would fail for ever
         log.exception("the stored inputs cannot be replayed")
         damage = Damage(why=f"it cannot be replayed: {type(error).__name__}: {error}", is_whole=False)
         return await _of_what_is_left(ledger, recovery, catalogs, (damage,))
@@ -95,12 +95,12 @@ async def _of_what_is_left(
     ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
 ) -> RebuildResult:
     """The most of it that can be replayed, and beside it what the history says is open."""
-    history = restore.History(cell for damage in damages for cell in damage.doubtful)
+    history = after_damage.History(cell for damage in damages for cell in damage.doubtful)
     published = published_by(recovery.carried)
     async for events in _pages(ledger, 0, recovery.last_seq):
         history.add(events)
         published.add(events)
-    whole = replace(recovery, carried=restore.fit(recovery.carried))
+    whole = replace(recovery, carried=after_damage.fit(recovery.carried))
     holds = replace(recovery, carried=_holds_of(recovery.carried), inputs=())
     nothing = replace(holds, carried=())
     for attempt in (whole, replace(whole, inputs=()), holds, nothing):
@@ -108,7 +108,7 @@ async def _of_what_is_left(
             engine = replayed(attempt, catalogs)
             restored = history.missing(engine.carry())
             if restored:
-                left = restore.fit(engine.carry(), restored)
+                left = after_damage.fit(engine.carry(), restored)
                 engine = replayed(
                     replace(attempt, carried=left, carried_at_ns=engine.now_ns, inputs=()), catalogs
                 )
@@ -123,7 +123,7 @@ async def _of_what_is_left(
 
 def _holds_of(carried: Iterable[Carried]) -> tuple[Carried, ...]:
     """And the numbers that were given: no id may come twice."""
-    return restore.fit(one for one in carried if isinstance(one.cell, Hold | Era | Ordinal))
+    return after_damage.fit(one for one in carried if isinstance(one.cell, Hold | Era | Ordinal))
 
 
 def replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent import __version__
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.config.reset import VOLATILE, file_system_of
 from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal, Started
 from nodeagent.daemon import host_ids, refusals, systemd

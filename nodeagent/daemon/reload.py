@@ -12,7 +12,8 @@ from pathlib import Path
 
 from nodeagent.api.control.tables import Reloaded, TablesRefused
 from nodeagent.config import last
-from nodeagent.config.agent import Config, load_config
+from nodeagent.config.config import Config
+from nodeagent.config.load import load_config
 from nodeagent.daemon import refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs, why_refused
 from nodeagent.daemon.pump import Pump

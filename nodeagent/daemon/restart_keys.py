@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import fields
 
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 
 _SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store", "jobs", "nvrx")
 _AT_A_RELOAD: Final = frozenset(

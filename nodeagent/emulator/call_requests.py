@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.request import Request
+from nodeagent.emulator.request_base import Request
 from nodeagent.emulator.shared.symbols import expect_function
 
 

@@ -14,8 +14,8 @@ from nodeagent.emulator.call_requests import CALL_REQUESTS
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.requests import GPU_REQUESTS
 from nodeagent.emulator.pci_tree import address_of
-from nodeagent.emulator.request import Deliver, EventName, Part, Severity, code_of
-from nodeagent.emulator.request import Request as Request
+from nodeagent.emulator.request_base import Deliver, EventName, Part, Severity, code_of
+from nodeagent.emulator.request_base import Request as Request
 from nodeagent.emulator.shared import processes
 from nodeagent.emulator.shared.fields import FieldError, field_names, set_text
 from nodeagent.emulator.shared.layout import LIMITS

@@ -5,10 +5,10 @@ import resource
 from typing import Final
 
 from nodeagent.client import AsyncClient
-from nodeagent.fleet.board import Board
 from nodeagent.fleet.credentials import Credentials
 from nodeagent.fleet.delivery import Delivery
 from nodeagent.fleet.follower import Connect, Follower
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.pace import Pace
 
@@ -23,10 +23,10 @@ class Fleet:
     """Use it in a task group: what a delivery raises ends that. ``follow`` may be called again."""
 
     def __init__(
-        self, group: asyncio.TaskGroup, *, board: Board, delivery: Delivery, connect: Connect
+        self, group: asyncio.TaskGroup, *, node_states: NodeStates, delivery: Delivery, connect: Connect
     ) -> None:
         self._group = group
-        self._board = board
+        self._board = node_states
         self._delivery = delivery
         self._connect = connect
         self._pace = Pace()
@@ -46,7 +46,7 @@ class Fleet:
                     endpoint,
                     connect=self._connect,
                     pace=self._pace,
-                    board=self._board,
+                    node_states=self._board,
                     delivery=self._delivery,
                 )
                 self._following[endpoint] = self._group.create_task(

@@ -13,10 +13,10 @@ from typing import Final
 from nodeagent.client import AsyncClient, Bookmark, ClientError, Event, Snapshot, received
 from nodeagent.client.session import Session, is_final
 from nodeagent.fleet import state
-from nodeagent.fleet.board import Board
 from nodeagent.fleet.delivery import Delivery
 from nodeagent.fleet.news import News, Received, What, news_of
 from nodeagent.fleet.news import received as values_of
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.pace import Pace
 from nodeagent.fleet.state import Contact
@@ -36,12 +36,12 @@ class Follower:
     """Of one node on the board. ``run`` ends only by cancellation, or with what a delivery raises."""
 
     def __init__(
-        self, endpoint: Endpoint, *, connect: Connect, pace: Pace, board: Board, delivery: Delivery
+        self, endpoint: Endpoint, *, connect: Connect, pace: Pace, node_states: NodeStates, delivery: Delivery
     ) -> None:
         self._endpoint = endpoint
         self._connect = connect
         self._pace = pace
-        self._board = board
+        self._board = node_states
         self._delivery = delivery
         self._done = delivery.position_of(endpoint.name)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from nodeagent.fleet.board import Board
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.state import NodeState
 
 WRITE_EVERY_S: Final = 5.0
@@ -54,12 +54,12 @@ def write(path: Path, content: bytes) -> None:
             raise
 
 
-async def keep_up(path: Path, port: int, board: Board) -> None:
+async def keep_up(path: Path, port: int, node_states: NodeStates) -> None:
     """Writes the file where its content changes. A disk that refuses is reported once, and tried again."""
     written, version, trouble = b"", -1, ""
     while True:
-        found = board.version
-        content = written if found == version else targets(board.states.values(), port)
+        found = node_states.version
+        content = written if found == version else targets(node_states.states.values(), port)
         try:
             if content != written:
                 await asyncio.to_thread(write, path, content)

@@ -5,7 +5,6 @@ replaced whole, and counters that the loop alone writes. It counts events; it ju
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import (
@@ -18,8 +17,9 @@ from prometheus_client.registry import Collector
 
 from nodeagent.api.faults.follow import follow
 from nodeagent.api.node import NodeFacts
-from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
-from nodeagent.metrics.health import daemon_metrics, source_metrics
+from nodeagent.core.model import EventKind
+from nodeagent.metrics.daemon import daemon_metrics, source_metrics
+from nodeagent.metrics.devices import device_metrics, open_metrics
 from nodeagent.metrics.health_values import HealthSource
 from nodeagent.metrics.jobs import JobCounts, jobs_by_stage
 from nodeagent.metrics.public import public_metrics
@@ -29,7 +29,6 @@ from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent
-from nodeagent.tables.levels import LEVELS_OF_KIND
 
 CONSUMERS_EVERY_S = 5.0
 
@@ -77,8 +76,8 @@ class NodeMetrics(Collector):
         health = self._health()
         own = [
             *self._about(publication),
-            *_devices(publication.view),
-            *_open(publication.view),
+            *device_metrics(publication.view),
+            *open_metrics(publication.view),
             *actions_in_progress(publication.view),
             self._actions.family(),
             *jobs_by_stage(publication.view),
@@ -139,60 +138,3 @@ class NodeMetrics(Collector):
         for consumer in self._consumers:
             lag.add_metric([consumer.name], max(0, publication.seq - consumer.seq))
         yield lag
-
-
-def _devices(view: View) -> Iterator[Metric]:
-    """One series for each state a device can be in, 1 for the one it is in."""
-    names = ["device", "kind"]
-    verdicts = GaugeMetricFamily(
-        "nodeagent_device_verdict", "1 for the device's verdict.", labels=[*names, "verdict"]
-    )
-    handlings = GaugeMetricFamily(
-        "nodeagent_device_handling", "1 for the device's handling.", labels=[*names, "handling"]
-    )
-    levels = GaugeMetricFamily(
-        "nodeagent_device_level", "1 for the device's level.", labels=[*names, "level"]
-    )
-    observed = GaugeMetricFamily(
-        "nodeagent_device_observed", "1 while a source observes the device.", labels=names
-    )
-    for device in view.devices:
-        of = [device.name, device.kind]
-        for verdict in Verdict:
-            verdicts.add_metric([*of, verdict], float(verdict is device.verdict))
-        for handling in Handling:
-            handlings.add_metric([*of, handling], float(handling is device.handling))
-        for level in _levels(device):
-            levels.add_metric([*of, level], float(level is device.level))
-        observed.add_metric(of, float(device.observed))
-    yield from (verdicts, handlings, levels, observed)
-
-
-def _levels(device: DeviceView) -> list[Level]:
-    levels = [*LEVELS_OF_KIND[device.kind]]
-    if device.kind is Kind.CHIP:
-        levels.append(Level.MANUALLY_SEPARATE_NPU)
-    return levels if device.level in levels else [*levels, device.level]
-
-
-def _open(view: View) -> Iterator[Metric]:
-    names = {device.id: device.name for device in view.devices}
-    conditions = GaugeMetricFamily(
-        "nodeagent_conditions", "Open conditions.", labels=["device", "code", "level", "injected"]
-    )
-    for (device, code, level, injected), count in Counter(
-        (names.get(each.device_id, each.device_id), each.code, each.level, str(each.injected).lower())
-        for each in view.conditions
-    ).items():
-        conditions.add_metric([device, code, level, injected], count)
-    promotions = GaugeMetricFamily("nodeagent_promotions", "Promotions in force.", labels=["device", "rule"])
-    for (device, rule), count in Counter(
-        (names.get(each.device_id, each.device_id), each.rule) for each in view.promotions if each.effective
-    ).items():
-        promotions.add_metric([device, rule], count)
-    holds = GaugeMetricFamily("nodeagent_holds", "Holds in force.", labels=["device", "kind"])
-    for (device, kind), count in Counter(
-        (names.get(each.device_id, each.device_id), each.kind) for each in view.holds
-    ).items():
-        holds.add_metric([device, kind], count)
-    yield from (conditions, promotions, holds)

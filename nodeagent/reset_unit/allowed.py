@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodeagent.config.agent import DEFAULT_PATH, PATH_VARIABLE, Config, ConfigError, load_config
+from nodeagent.config.config import Config
 from nodeagent.config.drivers import VendorConfig
+from nodeagent.config.load import DEFAULT_PATH, PATH_VARIABLE, ConfigError, load_config
 from nodeagent.core.model import ResetMode
 from nodeagent.drivers.shared.resetting import ResetRefused
 from nodeagent.reset_unit.exchange import trusted

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Final, Literal
 
 from nodeagent.drivers.shared.resetting import Order, ResetFailed, ResetRefused, ResetTimedOut
-from nodeagent.reset_unit import allowed, command, ending, evidence, looking
+from nodeagent.reset_unit import allowed, command, ending, evidence, inventory
 from nodeagent.reset_unit.bug_report import BugReport
-from nodeagent.reset_unit.charge import Charge
 from nodeagent.reset_unit.exchange import record
 from nodeagent.reset_unit.exchange.files import Locked
 from nodeagent.reset_unit.exchange.folder import Folder
 from nodeagent.reset_unit.exchange.request import Request, Result, Step, printable
 from nodeagent.reset_unit.plan import Plan, plan_of
+from nodeagent.reset_unit.reset_count import ResetCount
 from nodeagent.vendors import RESETS
 
 GROUP_WAIT_S: Final = 2.0
@@ -59,33 +59,33 @@ class Attempt:
         try:
             self._step("look")
             plan = plan_of(self._request, self._config_path)
-            charge = Charge(self._request, plan)
-            charge.prepare()
-            locks.enter_context(charge.record.group_locked(plan.group, GROUP_WAIT_S))
+            count = ResetCount(self._request, plan)
+            count.prepare()
+            locks.enter_context(count.record.group_locked(plan.group, GROUP_WAIT_S))
         except ResetRefused as refused:
             self._end("refused", str(refused))
         except Locked:
             self._end("failed", "an earlier reset of the same devices has not ended")
-        except Exception as error:  # noqa: BLE001 # the rim: whatever went wrong is this attempt's result
+        except Exception as error:  # noqa: BLE001 # the boundary: whatever went wrong is this attempt's result
             self._end("failed", f"{type(error).__name__}: {error}")
         else:
-            self._with_hooks(plan, charge)
+            self._with_hooks(plan, count)
         self._step("end")
 
     # ------------------------------------------------------------------ in order
 
-    def _with_hooks(self, plan: Plan, charge: Charge) -> None:
+    def _with_hooks(self, plan: Plan, count: ResetCount) -> None:
         try:
             self._prepare(plan)
             self._free(plan)
-            self._reset(plan, charge)
+            self._reset(plan, count)
         except ResetRefused as refused:
             self._end("refused", str(refused))
         except ResetFailed as failure:
             self._end("failed", str(failure))
         except command.CommandFailed as error:
             self._end("refused", f"hook before it: {error}")
-        except Exception as error:  # noqa: BLE001 # the rim: what a hook stopped must start again
+        except Exception as error:  # noqa: BLE001 # the boundary: what a hook stopped must start again
             self._end("failed", f"{type(error).__name__}: {error}")
         self._restore(plan)
 
@@ -106,19 +106,19 @@ class Attempt:
             return
         self._check_still_allowed(plan)
         names = [member.name for member in plan.members]
-        holders = looking.look(plan.vendor, plan.section, record.now().boot_id, names).holders
+        holders = inventory.look(plan.vendor, plan.section, record.now().boot_id, names).holders
         processes = ending.those_that_may_be(self._request.ended_first, holders, plan.procfs)
         stay = ending.end(processes, plan.reset.terminate_grace_ns / 1e9, plan.procfs, self._step)
         if stay:
             named = ", ".join(f"{process.command} ({process.pid})" for process in stay)
             raise ResetFailed(f"{named} did not end by SIGKILL either")
 
-    def _reset(self, plan: Plan, charge: Charge) -> None:
+    def _reset(self, plan: Plan, count: ResetCount) -> None:
         """In a thread, for a vendor's call may never return; in time for the hooks after it."""
         self._check_still_allowed(plan)
         if (left_s := _left_s(plan)) <= 0:
             raise ResetRefused("no time is left for it before its deadline")
-        charge.begin()
+        count.begin()
         outcome: list[tuple[State, str]] = []
         order = plan.order(self._step)
         thread = threading.Thread(
@@ -129,7 +129,7 @@ class Attempt:
         self.is_stuck = not outcome
         self._end(*(outcome[0] if outcome else ("timed_out", "a call of the vendor's has not come back")))
         try:
-            charge.end(self._state)
+            count.end(self._state)
         except (OSError, ValueError) as error:
             self._step(f"its end is not in the record: {error}")
         if self._state in ("failed", "timed_out"):
@@ -190,6 +190,6 @@ def _call_vendor(vendor: str, order: Order) -> tuple[State, str]:
         return "failed", str(error)
     except ResetTimedOut as error:
         return "timed_out", str(error)
-    except Exception as error:  # noqa: BLE001 # the rim: whatever went wrong is this attempt's result
+    except Exception as error:  # noqa: BLE001 # the boundary: whatever went wrong is this attempt's result
         return "failed", f"{type(error).__name__}: {error}"
     return "done", "the devices have started again"

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.config.drivers import NvidiaConfig, VendorConfig
 from nodeagent.config.reset import ResetConfig
 from nodeagent.drivers.shared.resetting import Member, Order, ResetRefused
-from nodeagent.reset_unit import allowed, group, looking
+from nodeagent.reset_unit import allowed, group, inventory
 from nodeagent.reset_unit.bug_report import BugReport
 from nodeagent.reset_unit.exchange import record
 from nodeagent.reset_unit.exchange.request import Device, Request
-from nodeagent.reset_unit.looking import Seen
+from nodeagent.reset_unit.inventory import Seen
 from nodeagent.vendors import RESETS
 
 FREE_LIMIT_S: Final = 2.0
@@ -120,7 +120,7 @@ def _seen(request: Request, section: VendorConfig) -> Seen:
     until_s = time.monotonic() + FREE_LIMIT_S
     boot_id, names = record.now().boot_id, [device.name for device in request.devices]
     while True:
-        seen = looking.look(request.vendor, section, boot_id, names)
+        seen = inventory.look(request.vendor, section, boot_id, names)
         if not _others_on(request, seen) or time.monotonic() >= until_s:
             return seen
         time.sleep(LOOK_EACH_S)

@@ -179,12 +179,12 @@ def _check(database: Database) -> None:
 
 
 def _connect(database: Database, identity: Identity) -> None:
-    """Open or create; at a full disk give the ballast up and try once more."""
+    """Open or create; at a full disk give the reserved space up and try once more."""
     try:
         _connect_once(database, identity)
     except sqlite3.Error as error:
         database.close()
-        if not is_full(error) or not database.ballast.release():
+        if not is_full(error) or not database.reserved_space.release():
             raise
         _connect_once(database, identity)
 

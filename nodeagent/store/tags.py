@@ -53,7 +53,7 @@ CELLS: Final[Mapping[str, type[Any]]] = {
     "Noticed": model.Noticed,
     "Hold": model.Hold,
     "Reset": model.Reset,
-    "Charge": model.Charge,
+    "Charge": model.PastResets,
     "Claimed": model.Claimed,
     "Job": model.Job,
     "Severity": model.Severity,

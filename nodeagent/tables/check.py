@@ -3,14 +3,15 @@
 import re
 from collections.abc import Callable, Iterable
 
-from nodeagent.core.catalog.catalog import Catalog, FrequencyRule, Pattern, Row, canonical
+from nodeagent.core.catalog.catalog import Catalog, FrequencyRule, Pattern, Row
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level
 from nodeagent.core.rules.attributed_window import PLACE
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.tables.levels import is_stricter, objection
 from nodeagent.tables.patterns.templates import produces
-from nodeagent.tables.sorts import SORTS, Rule, Sort, sort_of
+from nodeagent.tables.rule_kinds import RULE_SECTIONS, Rule, RuleSection, sort_of
 from nodeagent.toml.problem import Problem
 
 _CODES_NAMED = 4
@@ -25,9 +26,9 @@ def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
         _check_codes(rule, merged, catalog, report, warn)
         _check_places(rule, catalog, report)
         _check_levels(rule, catalog, report)
-    for sort in SORTS.values():
-        if sort.first_counts:
-            _warn_of_shared_codes(merged, sort, warn)
+    for section in RULE_SECTIONS.values():
+        if section.first_counts:
+            _warn_of_shared_codes(merged, section, warn)
     for row in merged.rows.values():
         _check_closing(row, catalog, report, warn)
 
@@ -87,14 +88,14 @@ def _check_levels(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
             report(rule.source.problem((*rule.path, "level"), f"{reason} ({code} is of that kind)"))
 
 
-def _warn_of_shared_codes(merged: Merged, sort: Sort, warn: Warn) -> None:
+def _warn_of_shared_codes(merged: Merged, section: RuleSection, warn: Warn) -> None:
     """The first rule that names a code counts; a later one is dead for it.
 
     That a vendor's file of the site replaces shipped rules is its purpose, and not worth a word.
     """
     first_of = dict[str, Entry[Rule]]()
     for rule in merged.rules:
-        if not isinstance(rule.value, sort.rule):
+        if not isinstance(rule.value, section.rule):
             continue
         shared = dict[str, list[str]]()
         for _, code in _named_codes(rule.value):
@@ -103,7 +104,8 @@ def _warn_of_shared_codes(merged: Merged, sort: Sort, warn: Warn) -> None:
             if first is not rule and code != "*" and not replaced:
                 shared.setdefault(f"{first.key} at {first.place}", []).append(code)
         for counts, codes in shared.items():
-            warn(f"{rule.place}: {sort.key} rule {rule.key} names {_some(codes)}, but {counts} counts for it")
+            said = f"{section.key} rule {rule.key} names {_some(codes)}, but {counts} counts for it"
+            warn(f"{rule.place}: {said}")
 
 
 def _some(codes: list[str]) -> str:

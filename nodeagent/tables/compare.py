@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nodeagent.core.catalog.catalog import Catalog, Row
 from nodeagent.core.model import Level
 from nodeagent.tables.export import row_values, rule_values
-from nodeagent.tables.sorts import SORTS
+from nodeagent.tables.rule_kinds import RULE_SECTIONS
 
 Values = Mapping[str, object]
 Change = tuple[object, object]
@@ -33,7 +33,7 @@ class RowChange:
 class RuleChange:
     """``before`` or ``after`` is empty for a rule that only the other catalog has."""
 
-    sort: str
+    section: str
     id: str
     before: Values
     after: Values
@@ -46,11 +46,11 @@ class Difference:
 
 
 def compare(before: Catalog, after: Catalog) -> Difference:
-    """Rows in the order of their codes, rules by sort and then by id; texts for people are not compared."""
+    """Rows in the order of their codes, rules by kind and then by id; texts for people are not compared."""
     keys = sorted(before.rows.keys() | after.rows.keys())
     rows = (_row_change(before.rows.get(key), after.rows.get(key)) for key in keys)
     old, new = _rules(before), _rules(after)
-    named = sorted(old.keys() | new.keys(), key=lambda key: (list(SORTS).index(key[0]), key[1]))
+    named = sorted(old.keys() | new.keys(), key=lambda key: (list(RULE_SECTIONS).index(key[0]), key[1]))
     return Difference(
         rows=tuple(change for change in rows if change is not None),
         rules=tuple(
@@ -95,8 +95,8 @@ def _row_change(before: Row | None, after: Row | None) -> RowChange | None:
 def _rules(catalog: Catalog) -> dict[tuple[str, str], Values]:
     return {
         (key, rule.id): rule_values(rule)
-        for key, sort in SORTS.items()
-        for rule in getattr(catalog, sort.in_catalog)
+        for key, section in RULE_SECTIONS.items()
+        for rule in getattr(catalog, section.in_catalog)
     }
 
 

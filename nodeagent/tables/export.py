@@ -10,9 +10,9 @@ import msgspec
 
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Recovery
-from nodeagent.tables import words
+from nodeagent.tables import texts
+from nodeagent.tables.rule_kinds import Rule, sort_of
 from nodeagent.tables.sections.schema import RowForm
-from nodeagent.tables.sorts import Rule, sort_of
 from nodeagent.toml.fields import reads_duration
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -29,7 +29,7 @@ def to_toml(rows: Iterable[Row], rules: Iterable[Rule]) -> str:
 def row_values(row: Row) -> dict[str, object]:
     """What the row's table says, by key; what a table need not say is left out."""
     said = {field.encode_name: getattr(row, field.name) for field in _own_fields(RowForm)}
-    said["clear_on"] = words.clear_on(row.clear_on)
+    said["clear_on"] = texts.clear_on(row.clear_on)
     return {key: value for key, value in said.items() if not _need_not_be_said(RowForm, key, value)}
 
 
@@ -41,7 +41,7 @@ def rule_values(rule: Rule) -> dict[str, object]:
         value = getattr(rule, field.name)
         if _need_not_be_said(form, field.encode_name, value):
             continue
-        said[field.encode_name] = words.duration(value) if reads_duration(field.type) else value
+        said[field.encode_name] = texts.duration(value) if reads_duration(field.type) else value
     return said
 
 

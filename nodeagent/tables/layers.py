@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodeagent.core.catalog.catalog import Decoding, Row, canonical
+from nodeagent.core.catalog.catalog import Row
+from nodeagent.core.catalog.codes import Decoding, canonical
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster.files import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
+from nodeagent.tables.rule_kinds import RULE_SECTIONS, Rule
 from nodeagent.tables.sections import decoding, sources
 from nodeagent.tables.sections.rows import read_rows
 from nodeagent.tables.sections.rules import read_rules
 from nodeagent.tables.sections.schema import FileForm
 from nodeagent.tables.sections.sources import Traits
-from nodeagent.tables.sorts import SORTS, Rule
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
@@ -26,7 +27,7 @@ from nodeagent.toml.source import Source, read_source
 FILES_PER_FOLDER = 256
 
 _HEAD_KEYS = ("kind", "vendor", "affects", "recovery", "level_source")
-_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *SORTS)
+_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *RULE_SECTIONS)
 
 
 @dataclass(slots=True)

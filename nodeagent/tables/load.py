@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables import size
 from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check
 from nodeagent.tables.layers import Merged, merge, read_layer, table_files
+from nodeagent.tables.rule_kinds import RULE_SECTIONS, Rule
 from nodeagent.tables.sections.sources import DEFAULT_TRAITS
-from nodeagent.tables.sorts import SORTS, Rule
 from nodeagent.toml.problem import Problem, Problems
 
 
@@ -73,12 +74,12 @@ def _catalog(merged: Merged, settings: Settings) -> Catalog:
     return Catalog(
         digest="",
         rows=rows,
-        **{sort.in_catalog: _of_sort(merged, sort.rule) for sort in SORTS.values()},
+        **{section.in_catalog: _of_sort(merged, section.rule) for section in RULE_SECTIONS.values()},
         decoding=merged.decoding,
         sources={**DEFAULT_TRAITS, **merged.sources},
         settings=settings,
     )
 
 
-def _of_sort(merged: Merged, sort: type[Rule]) -> tuple[Any, ...]:
-    return tuple(rule.value for rule in merged.rules if isinstance(rule.value, sort))
+def _of_sort(merged: Merged, section: type[Rule]) -> tuple[Any, ...]:
+    return tuple(rule.value for rule in merged.rules if isinstance(rule.value, section))

@@ -96,7 +96,7 @@ def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
         else:
             refuse(f"not valid TOML: {reason}", line)
         return None
-    except Exception as error:  # noqa: BLE001  the rim of a library: what it cannot take is reported, whatever it is
+    except Exception as error:  # noqa: BLE001  the boundary of a library: what it cannot take is reported, whatever it is
         line, reason = limits.refusal(text, error)
         refuse(f"not valid TOML: {reason}", line)
         return None

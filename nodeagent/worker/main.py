@@ -31,7 +31,7 @@ from typing import NoReturn, cast
 
 from nodeagent import wire
 from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Population, Reading, Unavailable
-from nodeagent.line_splitter import LineSplitter
+from nodeagent.system.line_splitter import LineSplitter
 from nodeagent.vendors import DRIVERS
 from nodeagent.wire import MAX_TEXT, SOURCE, Configure, Pattern, Patterns, Poll, ProtocolError
 from nodeagent.worker.pollers import Pollers, name_thread
@@ -169,7 +169,7 @@ class Host:
             population = driver.devices()
         except (Unavailable, CallFailed, ValueError, ImportError) as error:
             self._say_unavailable(error)
-        except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
+        except Exception:  # noqa: BLE001  the boundary of the source thread; the daemon reports the exit
             _give_up()
         with self._or_end():
             self._settle(population)
@@ -190,12 +190,12 @@ class Host:
 
     @contextmanager
     def _or_end(self) -> Iterator[None]:
-        """The rim of what is done for the source as a whole: where it fails, the process ends."""
+        """The boundary of what is done for the source as a whole: where it fails, the process ends."""
         try:
             yield
         except Unavailable as error:
             self._say_unavailable(error)
-        except Exception:  # noqa: BLE001  this is the rim; the daemon reports the exit
+        except Exception:  # noqa: BLE001  this is the boundary; the daemon reports the exit
             _give_up()
 
     def _say_unavailable(self, error: Exception) -> NoReturn:
@@ -242,7 +242,7 @@ class Host:
             outcome = cast(Driver, self._driver).poll(device)
         except CallFailed as error:
             outcome = error
-        except Exception as error:  # noqa: BLE001  the rim of the device's poll; the reply reports it
+        except Exception as error:  # noqa: BLE001  the boundary of the device's poll; the reply reports it
             traceback.print_exc()
             outcome = CallFailed(f"the driver failed: {error!r}")
         self._outlet.reply(poll_id, device, begun_ns, outcome)
@@ -266,12 +266,12 @@ class Host:
 
 
 def _or_report(call: Callable[[], None]) -> Callable[[], None]:
-    """The rim of a thread nobody waits for: what goes wrong is printed on stderr, which the daemon logs."""
+    """The boundary of a thread nobody waits for: what goes wrong is printed on stderr; the daemon logs it."""
 
     def run() -> None:
         try:
             call()
-        except Exception:  # noqa: BLE001  this is the rim
+        except Exception:  # noqa: BLE001  this is the boundary
             traceback.print_exc()
 
     return run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice, product
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.tables.load import load_catalog
 from tests.bench import commits

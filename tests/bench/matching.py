@@ -7,7 +7,7 @@ obvious loop in place of Hyperscan: each rule's own ``re`` over each line.
 import time
 from collections.abc import Callable, Iterator
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.parse import parse
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.tables.load import load_catalog
 from tests.bench.shared.daemon import ROOT, scratch
 from tests.bench.shared.figures import Figure, median, spread

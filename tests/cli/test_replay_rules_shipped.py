@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Row
+from nodeagent.core.catalog.catalog import Row
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, Level, Recovery
 from nodeagent.core.verdicts.judge import PRECEDENCE
 from tests.cli.conftest import Ran, Replay, advance, events_of, moved, signal

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from nodeagent.config.agent import Config, load_config
+from nodeagent.config.config import Config
+from nodeagent.config.load import load_config
 from tests.documents import ROOT
 
 SHIPPED: Final = ROOT / "packaging/nodeagent.toml"

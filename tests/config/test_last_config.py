@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config.agent import Config, ConfigError, load_config
+from nodeagent.config.config import Config
 from nodeagent.config.last import FILE_NAME, Chosen, choose, keep
+from nodeagent.config.load import ConfigError, load_config
 
 SOUND = '[agent]\nmode = "graceful"\n'
 BROKEN = '[agent]\nmode = "gracefull"\n'
@@ -94,7 +95,7 @@ def test_a_file_that_was_changed_meanwhile_is_not_kept(
 def test_without_a_file_the_defaults_are_kept(
     file: Path, service: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodeagent.config.agent.DEFAULT_PATH", file.with_name("none.toml"))
+    monkeypatch.setattr("nodeagent.config.load.DEFAULT_PATH", file.with_name("none.toml"))
     defaults = load_config(None, service)
     keep(None, service, defaults)
     file.write_text(BROKEN)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.config import agent as config_module
-from nodeagent.config.agent import Config, ConfigError, load_config
+from nodeagent.config.config import Config
 from nodeagent.config.drivers import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
-from nodeagent.core.catalog.catalog import SECOND_NS, JobSettings, Mode, ResetSettings, Settings
+from nodeagent.config.load import ConfigError, load_config
+from nodeagent.core.catalog.settings import SECOND_NS, JobSettings, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.wire import Configure, decode_order, encode
 from tests.config.given import SHIPPED, read

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeagent.config.agent import ConfigError, load_config
+from nodeagent.config.load import ConfigError, load_config
 from nodeagent.toml.limits import TOO_LARGE
 from tests.config.given import SHIPPED, read
 

@@ -4,19 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodeagent.core.catalog.catalog import (
-    SECOND_NS,
     Catalog,
     ClearOn,
     CounterRule,
     DurationRule,
     FrequencyRule,
-    Mode,
     RelationRule,
     Row,
-    Settings,
     ThresholdRule,
-    canonical,
 )
+from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.settings import SECOND_NS, Mode, Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     ActiveCode,

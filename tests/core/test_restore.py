@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nodeagent.core.after_damage import History, fit
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
@@ -21,7 +22,6 @@ from nodeagent.core.model import (
     PublicFaults,
     Report,
 )
-from nodeagent.core.restore import History, fit
 from tests.core.build import HBM, begin, catalog, ns, order, repeat, row, run, signal, wait
 
 

@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, ClearOn, PublicSettings
+from nodeagent.core.catalog.catalog import Catalog, ClearOn
+from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
 from nodeagent.core.model import (
     ALL_DEVICES,
     ActiveCode,

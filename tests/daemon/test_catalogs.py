@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import CatalogChanged, Level, TablesRejected
 from nodeagent.daemon import catalogs as catalogs_module
 from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables, stand_in

@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from nodeagent.api.control.tables import TablesRefused
-from nodeagent.config.agent import load_config
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.config.load import load_config
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import NODE, Assertion, Input, Signal, TablesRejected
 from nodeagent.core.preview import Preview
 from nodeagent.daemon.catalogs import Catalogs

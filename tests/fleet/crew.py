@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import EventKind
-from nodeagent.fleet.board import Board
 from nodeagent.fleet.delivery import Delivery
 from nodeagent.fleet.execution import Execution
 from nodeagent.fleet.fleet import Fleet, connecting
 from nodeagent.fleet.follower import Connect
 from nodeagent.fleet.news import News
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
 from nodeagent.fleet.state import NodeState
@@ -24,8 +24,8 @@ LINE: Final = b"{}\n"
 class Crew:
     """``shown`` is everything that was shown, in order. Open it with ``crew``."""
 
-    def __init__(self, board: Board, fleet: Fleet, shown: list[News]) -> None:
-        self.board = board
+    def __init__(self, node_states: NodeStates, fleet: Fleet, shown: list[News]) -> None:
+        self.node_states = node_states
         self.shown = shown
         self._fleet = fleet
 
@@ -44,7 +44,7 @@ class Crew:
         return [str(news.what) for news in self.shown if news.node.endpoint.name == node]
 
     def of(self, node: str) -> NodeState:
-        return self.board.states[node]
+        return self.node_states.states[node]
 
     async def until_events(self, node: str, *seqs: int) -> None:
         await until(lambda: self.seqs(node) == list(seqs), f"{node}: {seqs}")
@@ -62,7 +62,7 @@ async def crew(
     kinds: Collection[EventKind] = (),
     connect: Connect | None = None,
 ) -> AsyncIterator[Crew]:
-    board, shown = Board(), list[News]()
+    node_states, shown = NodeStates(), list[News]()
 
     async def show(news: News) -> None:
         shown.append(news)
@@ -75,8 +75,10 @@ async def crew(
             delivery = Delivery(
                 show=show, encode=encode, kinds=kinds, execution=execution, positions=positions
             )
-            fleet = Fleet(group, board=board, delivery=delivery, connect=connect or connecting(None))
-            followers = Crew(board, fleet, shown)
+            fleet = Fleet(
+                group, node_states=node_states, delivery=delivery, connect=connect or connecting(None)
+            )
+            followers = Crew(node_states, fleet, shown)
             followers.follow(*endpoints)
             opened.set_result(followers)
             await asyncio.Event().wait()

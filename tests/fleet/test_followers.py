@@ -192,7 +192,7 @@ async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(stages: di
         followers.follow(a, b)
         await until(lambda: followers.whats("b") == ["state"])
         followers.follow(b)
-        assert set(followers.board.states) == {"b"}
+        assert set(followers.node_states.states) == {"b"}
         for each in stages.values():
             await each.commit(event())
         await followers.until_events("b", 1)

@@ -2,8 +2,8 @@
 
 import resource
 
-from nodeagent.fleet.board import Board
 from nodeagent.fleet.fleet import files_missing
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.pace import Pace
 from tests.fleet.given import answering
 
@@ -27,13 +27,13 @@ def test_the_limit_of_open_files_is_raised_and_what_is_missing_counted() -> None
 
 def test_the_same_state_again_is_no_change_on_the_board() -> None:
     """Whoever shows thousands of nodes looks at them only where something has changed."""
-    board = Board()
-    board.put(answering("a"))
-    board.put(answering("b"))
-    version = board.version
-    board.put(board.states["a"])
-    assert board.version == version
-    board.put(answering("a"))
-    assert board.version == version + 1
-    board.remove([answering("a").endpoint])
-    assert (board.version, set(board.states)) == (version + 2, {"b"})
+    node_states = NodeStates()
+    node_states.put(answering("a"))
+    node_states.put(answering("b"))
+    version = node_states.version
+    node_states.put(node_states.states["a"])
+    assert node_states.version == version
+    node_states.put(answering("a"))
+    assert node_states.version == version + 1
+    node_states.remove([answering("a").endpoint])
+    assert (node_states.version, set(node_states.states)) == (version + 2, {"b"})

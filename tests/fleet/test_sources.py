@@ -10,8 +10,8 @@ import pytest
 
 from nodeagent.client import Kind, Verdict
 from nodeagent.fleet import discovery, prometheus
-from nodeagent.fleet.board import Board
 from nodeagent.fleet.credentials import CertificateFiles, Credentials, CredentialsError
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import Endpoint, NodesError
 from nodeagent.fleet.state import Contact, NodeState, with_contact, with_devices
 from tests.api.certificates import Authority
@@ -142,13 +142,13 @@ async def test_the_targets_follow_the_board_and_a_disk_that_refuses_is_reported_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(prometheus, "WRITE_EVERY_S", SOON_S)
-    path, board = tmp_path / "later" / "targets.json", Board()
-    board.put(answering("gpu-17"))
-    keeping = asyncio.create_task(prometheus.keep_up(path, 9108, board))
+    path, node_states = tmp_path / "later" / "targets.json", NodeStates()
+    node_states.put(answering("gpu-17"))
+    keeping = asyncio.create_task(prometheus.keep_up(path, 9108, node_states))
     await until(lambda: caplog.records, "the report")
     path.parent.mkdir()
     await until(path.exists, "the file")
-    board.put(answering("gpu-18"))
+    node_states.put(answering("gpu-18"))
     await until(lambda: len(json.loads(path.read_text())) == 2, "the second node")
     keeping.cancel()
     assert path.stat().st_mode & 0o777 == 0o644

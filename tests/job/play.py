@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from nodeagent.job.given import (
+from nodeagent.job.inputs import (
     Began,
     Emptied,
     Exited,

@@ -8,7 +8,7 @@ import pytest
 from nodeagent.job.failure.exit_rows import ROWS
 from nodeagent.job.failure.exits import Raised, known, signature_of
 from nodeagent.job.failure.known import Known, Sort
-from nodeagent.job.given import Failure
+from nodeagent.job.inputs import Failure
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

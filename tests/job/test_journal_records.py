@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.job.given import (
+from nodeagent.job.inputs import (
     Began,
     Emptied,
     Exited,

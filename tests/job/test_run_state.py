@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.job.counts.run_state import decode, encode
-from nodeagent.job.kept import KeptError
+from nodeagent.job.json_file import JsonFileError
 from nodeagent.job.model import Counts
 
 COUNTS = Counts(
@@ -19,7 +19,7 @@ def test_the_counts_are_read_as_they_were_written(counts: Counts) -> None:
 def test_no_torn_file_is_read_as_counts() -> None:
     whole = encode(COUNTS, job="train").rstrip()
     for length in range(len(whole)):
-        with pytest.raises(KeptError):
+        with pytest.raises(JsonFileError):
             decode(whole[:length], job="train")
 
 
@@ -34,10 +34,12 @@ def test_no_torn_file_is_read_as_counts() -> None:
     ],
 )
 def test_a_foreign_file_is_an_error_that_says_why(old: str, new: str, says: str) -> None:
-    with pytest.raises(KeptError, match=says):
+    with pytest.raises(JsonFileError, match=says):
         decode(encode(COUNTS, job="train").replace(old, new), job="train")
 
 
 def test_the_counts_of_another_job_are_not_taken() -> None:
-    with pytest.raises(KeptError, match=r"^job: 'train', not 'other'; give each job a --state of its own"):
+    with pytest.raises(
+        JsonFileError, match=r"^job: 'train', not 'other'; give each job a --state of its own"
+    ):
         decode(encode(COUNTS, job="other"), job="train")

@@ -11,7 +11,7 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.given import (
+from nodeagent.job.inputs import (
     Began,
     Emptied,
     Exited,

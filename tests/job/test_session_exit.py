@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.job.given import Emptied, Exited, Failure, LinkBack, LinkLost, Progressed, Signalled, Wanted
+from nodeagent.job.inputs import Emptied, Exited, Failure, LinkBack, LinkLost, Progressed, Signalled, Wanted
 from nodeagent.job.model import Counts, Policy, Wish
 from nodeagent.job.orders import Kill, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from nodeagent.job.given import LinkBack, LinkLost, NotRun, Signalled, Wanted
+from nodeagent.job.inputs import LinkBack, LinkLost, NotRun, Signalled, Wanted
 from nodeagent.job.model import Counts, Policy, Status, Wish
 from nodeagent.job.orders import Report, Start
 from nodeagent.job.session.session_state import Phase

@@ -1,6 +1,6 @@
 """A run hangs: evidence, then as the policy says; three in a row, and the fourth ends the job."""
 
-from nodeagent.job.given import Exited, Failure, Gathered, Hang, Hung, Progressed, Signalled
+from nodeagent.job.inputs import Exited, Failure, Gathered, Hang, Hung, Progressed, Signalled
 from nodeagent.job.model import Counts, HangMode, Policy, Wish
 from nodeagent.job.orders import Gather, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase

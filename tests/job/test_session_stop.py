@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from nodeagent.job.given import Emptied, Exited, Failure, LinkBack, Signalled
+from nodeagent.job.inputs import Emptied, Exited, Failure, LinkBack, Signalled
 from nodeagent.job.model import SECOND_NS, Policy, Status, Wish
 from nodeagent.job.orders import Kill, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase

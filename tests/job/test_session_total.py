@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.given import (
+from nodeagent.job.inputs import (
     Began,
     Emptied,
     Exited,

@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.daemon.resets.actuator import LOOK_EACH_S
 from nodeagent.daemon.resets.detach import BACK_LIMIT_S
-from nodeagent.drivers.ascend.npu.grouping import NODE_GROUP
+from nodeagent.drivers.ascend.npu.reset_groups import NODE_GROUP
 from nodeagent.reset_unit import evidence
 from nodeagent.reset_unit.attempt import MARGIN_S, Attempt
 from nodeagent.reset_unit.command import CommandFailed, run

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config.agent import Config, ConfigError, load_config
+from nodeagent.config.config import Config
+from nodeagent.config.load import ConfigError, load_config
 from nodeagent.config.reset import ResetConfig, file_system_of
-from nodeagent.core.catalog.catalog import SECOND_NS, ResetSettings
+from nodeagent.core.catalog.settings import SECOND_NS, ResetSettings
 from nodeagent.core.model import ResetMode
 
 

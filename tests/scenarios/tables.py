@@ -22,19 +22,14 @@ from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
     CounterRule,
-    Decoding,
     DurationRule,
     FrequencyRule,
-    JobSettings,
-    Mode,
     RelationRule,
-    ResetSettings,
     Row,
-    Sensor,
-    Settings,
     ThresholdRule,
-    canonical,
 )
+from nodeagent.core.catalog.codes import Decoding, Sensor, canonical
+from nodeagent.core.catalog.settings import JobSettings, Mode, ResetSettings, Settings
 from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery, ResetMode
 from nodeagent.tables.sections.sources import DEFAULT_TRAITS
 from tests.scenarios.wording import options_of, parse_ns

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from nodeagent.core.catalog.catalog import Catalog, ClearOn, Mode, Row, Settings
+from nodeagent.core.catalog.catalog import Catalog, ClearOn, Row
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import load_catalog
 from tests.core.build import HBM, LINK_DOWN, catalog, hot, lasting, ns, related, repeat, rising, row

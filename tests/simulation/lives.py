@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import EventKind
 from tests.simulation.acting.hardware import grouped_parts
 from tests.simulation.acting.invariants import acting_invariants

@@ -6,7 +6,7 @@ where a rule is wrong if it is.
 
 from collections.abc import Callable
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Holder, Holders
 from tests.core.build import HBM, LINK_DOWN
 from tests.simulation.catalogs import (

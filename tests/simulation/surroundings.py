@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import NODE, Assertion, CounterMark, Edge, Holder, Holders, Kind, Operator, Signal
 from tests.core.build import HBM
 from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, PROGRAMS_ON_NODE, STORM

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import DeviceGone, SourceBack, SourceLost, TablesRejected
 from tests.simulation.durable import CRASH_POINTS
 from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about

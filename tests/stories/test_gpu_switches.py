@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Verdict
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
 from tests.drivers.shared.test_holders import process
 from tests.stories.conftest import Follow, LaunchGpus, Subscribe

@@ -3,7 +3,7 @@
 from typing import Any
 
 from nodeagent.client import EventKind, Handling, Level, Verdict
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.daemon import ROOT

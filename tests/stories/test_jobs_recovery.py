@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.processes import job_of
+from nodeagent.system.processes import job_of
 from tests.reset_unit.acting import CODE, INBAND
 from tests.stories.jobs import CHIPS, RANKS, Job, Rank, claim, slurm_step, supervised
 

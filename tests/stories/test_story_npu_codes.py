@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nodeagent.client import EventKind, Handling, Level, Verdict
-from nodeagent.core.catalog.catalog import Row, Settings
+from nodeagent.core.catalog.catalog import Row
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
 from tests.stories.daemon import ROOT
 from tests.stories.npus import CHIPS, TABLE, Npus, eight_npus

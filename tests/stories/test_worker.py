@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Verdict
-from nodeagent.core.catalog.catalog import Pattern, Settings
+from nodeagent.core.catalog.catalog import Pattern
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.daemon import host_ids
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import encode_catalog, with_digest

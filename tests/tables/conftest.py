@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
 
 Load = Callable[..., Loaded]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Mode, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
 from nodeagent.tables.load import load_catalog
 

@@ -5,7 +5,7 @@ import pytest
 from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.model import CountedBy
 from nodeagent.tables.export import to_toml
-from nodeagent.tables.sorts import sort_of
+from nodeagent.tables.rule_kinds import sort_of
 from tests.tables.conftest import Load, Refusals
 
 RULE = """kind = "{kind}"

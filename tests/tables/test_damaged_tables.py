@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 
 SHIPPED = [path.read_text() for path in sorted((Path(__file__).parents[2] / "fault_codes").glob("*.toml"))]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.tables.size import MAX_BYTES, MAX_CODES, MAX_PATTERNS, MAX_PATTERNS_BYTES, MAX_RULES
 from nodeagent.toml.source import FILE_LIMIT_BYTES

@@ -18,9 +18,9 @@ from google.protobuf.message import Message
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
 from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, quiesce, resets
-from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.list_audit import Audit
 from nodeagent.api.control.public import report
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.tables import Tables

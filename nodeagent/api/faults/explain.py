@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nodeagent.api import messages
-from nodeagent.core.catalog.catalog import FrequencyRule, Mode, Row, Settings, canonical
+from nodeagent.core.catalog.catalog import FrequencyRule, Row
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.lookup import Facts, Lookup
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import DeviceView, Level, Reason, Recovery
 from nodeagent.core.verdicts.judge import (
     JOB_LEVELS,
@@ -19,8 +21,8 @@ from nodeagent.core.verdicts.judge import (
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
-from nodeagent.tables import words
-from nodeagent.tables.sorts import Rule, sort_of
+from nodeagent.tables import texts
+from nodeagent.tables.rule_kinds import Rule, sort_of
 
 
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
@@ -43,7 +45,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
             name=row.name,
             level=enums.LEVELS[row.level],
             user_induced=row.user_induced,
-            clear_on=words.clear_on(row.clear_on),
+            clear_on=texts.clear_on(row.clear_on),
             description=row.description,
             action=row.action,
             file=row.file,

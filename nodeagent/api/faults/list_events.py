@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import MAX_LISTED_BYTES
-from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
@@ -49,7 +49,7 @@ class Search:
 
     history: History
     frames: Frames
-    turns: Turns
+    turns: FairQueue
     identity: str
     wanted: Filter
     limit: int

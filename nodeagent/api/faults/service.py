@@ -7,8 +7,8 @@ import grpc
 
 from nodeagent.api import interface, job_messages, messages, reset_messages
 from nodeagent.api.access.credentials import Caller, Identify, reader
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.quota import Quota
-from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults import explain
 from nodeagent.api.faults.consumers import checked_name
 from nodeagent.api.faults.filters import Filter, device_names, level_of
@@ -56,7 +56,7 @@ class Shown:
         self.node = messages.node_identity(facts)
         self.frames = Frames(facts)
         self.history = History(feed, ledger)
-        self.turns = Turns()
+        self.turns = FairQueue()
         self.pace = pace
         self.sources = sources
         self.capabilities = capabilities

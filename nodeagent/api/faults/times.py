@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.api.access.turns import Turns
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.faults.history import History
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -57,7 +57,7 @@ class Span:
     until_seq: int
 
 
-async def begun(span: Span, times: Times, history: History, turns: Turns, identity: str) -> Span:
+async def begun(span: Span, times: Times, history: History, turns: FairQueue, identity: str) -> Span:
     """Without the numbers before the first event that is not too early."""
     after_seq, found = span.after_seq, None
     while times.since_ns > 0 and found is None and after_seq < span.until_seq:
@@ -68,7 +68,7 @@ async def begun(span: Span, times: Times, history: History, turns: Turns, identi
     return Span(after_seq=after_seq, until_seq=span.until_seq)
 
 
-async def ended(span: Span, times: Times, history: History, turns: Turns, identity: str) -> Span:
+async def ended(span: Span, times: Times, history: History, turns: FairQueue, identity: str) -> Span:
     """Without the numbers after the last event that is not too late."""
     until_seq, found = span.until_seq, None
     while times.until_ns < EVER_NS and found is None and span.after_seq < until_seq:

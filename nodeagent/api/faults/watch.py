@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from nodeagent.api import job_messages, messages, reset_messages
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import MAX_BATCH_BYTES
 from nodeagent.api.access.quota import Quota, Taker
-from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import PAGE_EVENTS, History
@@ -72,7 +72,7 @@ class Subscription:
         *,
         feed: EventFeed,
         history: History,
-        turns: Turns,
+        turns: FairQueue,
         frames: Frames,
         answers: Quota,
         caller: Taker,

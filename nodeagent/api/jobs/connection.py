@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.jobs import chips, limits, names, peers, words
-from nodeagent.api.jobs.desk import Desk
+from nodeagent.api.jobs import chips, conversion, limits, names, peers
+from nodeagent.api.jobs.shared import Shared
 from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
@@ -47,10 +47,10 @@ _RUNS_AFTER: Final = {
 class Connection:
     """``name`` is "" until its job has one. Used from one event loop."""
 
-    def __init__(self, desk: Desk, peer: Peer, of_cgroup: str, stream: Lines) -> None:
+    def __init__(self, shared: Shared, peer: Peer, of_cgroup: str, stream: Lines) -> None:
         self.peer = peer
         self.name = ""
-        self._desk = desk
+        self._shared = shared
         self._of_cgroup = of_cgroup
         self._stream = stream
         self._begun: lines.Begin | None = None
@@ -96,9 +96,11 @@ class Connection:
             # It was ended, or is another's: a new connection begins it anew.
             self._stream.abort()
             return
-        if self._desk.leaving.holds_job(job, self._desk.feed.current.seq, self._desk.config.leave_after):
+        if self._shared.leaving.holds_job(
+            job, self._shared.feed.current.seq, self._shared.config.leave_after
+        ):
             return
-        want = words.want(view, job, job.wanted)
+        want = conversion.want(view, job, job.wanted)
         if want != self._sent:
             try:
                 self._stream.write(want)
@@ -122,7 +124,7 @@ class Connection:
             if not self._runs and job.stage is JobStage.ASKED:
                 # It would mean that the run has stopped.
                 return
-            await self._desk.ask(self._input(self._begun, job.run, self._runs, held))
+            await self._shared.ask(self._input(self._begun, job.run, self._runs, held))
 
     # ------------------------------------------------------------------ said by the supervisor
 
@@ -138,21 +140,21 @@ class Connection:
         if hello.protocol < 1:
             raise Refusal(Status.INVALID_ARGUMENT, f"protocol: 1 or later, not {hello.protocol}")
         await self._admit()
-        config = self._desk.config
+        config = self._shared.config
         self._stream.write(
             lines.Welcome(
-                job=self.name, version=self._desk.version, defaults=config.defaults, limits=config.limits
+                job=self.name, version=self._shared.version, defaults=config.defaults, limits=config.limits
             )
         )
 
     async def _admit(self) -> None:
-        view = self._desk.feed.current.view
-        if self._desk.config.accept == "claimed" and not names.is_claimed(view, self._of_cgroup):
+        view = self._shared.feed.current.view
+        if self._shared.config.accept == "claimed" and not names.is_claimed(view, self._of_cgroup):
             job = self._of_cgroup or f"process {self.peer.pid}, whose cgroup names no job"
             why = f'no hook has claimed a chip for {job}, and jobs.accept is "claimed"; see nodeagent claim'
-            await self._desk.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
+            await self._shared.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
             raise Refusal(Status.PERMISSION_DENIED, why)
-        connected = self._desk.connected
+        connected = self._shared.connected
         others = [name for name, each in connected.items() if each.is_another(self.peer)]
         earlier = next((each for each in connected.values() if each.peer == self.peer), None)
         self.name = names.name_for(self.peer, self._of_cgroup, view, peers.lives, others)
@@ -160,7 +162,7 @@ class Connection:
             self.name = earlier.name
             earlier.replace()
         connected[self.name] = self
-        self._desk.ownership.join(self.name, self.peer, self._of_cgroup)
+        self._shared.ownership.join(self.name, self.peer, self._of_cgroup)
 
     async def _take(self, line: lines.Line) -> bool:
         """Whether more may follow."""
@@ -181,10 +183,10 @@ class Connection:
         return True
 
     async def _begin(self, begin: lines.Begin) -> None:
-        words.check(begin)
-        current = self._desk.feed.current
+        conversion.check(begin)
+        current = self._shared.feed.current
         former = names.live_jobs(current.view).get(self.name)
-        held = self._desk.ownership.held(current.view).get(self.name, [])
+        held = self._shared.ownership.held(current.view).get(self.name, [])
         inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, held)]
         is_other = former is not None and former.peer != self.peer
         if is_other and names.is_of_one_process(self.name, self._of_cgroup):
@@ -194,7 +196,7 @@ class Connection:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
         self._begun, self._sent = begin, None
         self._run, self._runs = begin.run, begin.is_running
-        view = self._desk.feed.current.view
+        view = self._shared.feed.current.view
         self.show(view, names.live_jobs(view))
 
     async def _said(self, said: lines.Said) -> None:
@@ -202,31 +204,31 @@ class Connection:
         if job is None:
             raise Ended
         if said.number > job.said:
-            await self._ask(words.said(self.name, said))
+            await self._ask(conversion.said(self.name, said))
         if said.run >= self._run:
             self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
         self._stream.write(lines.Taken(number=said.number))
 
     async def _bye(self, bye: lines.Bye) -> None:
-        ended = words.bye(self.name, bye)
+        ended = conversion.bye(self.name, bye)
         self._begun = None
         # It has decided by itself to leave: it is held as one that was told to.
-        seq, leaving = self._desk.feed.current.seq, self._desk.leaving
+        seq, leaving = self._shared.feed.current.seq, self._shared.leaving
         await self._ask(ended)
         if bye.status == ISOLATED:
-            await leaving.wait(self.name, seq, self._desk.config.leave_after)
+            await leaving.wait(self.name, seq, self._shared.config.leave_after)
         leaving.forget(self.name)
         self._stream.write(lines.Taken(number=bye.number))
 
     async def _ask(self, *inputs: Input) -> Taken:
         """Who says too much waits."""
-        await asyncio.sleep(self._desk.inputs.spend(identity(self.peer)))
-        return await self._desk.ask(*inputs)
+        await asyncio.sleep(self._shared.inputs.spend(identity(self.peer)))
+        return await self._shared.ask(*inputs)
 
     # ------------------------------------------------------------------ in the other's words
 
     def _own_job(self) -> JobView | None:
-        job = names.live_jobs(self._desk.feed.current.view).get(self.name)
+        job = names.live_jobs(self._shared.feed.current.view).get(self.name)
         return job if job is not None and job.peer == self.peer else None
 
     def _input(self, begin: lines.Begin, run: int, is_running: bool, held: Sequence[str]) -> JobBegun:
@@ -237,15 +239,15 @@ class Connection:
             run=run,
             is_running=is_running,
             devices=tuple(held),
-            policy=words.policy(begin),
+            policy=conversion.policy(begin),
         )
 
     def _chips(self, ask: lines.Ask) -> lines.Chips:
-        view = self._desk.feed.current.view
+        view = self._shared.feed.current.view
         job = self._own_job()
         if job is None:
             return lines.Chips(number=ask.number)
-        devices, readings = chips.devices_of(view, job), self._desk.readings()
+        devices, readings = chips.devices_of(view, job), self._shared.readings()
         pids = self._pids.of(holder for each in devices for holder in each.holders or ())
         return lines.Chips(
             number=ask.number,
@@ -265,10 +267,10 @@ class Connection:
         for growth in self._growth:
             growth.cancel()
         self._stream.close()
-        if self._desk.connected.get(self.name) is self:
-            del self._desk.connected[self.name]
-            self._desk.ownership.leave(self.name)
-            self._desk.leaving.forget(self.name)
+        if self._shared.connected.get(self.name) is self:
+            del self._shared.connected[self.name]
+            self._shared.ownership.leave(self.name)
+            self._shared.leaving.forget(self.name)
 
 
 def _caller(peer: Peer) -> Caller:

@@ -23,9 +23,9 @@ from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits, names, peers
 from nodeagent.api.jobs.connection import Connection, identity
-from nodeagent.api.jobs.desk import Desk
-from nodeagent.api.jobs.forsaken import Forsaken
+from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
+from nodeagent.api.jobs.shared import Shared
 from nodeagent.api.jobs.stream import Lines
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.jobs import JobsConfig
@@ -52,7 +52,7 @@ class _Taker:
 
 class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
-    kept of one, by its name. ``forsaken`` ends jobs whose supervisor is dead.
+    kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class JobListener:
         consumer: Callable[[str], Consumer | None],
     ) -> None:
         self._path = path
-        self._desk = Desk(
+        self._shared = Shared(
             feed=feed,
             ask=ask,
             readings=readings,
@@ -77,7 +77,7 @@ class JobListener:
             version=version,
             leaving=LeaveAfter(consumer),
         )
-        self.forsaken = Forsaken(feed, ask)
+        self.dead_supervisors = DeadSupervisors(feed, ask)
         self._places = Quota(limits.SUPERVISORS)
         self._rate = Rate(limits.CONNECTION_RATE)
         self._refusals = RefusalLimit(most=REFUSALS_LOGGED)
@@ -89,12 +89,12 @@ class JobListener:
 
     def reload(self, config: JobsConfig) -> None:
         """For those who come from now on."""
-        self._desk.config = config
+        self._shared.config = config
 
     async def run(self) -> None:
         """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.forsaken.run())
+            tasks.create_task(self.dead_supervisors.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._show_all())
@@ -178,25 +178,25 @@ class JobListener:
 
     async def _serve(self, accepted: socket.socket, peer: Peer, of_cgroup: str) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=accepted, limit=MAX_LINE_BYTES)
-        stream = Lines(reader, writer, self._desk.lines, identity(peer))
-        await Connection(self._desk, peer, of_cgroup, stream).serve()
+        stream = Lines(reader, writer, self._shared.lines, identity(peer))
+        await Connection(self._shared, peer, of_cgroup, stream).serve()
 
     # ------------------------------------------------------------------ what they are sent
 
     async def _show_all(self) -> None:
-        feed = self._desk.feed
+        feed = self._shared.feed
         while True:
             publication = feed.current
-            view, connections = publication.view, tuple(self._desk.connected.values())
+            view, connections = publication.view, tuple(self._shared.connected.values())
             jobs = names.live_jobs(view) if connections else {}
             for connection in connections:
                 connection.show(view, jobs)
             if connections and self._holders_changed(view):
-                held = self._desk.ownership.held(view)
+                held = self._shared.ownership.held(view)
                 for connection in connections:
                     connection.grow(held.get(connection.name, ()))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EACH_S if self._desk.leaving.is_holding else None):
+                async with asyncio.timeout(LOOK_EACH_S if self._shared.leaving.is_holding else None):
                     await feed.wait_change(publication)
 
     def _holders_changed(self, view: View) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 from nodeagent.api.access.credentials import UCRED
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Holder, Peer
-from nodeagent.processes import PARENT, START, job_of, read, stat_of
+from nodeagent.system.processes import PARENT, START, job_of, read, stat_of
 
 PROCFS: Final = Path("/proc")
 

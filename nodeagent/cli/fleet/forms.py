@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.output import width, write, write_table, write_wrapped
 from nodeagent.cli.shared.text_lines import write_event
-from nodeagent.cli.shared.times import for_people, rfc3339
+from nodeagent.cli.shared.time_texts import for_people, rfc3339
 from nodeagent.client import Handling, Position, Snapshot, Verdict
 from nodeagent.core.state.names import natural
 from nodeagent.fleet.news import News

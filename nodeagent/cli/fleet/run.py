@@ -24,12 +24,12 @@ from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
 from nodeagent.cli.shared.output import note, on_terminal, write_json
 from nodeagent.cli.shared.until_signalled import until_signalled
 from nodeagent.fleet import discovery, prometheus
-from nodeagent.fleet.board import Board
 from nodeagent.fleet.credentials import Credentials, CredentialsError
 from nodeagent.fleet.delivery import Delivery, Show
 from nodeagent.fleet.execution import Execution
 from nodeagent.fleet.fleet import Fleet, connecting, files_missing
 from nodeagent.fleet.news import News
+from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import NodesError
 from nodeagent.fleet.pace import ATTEMPTS_A_SECOND
 from nodeagent.fleet.positions import Positions, PositionsError
@@ -79,7 +79,7 @@ async def _follow(asked: Asked, positions: Positions | None) -> None:
     if missing := files_missing(len(endpoints)):
         wanted = "raise LimitNOFILE= of the unit, or ulimit -n"
         note(f"nodeagent: for {len(endpoints)} nodes {missing} more open files are needed; {wanted}")
-    board = Board()
+    node_states = NodeStates()
     delivery = Delivery(
         show=_show(asked),
         encode=forms.line,
@@ -89,27 +89,29 @@ async def _follow(asked: Asked, positions: Positions | None) -> None:
     )
     states: list[NodeState] = []
     async with asyncio.TaskGroup() as group:
-        fleet = Fleet(group, board=board, delivery=delivery, connect=connecting(credentials))
+        fleet = Fleet(group, node_states=node_states, delivery=delivery, connect=connecting(credentials))
         fleet.follow(endpoints)
         if asked.once:
-            states = await _all_known(board, len(endpoints))
+            states = await _all_known(node_states, len(endpoints))
             fleet.follow(())
         else:
             group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
-            for work in _beside(asked, board, positions):
+            for work in _beside(asked, node_states, positions):
                 group.create_task(work)
     if asked.once:
         _show_states(asked, states)
 
 
-def _beside(asked: Asked, board: Board, positions: Positions | None) -> Iterator[Coroutine[None, None, None]]:
+def _beside(
+    asked: Asked, node_states: NodeStates, positions: Positions | None
+) -> Iterator[Coroutine[None, None, None]]:
     """What is kept up to date while nodes are followed."""
     if positions is not None:
         yield positions.run()
     if asked.file_sd is not None:
-        yield prometheus.keep_up(asked.file_sd, asked.file_sd_port, board)
+        yield prometheus.keep_up(asked.file_sd, asked.file_sd_port, node_states)
     if _draws(asked):
-        yield _draw(asked, board)
+        yield _draw(asked, node_states)
 
 
 def _execution(asked: Asked) -> Execution | None:
@@ -144,14 +146,14 @@ def _show(asked: Asked) -> Show:
     return show
 
 
-async def _all_known(board: Board, nodes: int) -> list[NodeState]:
+async def _all_known(node_states: NodeStates, nodes: int) -> list[NodeState]:
     """Each node is tried once; one that has not said anything by the limit is as it is."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ONCE_LIMIT_S + nodes / ATTEMPTS_A_SECOND):
-            while not board.all_known:
-                board.changed.clear()
-                await board.changed.wait()
-    return list(board.states.values())
+            while not node_states.all_known:
+                node_states.changed.clear()
+                await node_states.changed.wait()
+    return list(node_states.states.values())
 
 
 def _show_states(asked: Asked, states: list[NodeState]) -> None:
@@ -168,14 +170,14 @@ def _show_states(asked: Asked, states: list[NodeState]) -> None:
             raise Failure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
 
 
-async def _draw(asked: Asked, board: Board) -> None:
+async def _draw(asked: Asked, node_states: NodeStates) -> None:
     while True:
-        board.changed.clear()
+        node_states.changed.clear()
         click.clear()
         forms.write_nodes(
-            list(board.states.values()),
+            list(node_states.states.values()),
             every=asked.every,
             most=forms.rows_that_fit(shutil.get_terminal_size().lines),
         )
         await asyncio.sleep(DRAW_EVERY_S)
-        await board.changed.wait()
+        await node_states.changed.wait()

@@ -15,8 +15,8 @@ from typing import Final
 from nodeagent import __version__
 from nodeagent.api import messages
 from nodeagent.cli.offline import stored_state
-from nodeagent.cli.offline.patience import Patience
-from nodeagent.config.agent import Config
+from nodeagent.cli.offline.wait_limit import WaitLimit
+from nodeagent.config.config import Config
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     NODE,
@@ -76,7 +76,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
     sources.awaited = {supervisor.name for supervisor in supervisors}
     running = [asyncio.create_task(supervisor.run()) for supervisor in supervisors]
     try:
-        await sources.read(supervisors, Patience(time.monotonic(), report))
+        await sources.read(supervisors, WaitLimit(time.monotonic(), report))
     finally:
         await asyncio.gather(*(supervisor.stop() for supervisor in supervisors))
         await asyncio.gather(*running, return_exceptions=True)
@@ -142,7 +142,7 @@ class _Sources:
         async with self._reported:
             self._reported.notify_all()
 
-    async def read(self, supervisors: Collection[Supervisor], patience: Patience) -> None:
+    async def read(self, supervisors: Collection[Supervisor], wait_limit: WaitLimit) -> None:
         """Returns when all that is awaited was read, or is late. What is not here is left out."""
         async with self._reported:
             while self.awaited - self._late.keys():
@@ -150,14 +150,14 @@ class _Sources:
                     async with asyncio.timeout(LOOK_EACH_S):
                         await self._reported.wait()
                 for each in supervisors:
-                    self._look_at(each, patience)
+                    self._look_at(each, wait_limit)
 
-    def _look_at(self, supervisor: Supervisor, patience: Patience) -> None:
+    def _look_at(self, supervisor: Supervisor, wait_limit: WaitLimit) -> None:
         name, health = supervisor.name, supervisor.health()
         if health.absent:
             self.awaited.discard(name)
         if name in self.awaited:
-            why = patience.why_over(name, time.monotonic(), opening=health.state == State.STARTING)
+            why = wait_limit.why_over(name, time.monotonic(), opening=health.state == State.STARTING)
             self._late |= {name: why} if why else {}
 
     def late(self) -> list[str]:

@@ -55,7 +55,7 @@ def read(
     except ReplayError as error:
         raise Unreadable("; ".join(f"{each.file}: {each.reason}" for each in error.problems)) from error
     except Exception as error:
-        # The rim: damage may show anywhere in what was stored.
+        # The boundary: damage may show anywhere in what was stored.
         raise Unreadable(f"{database}: damaged: {type(error).__name__}: {error}") from error
     return LastLife(engine=engine, anchor=recovery.anchor, cursors=recovery.cursors)
 

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Final
 
 import nodeagent
-from nodeagent.config.agent import AgentConfig, Config
+from nodeagent.config.agent import AgentConfig
+from nodeagent.config.config import Config
 
 INSTALLED: Final = Path(AgentConfig().tables[0])
 CHECKOUT: Final = Path(nodeagent.__file__).parents[1] / "fault_codes"

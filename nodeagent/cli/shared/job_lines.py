@@ -1,7 +1,7 @@
 """Jobs in lines of text: one for each, in tables, in the status, and as the answer to an order."""
 
 from nodeagent.cli.shared.text_lines import word
-from nodeagent.cli.shared.times import for_people
+from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.messages import enums
 from nodeagent.messages.pb import types_pb2
 

@@ -15,7 +15,7 @@ from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, Failure
 from nodeagent.cli.shared.output import note
 
 if TYPE_CHECKING:
-    from nodeagent.config.agent import Config
+    from nodeagent.config.config import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,7 +80,7 @@ def control_socket_option(command: Command) -> Command:
 
 def read_config(path: Path | None) -> "Config":
     """Raises Failure with every problem of the file, exit status 78."""
-    from nodeagent.config.agent import ConfigError, load_config
+    from nodeagent.config.load import ConfigError, load_config
 
     try:
         return load_config(path, os.environ)
@@ -139,6 +139,6 @@ def _daemons_config(path: Path | None) -> "Config":
 
 def _is_usual(path: Path | None) -> bool:
     """Whether it is the service's own file that is meant."""
-    from nodeagent.config.agent import DEFAULT_PATH, config_file
+    from nodeagent.config.load import DEFAULT_PATH, config_file
 
     return config_file(path, os.environ) == DEFAULT_PATH

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from nodeagent.cli.shared.output import coloured, on_terminal, width, wrapped, write
-from nodeagent.cli.shared.times import for_people
+from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.messages import enums
 from nodeagent.messages.pb import types_pb2
 

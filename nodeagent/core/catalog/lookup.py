@@ -11,15 +11,13 @@ from nodeagent.core.catalog.catalog import (
     ClearOn,
     DurationRule,
     FrequencyRule,
-    Mode,
     RaisingRule,
     RelationRule,
     Row,
-    SourceTraits,
-    canonical,
-    is_hexadecimal,
 )
-from nodeagent.core.catalog.codes import covers
+from nodeagent.core.catalog.codes import canonical, covers, is_hexadecimal
+from nodeagent.core.catalog.settings import Mode
+from nodeagent.core.catalog.source_traits import SourceTraits
 from nodeagent.core.model import Kind, Level
 from nodeagent.core.verdicts.judge import phases
 

@@ -5,9 +5,9 @@ What the driver once said of a code holds for the code, on every device. It open
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.catalog.classify import classify, is_undecided
 from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.faults import condition_level
 from nodeagent.core.model import Condition, Device, Kind, Level, Severity, Signal, Trace
 from nodeagent.core.state import limits

@@ -4,7 +4,6 @@ from nodeagent.core.faults import closing, companions
 from nodeagent.core.model import (
     KERNEL_LOG,
     Cell,
-    Charge,
     Claimed,
     Condition,
     Device,
@@ -12,6 +11,7 @@ from nodeagent.core.model import (
     Hold,
     Kind,
     Ordinal,
+    PastResets,
     Promotion,
 )
 from nodeagent.core.rules import promotions
@@ -45,7 +45,7 @@ def forget_named(state: State, device: Device, why: str, source: str = "") -> No
 
 def forget_by_order(state: State, device: Device, why: str) -> None:
     """How often it was reset stays, as with a part that was replaced: it may come back."""
-    forget(state, device, why, Charge)
+    forget(state, device, why, PastResets)
     _emit_end(state, device, f"{device.name} is forgotten by {why}")
 
 

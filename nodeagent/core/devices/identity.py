@@ -13,7 +13,6 @@ from nodeagent.core.faults.notices import notice
 from nodeagent.core.model import (
     Absorbed,
     Cell,
-    Charge,
     Claimed,
     Condition,
     Device,
@@ -24,6 +23,7 @@ from nodeagent.core.model import (
     Job,
     Noticed,
     Ordinal,
+    PastResets,
     RuleCell,
     Shown,
     Sighting,
@@ -219,9 +219,9 @@ def _merged(state: State, moved: Cell) -> Cell | None:
             return moved if state.get(type(moved), moved.device_id, moved.rule) is None else None
         case Noticed():
             return None
-        case Charge():
-            charge = state.get(Charge, moved.device_id)
-            resets_ns = sorted({*moved.resets_ns, *(charge.resets_ns if charge else ())})
+        case PastResets():
+            past = state.get(PastResets, moved.device_id)
+            resets_ns = sorted({*moved.resets_ns, *(past.resets_ns if past else ())})
             return replace(moved, resets_ns=tuple(resets_ns))
         case Held() | Shown() | Claimed():
             return moved if state.get(type(moved), moved.device_id) is None else None
@@ -240,7 +240,7 @@ def _replace_part(state: State, old: Device) -> None:
 
     How often it was reset stays: it may come back.
     """
-    forget.forget(state, old, EventKind.DEVICE_REPLACED.value, Charge)
+    forget.forget(state, old, EventKind.DEVICE_REPLACED.value, PastResets)
 
 
 def _is_double(known: Device, given: DeviceSeen) -> bool:

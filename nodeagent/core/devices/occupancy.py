@@ -7,7 +7,7 @@ where the question is whose fault something is. It opens nothing and emits nothi
 
 from collections.abc import Mapping
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Claimed, Held, Holder
 from nodeagent.core.state.state import State
 

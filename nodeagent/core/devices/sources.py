@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from nodeagent.core.devices import forget, processes, registry
+from nodeagent.core.devices import forget, holders, registry
 from nodeagent.core.faults import closing, reported
-from nodeagent.core.jobs import said
+from nodeagent.core.jobs import supervisor_reports
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -41,16 +41,16 @@ def started(state: State, given: Started) -> bool:
     if rebooted:
         registry.unread(state)
     reported.began_again(state)
-    processes.began_again(state)
+    holders.began_again(state)
     proposals.began_again(state)
-    said.began_again(state)
+    supervisor_reports.began_again(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""
     emit(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
     if rebooted:
-        processes.rebooted(state)
-        said.rebooted(state)
+        holders.rebooted(state)
+        supervisor_reports.rebooted(state)
         for name in sorted(_NOT_POLLED):
             closing.close_after_reboot(state, name, None, frozenset())
     return True

@@ -17,7 +17,7 @@ from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.faults import opening
 from nodeagent.core.model import Absorbed, Assertion, Condition, Level, Signal, Trace
 from nodeagent.core.rules import relation_pairs
-from nodeagent.core.state import limits, room
+from nodeagent.core.state import eviction, limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.judge import PRECEDENCE
@@ -118,7 +118,7 @@ def _outlive(state: State, cell: Absorbed, root: Condition) -> None:
     if isinstance(other, Condition):
         count_in(state, other.id, facts.code, 0)
         keep(state, device.id, facts.key, cell.source, other, cell.last_ns)
-    elif room.for_condition(state, device, fault.level, injected=False, leaving_id=root.id):
+    elif eviction.for_condition(state, device, fault.level, injected=False, leaving_id=root.id):
         moment_ns = state.moment_ns
         condition = opening.condition_of(
             state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.faults import closing, kernel_lines
 from nodeagent.core.model import Condition
 from nodeagent.core.rules import duration

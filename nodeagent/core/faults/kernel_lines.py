@@ -17,9 +17,9 @@ that come again and again must not take the chip out each time.
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.catalog.codes import root
 from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.faults import condition_level
 from nodeagent.core.model import (
     CHIP_KINDS,
@@ -34,7 +34,7 @@ from nodeagent.core.model import (
     Source,
 )
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import unobserved_reason
+from nodeagent.core.verdicts.contributions import unobserved_reason
 
 EVENTS = "events"
 NO_EVENTS = "none"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Device, EventKind, Level, Noticed
 from nodeagent.core.state.limits import MAX_NOTICED
 from nodeagent.core.state.state import State

@@ -29,7 +29,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.orders import answers
 from nodeagent.core.orders.answers import Answered
-from nodeagent.core.state import limits, room
+from nodeagent.core.state import eviction, limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.deadlines import RENEWALS
 from nodeagent.core.state.state import State
@@ -46,7 +46,7 @@ def reported(state: State, given: PublicFaults) -> Answered:
     for name in (name for fault in given.faults for name in fault.devices):
         if registry.find(state, name) is None:
             return answers.unknown_device(name)
-    if full := room.for_reports(state, _arriving(state, given)):
+    if full := eviction.for_reports(state, _arriving(state, given)):
         why = f"{full} has no room for more, nor is any fault there milder"
         most = f"at most {limits.MAX_REPORTED_ON_DEVICE} reported faults are open on a device"
         return answers.no_room(f"{why}; {most}: report the recovery of some first", changed=False)

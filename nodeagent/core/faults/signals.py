@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from nodeagent.core.catalog import unknown_codes
-from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, canonical
+from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.devices import instances, occupancy, registry
 from nodeagent.core.faults import (
     attribution,
@@ -29,12 +31,12 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.orders import acknowledge
 from nodeagent.core.rules import frequency, promotions, relation, relation_pairs, windows
-from nodeagent.core.state import room
+from nodeagent.core.state import eviction
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery
+from nodeagent.core.verdicts import recovery_action
 
 _TOO_MANY = "too_many_faults"
 _TOO_MANY_KEY = canonical(_TOO_MANY)
@@ -159,7 +161,7 @@ def _opened(
     """A new condition; None where a bound was reached, or the signal names no device."""
     fault = classify(state.lookup, signal.source, facts, unknown_codes.of_signal(state, signal, facts))
     is_own = facts.key == _TOO_MANY_KEY
-    if not is_own and not room.for_condition(
+    if not is_own and not eviction.for_condition(
         state, device, fault.level, signal.injected, is_reported=signal.report is not None
     ):
         state.overflow = f"{signal.code} on {signal.device} is one too many"
@@ -197,7 +199,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         gathered = attribution.gathered(after.evidence, signal.evidence, same_occurrence=same_occurrence)
         if gathered != after.evidence:
             after = changed(after, evidence=gathered)
-    if recovery.is_of_the_job(state, condition):
+    if recovery_action.is_of_the_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := unknown_codes.shared(state, after)) is not after:
         after = condition_level.relevel(state, condition, lowered, unknown_codes.ONE_CAUSE)
@@ -221,7 +223,7 @@ def _count_user_induced(
     state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
-    if condition.injected or not recovery.is_of_the_job(state, condition):
+    if condition.injected or not recovery_action.is_of_the_job(state, condition):
         return condition
     by_device = frequency.counts_by_device(state, condition)
     rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB

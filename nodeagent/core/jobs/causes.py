@@ -6,7 +6,7 @@ one: the chip is well. What only a reload of the tables brought up asks nobody t
 
 from collections.abc import Iterable, Iterator
 
-from nodeagent.core.jobs import chips, notes
+from nodeagent.core.jobs import chips, job_views
 from nodeagent.core.jobs.lifecycle import Cause
 from nodeagent.core.model import (
     Condition,
@@ -21,10 +21,10 @@ from nodeagent.core.model import (
     ResetStage,
     Verdict,
 )
-from nodeagent.core.resets import blockers, eligibility, policy
+from nodeagent.core.resets import asking_faults, blockers, policy
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery
-from nodeagent.core.verdicts.emit import contributions
+from nodeagent.core.verdicts import recovery_action
+from nodeagent.core.verdicts.contributions import contributions
 from nodeagent.core.verdicts.judge import PRECEDENCE, SEPARATING_LEVELS, Contribution
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
@@ -58,7 +58,7 @@ def own_reset(state: State, job: Job) -> Cause | None:
 
 def _asking_conditions(state: State, reset: Reset, chip_id: str) -> list[Condition]:
     if chip_id == reset.asker_id:
-        return eligibility.asking_conditions(state, reset)
+        return asking_faults.asking_conditions(state, reset)
     return [each for each in state.on(Condition, chip_id) if policy.asks(state, each)]
 
 
@@ -184,7 +184,7 @@ def _of_rule(state: State, job: Job) -> Cause | None:
     """One of its chips is about to be taken out for what came again and again, unless others turn out to show
     the same: a run would only begin to be ended.
     """
-    for device in notes.concerned(state, chips.used_by(state, job)):
+    for device in job_views.concerned(state, chips.used_by(state, job)):
         for promotion in state.on(Promotion, device.id):
             if not promotion.effective and promotion.level in SEPARATING_LEVELS:
                 level = f"{promotion.level} by the rule {promotion.rule}"
@@ -205,19 +205,19 @@ def _to_be_done(state: State) -> Iterator[Reset]:
 
 
 def _contributions(state: State, job: Job) -> Iterator[tuple[Device, Contribution]]:
-    for device in notes.concerned(state, chips.used_by(state, job)):
+    for device in job_views.concerned(state, chips.used_by(state, job)):
         for said in contributions(state, device):
             yield device, said
 
 
 def _of_the_job(state: State, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    return condition is not None and recovery.is_of_the_job(state, condition)
+    return condition is not None and recovery_action.is_of_the_job(state, condition)
 
 
 def _counts(state: State, job: Job, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    if condition is None or not recovery.is_of_the_job(state, condition):
+    if condition is None or not recovery_action.is_of_the_job(state, condition):
         return True
     return condition.occurred_ns > job.granted_ns
 

@@ -11,7 +11,7 @@
 
 A run is counted up on the way back to ``holding``. What is not in the table does not happen: nobody who was
 asked to stop is told to go on, and nobody who was sent away is kept. Why a job moves is in ``review``; what
-its supervisor says is in ``said``.
+its supervisor says is in ``supervisor_reports``.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from nodeagent.core.jobs import chips, notes
+from nodeagent.core.jobs import chips, job_views
 from nodeagent.core.model import EventKind, Job, JobSaid, JobStage, JobWord
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
@@ -130,7 +130,7 @@ def send_away(state: State, job: Job, cause: Cause) -> bool:
     """It is to give up this node, where its policy allows anything at all; True if this is new."""
     if job.policy.only_watches:
         return False
-    isolated = notes.is_isolated(state, chips.used_by(state, job))
+    isolated = job_views.is_isolated(state, chips.used_by(state, job))
     leaving = advance(state, job, Happened.SENT_AWAY, isolated=isolated, held=False, **_of(cause))
     if leaving is None:
         return False
@@ -193,7 +193,7 @@ def evidence_of(said: JobSaid) -> Mapping[str, str]:
 def _wanted(job: Job) -> Mapping[str, str]:
     of_reset = {"reset": job.reset_id} if job.reset_id else {}
     isolated = {"isolated": "true"} if job.isolated else {}
-    return {"wanted": str(notes.WANTED[job.stage]), **of_reset, **isolated}
+    return {"wanted": str(job_views.WANTED[job.stage]), **of_reset, **isolated}
 
 
 def emit_event(
@@ -214,5 +214,5 @@ def emit_event(
         source="agent",
         why=why,
         evidence=evidence or {},
-        job=notes.note_of(state, job, job.run if run is None else run, why),
+        job=job_views.note_of(state, job, job.run if run is None else run, why),
     )

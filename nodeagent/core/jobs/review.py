@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.jobs import causes, chips, lifecycle
 from nodeagent.core.jobs.lifecycle import Cause
 from nodeagent.core.model import EventKind, Job, JobStage

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         Wanted,
     )
     from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
-    from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
+    from nodeagent.core.model.reset_cells import Claimed, Hold, PastResets, Reset
     from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
 
 __all__ = [
@@ -117,7 +117,6 @@ __all__ = [
     "Carried",
     "CatalogChanged",
     "Cell",
-    "Charge",
     "Claimed",
     "Claims",
     "Condition",
@@ -154,6 +153,7 @@ __all__ = [
     "Operator",
     "Ordinal",
     "Outcome",
+    "PastResets",
     "Peer",
     "Promotion",
     "PublicFault",

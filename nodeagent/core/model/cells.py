@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from nodeagent.core.model.enums import Affects, Backing, Handling, Kind, Level, Verdict
 from nodeagent.core.model.inputs import Holder, Report
 from nodeagent.core.model.jobs import Job
-from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
+from nodeagent.core.model.reset_cells import Claimed, Hold, PastResets, Reset
 from nodeagent.core.model.rule_cells import Promotion, RuleCell, Sighting, Window
 
 
@@ -237,7 +237,7 @@ Cell = (
     | Noticed
     | Hold
     | Reset
-    | Charge
+    | PastResets
     | Claimed
     | Job
     | Severity

@@ -191,7 +191,7 @@ class Reported(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """Why a device is held: what that means for its verdict is in ``core.verdicts.emit``."""
+    """Why a device is held: what that means for its verdict is in ``core.verdicts.contributions``."""
 
     ISOLATION = "isolation"
     RESET_PENDING = "reset_pending"

@@ -1,4 +1,4 @@
-"""The live cells of acting: holds, resets and their charges, and who claims a device. As in ``cells``."""
+"""The live cells of acting: holds, resets, also past ones, and who claims a device. As in ``cells``."""
 
 from dataclasses import dataclass
 
@@ -75,7 +75,7 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class PastResets:
     """When a device was reset of late, oldest first: what its limit counts. The node has one for all."""
 
     device_id: str

@@ -10,7 +10,7 @@ from nodeagent.core.orders import answers, holds
 from nodeagent.core.orders.answers import Answered
 from nodeagent.core.rules import promotions
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import unobserved_reason
+from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import PRECEDENCE
 
 _FAULTY = PRECEDENCE[Level.RESTART_NPU]

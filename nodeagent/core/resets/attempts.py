@@ -5,8 +5,8 @@ Which stage follows which is in ``lifecycle``; what comes before the start is in
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import ResetSettings
 from nodeagent.core.catalog.codes import root
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.faults import closing
 from nodeagent.core.model import (
     Action,
@@ -19,7 +19,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets import blockers, charges, eligibility, lifecycle, registered_jobs
+from nodeagent.core.resets import asking_faults, blockers, lifecycle, past_resets, registered_jobs
 from nodeagent.core.resets.lifecycle import Happened
 from nodeagent.core.state.state import State
 
@@ -41,7 +41,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
         on_paper = replace(started, ended_ns=at_ns)
         lifecycle.end(state, on_paper, Happened.DRY_RUN, ActionState.DONE, "dry run: nothing was done")
         return
-    charges.charge(state, reset, settings)
+    past_resets.add(state, reset, settings)
     state.actions.append(
         Action(
             id=reset.id,
@@ -64,7 +64,7 @@ def is_running(state: State, action: Action) -> bool:
 def due(state: State, reset: Reset) -> None:
     """The time for its result, or for its verification, is over."""
     if reset.stage is ResetStage.RUNNING:
-        charges.recharge(state, reset)
+        past_resets.count_from_now(state, reset)
         _fail(state, reset, ActionState.TIMED_OUT, "no result came")
     elif reset.stage is ResetStage.VERIFYING:
         unwell = tuple(device_id for device_id in reset.members if device_id not in reset.verified)
@@ -77,7 +77,7 @@ def resulted(state: State, given: ActionResult) -> bool:
     reset = state.get(Reset, given.action_id)
     if reset is None or not lifecycle.can(reset, Happened.DONE) or given.attempt not in (0, reset.attempt):
         return False
-    charges.recharge(state, reset, counts=given.state is not ActionState.REFUSED)
+    past_resets.count_from_now(state, reset, counts=given.state is not ActionState.REFUSED)
     if given.state is ActionState.DONE:
         lifecycle.advance(
             state,
@@ -141,7 +141,7 @@ def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
     was for another fault.
     """
     by_driver = condition.source == state.device(condition.device_id).source and not condition.rule
-    if by_driver and eligibility.is_shown(condition):
+    if by_driver and asking_faults.is_shown(condition):
         return False
     facts = state.lookup.facts(condition.code)
     return facts.clear_on.reset and condition.occurred_ns <= (reset.ended_ns or 0)
@@ -151,7 +151,11 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
     """Once more after the cool-down where every member answers."""
     answers = all(blockers.answers(state, device_id) for device_id in reset.members)
     settings = state.lookup.settings.reset
-    if reset.attempt >= _MOST_ATTEMPTS or not answers or charges.exhausted(state, reset.members, settings):
+    if (
+        reset.attempt >= _MOST_ATTEMPTS
+        or not answers
+        or past_resets.exhausted(state, reset.members, settings)
+    ):
         lifecycle.give_up(state, replace(reset, ended_ns=state.moment_ns), Happened.GIVEN_UP, how, why)
         return
     again = lifecycle.advance(

@@ -6,7 +6,7 @@ It answers in words that name who or what, and changes nothing.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     Claimed,
@@ -22,11 +22,11 @@ from nodeagent.core.model import (
     Reset,
     ResetMode,
 )
-from nodeagent.core.resets import charges, eligibility, registered_jobs
+from nodeagent.core.resets import asking_faults, past_resets, registered_jobs
 from nodeagent.core.state import limits
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import unobserved_reason
+from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import SEPARATING_LEVELS
 
 MAX_NAMED = 16
@@ -179,14 +179,14 @@ def of_start(
         if reason is not None and not device.gone:
             found.append(f"{device.name} is not observed: {reason.text}")
     if reset.conditions and not any(
-        eligibility.is_live(state, each) for each in eligibility.asking_conditions(state, reset)
+        asking_faults.is_live(state, each) for each in asking_faults.asking_conditions(state, reset)
     ):
         found.append("no fault that asked for it is seen now")
     if not reset.confirmed:
         found.append("no poll has shown the fault since it was proposed")
     others = (other for other in state.all(Reset) if other.id != reset.id)
     found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
-    if charges.charged(state, state.node_id, settings) >= settings.node_limit:
+    if past_resets.count(state, state.node_id, settings) >= settings.node_limit:
         hours = settings.limit_window_ns / 3.6e12
         found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
     found += [
@@ -225,9 +225,9 @@ def refusal(state: State, device: Device) -> str:
         return why
     if reason := barrier(state, members):
         return f"{reason}; clear that and release it first"
-    spent = charges.exhausted(state, members, settings)
+    spent = past_resets.exhausted(state, members, settings)
     if spent and settings.of_vendor(device.vendor) is not ResetMode.DRY_RUN:
-        return charges.limit_words(state, spent, settings)
+        return past_resets.limit_words(state, spent, settings)
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return f"{limits.MAX_RESETS} resets are kept already"
     return ""

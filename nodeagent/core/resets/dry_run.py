@@ -5,9 +5,9 @@ A pure reading of the state, in words that name who or what. It changes nothing 
 
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.model import Device, Kind, Reset, ResetMode
-from nodeagent.core.resets import blockers, charges, lifecycle
+from nodeagent.core.resets import blockers, lifecycle, past_resets
 from nodeagent.core.state.state import State
 
 
@@ -89,7 +89,7 @@ def _used(state: State, members: tuple[str, ...], settings: ResetSettings) -> tu
     return tuple(
         Used(
             device=state.device(each).name,
-            resets=charges.charged(state, each, settings),
+            resets=past_resets.count(state, each, settings),
             limit=limit,
         )
         for each, limit in limits

@@ -33,7 +33,7 @@ from nodeagent.core.model import (
     ResetStage,
     Signal,
 )
-from nodeagent.core.resets import blockers, eligibility
+from nodeagent.core.resets import asking_faults, blockers
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
@@ -118,7 +118,7 @@ def call_off(
 
 def has_failed(state: State, reset: Reset) -> bool:
     """It was tried, and what it was for is there still: nothing has shown its members well."""
-    return reset.attempt > 1 and (bool(reset.who) or bool(eligibility.asking_conditions(state, reset)))
+    return reset.attempt > 1 and (bool(reset.who) or bool(asking_faults.asking_conditions(state, reset)))
 
 
 def give_up(state: State, reset: Reset, happened: Happened, how: ActionState, why: str) -> None:

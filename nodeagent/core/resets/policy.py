@@ -8,12 +8,12 @@ is proposed is in ``lifecycle``; what blocks it in ``blockers``.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import Mode
+from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import Backing, Condition, Device, Kind, Level, Reset, ResetMode
-from nodeagent.core.resets import blockers, charges, eligibility, proposals
+from nodeagent.core.resets import asking_faults, blockers, past_resets, proposals
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery
-from nodeagent.core.verdicts.emit import unobserved_reason
+from nodeagent.core.verdicts import recovery_action
+from nodeagent.core.verdicts.contributions import unobserved_reason
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
 
@@ -70,7 +70,7 @@ def _forget(state: State, reset: Reset) -> bool:
 def _why_withdrawn(state: State, reset: Reset) -> str:
     asker = state.get(Device, reset.asker_id)
     mode = _mode(state, asker)
-    if not reset.who and not eligibility.asking_conditions(state, reset):
+    if not reset.who and not asking_faults.asking_conditions(state, reset):
         return "the fault is gone"
     if mode is ResetMode.OFF:
         return "resets are switched off"
@@ -108,7 +108,7 @@ def _propose_for(state: State, device: Device) -> bool:
 
 def asks(state: State, condition: Condition) -> bool:
     """A reload shows nothing: the fault must have been reported, or read, since."""
-    if not eligibility.wants(state, condition) or not eligibility.is_live(state, condition):
+    if not asking_faults.wants(state, condition) or not asking_faults.is_live(state, condition):
         return False
     era = state.era
     is_heard = condition.heard_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
@@ -125,7 +125,7 @@ def is_awaited(state: State, chip: Device) -> bool:
     members = blockers.group_of(state, chip)
     if not expected or blockers.excludes(state, members):
         return False
-    spent = charges.exhausted(state, members, state.lookup.settings.reset)
+    spent = past_resets.exhausted(state, members, state.lookup.settings.reset)
     return not spent and not _is_covered(state, members, expected, ResetMode.ON)
 
 
@@ -136,14 +136,14 @@ def _may_ask(state: State, condition: Condition) -> bool:
     believed = replace(condition, backing=Backing.OWN) if condition.backing is Backing.ALONE else condition
     is_observed = unobserved_reason(state, state.device(condition.device_id)) is None
     might_ask = is_observed and asks(state, condition)
-    return not might_ask and eligibility.wants(state, believed) and _wants_one_now(state, condition)
+    return not might_ask and asking_faults.wants(state, believed) and _wants_one_now(state, condition)
 
 
 def _wants_one_now(state: State, condition: Condition) -> bool:
     lookup = state.lookup_on(condition.device_id)
     settings = lookup.settings
     is_graceful = condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL
-    if is_graceful or recovery.waits_for_idle(state, condition):
+    if is_graceful or recovery_action.waits_for_idle(state, condition):
         members = blockers.group_of(state, state.device(condition.device_id))
         return not any(blockers.users(state, members, settings.reset))
     if condition.level in _AT_ONCE:
@@ -168,7 +168,7 @@ def _may_ask_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> boo
     """Where it waited in vain: only if its fault is shown to this day, and what it waited for has gone."""
     if not reset.may_ask_again or not reset.hindered:
         return reset.may_ask_again
-    if not any(map(eligibility.is_shown, eligibility.asking_conditions(state, reset))):
+    if not any(map(asking_faults.is_shown, asking_faults.asking_conditions(state, reset))):
         return False
     again = replace(reset, members=members, confirmed=True)
     return not blockers.of_start(state, again, state.lookup.settings.reset)

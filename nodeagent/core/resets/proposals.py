@@ -6,7 +6,7 @@ from the start on is in ``attempts``.
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     ActiveSet,
@@ -19,7 +19,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets import attempts, blockers, charges, lifecycle
+from nodeagent.core.resets import attempts, blockers, lifecycle, past_resets
 from nodeagent.core.resets.lifecycle import Happened
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
@@ -42,7 +42,7 @@ def propose(
     """Announce it and hold the group; where a member has had all its resets, say that instead."""
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
-    if mode is not ResetMode.DRY_RUN and (spent := charges.exhausted(state, members, settings)):
+    if mode is not ResetMode.DRY_RUN and (spent := past_resets.exhausted(state, members, settings)):
         return _emit_limit(state, device, spent, settings)
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return False
@@ -255,5 +255,5 @@ def _emit_limit(state: State, device: Device, spent: str, settings: ResetSetting
     code = "reset_limit_reached"
     if state.condition(device.id, state.lookup.facts(code).key) is not None:
         return False
-    lifecycle.raise_own(state, device.id, code, charges.limit_words(state, spent, settings))
+    lifecycle.raise_own(state, device.id, code, past_resets.limit_words(state, spent, settings))
     return True

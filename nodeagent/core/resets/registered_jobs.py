@@ -4,16 +4,16 @@ A job on another chip of the group is not among them, nor is any that nobody reg
 waits for its chip to be free ends nobody.
 """
 
-from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.jobs import chips
 from nodeagent.core.model import Claimed, Held, Holder, JobStage, Level, Reset
-from nodeagent.core.resets import eligibility
+from nodeagent.core.resets import asking_faults
 from nodeagent.core.state.state import State
 
 
 def jobs(state: State, reset: Reset, settings: ResetSettings) -> frozenset[str]:
     """The names under which they claimed the chip that asked."""
-    asking = eligibility.asking_conditions(state, reset)
+    asking = asking_faults.asking_conditions(state, reset)
     if not settings.terminate_registered or all(each.level is Level.FREE_RESTART_NPU for each in asking):
         return frozenset()
     claimed = state.get(Claimed, reset.asker_id)

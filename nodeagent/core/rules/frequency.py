@@ -21,10 +21,10 @@ from nodeagent.core.model import (
     Window,
 )
 from nodeagent.core.rules import attributed_window, correlation, promotions, windows
-from nodeagent.core.state import deadlines, limits, room
+from nodeagent.core.state import deadlines, eviction, limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery
+from nodeagent.core.verdicts import recovery_action
 from nodeagent.core.verdicts.emit import emit
 from nodeagent.core.verdicts.judge import PRECEDENCE, SEPARATING_LEVELS
 
@@ -47,7 +47,7 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if rule.at_least is not None and PRECEDENCE[condition.level] < PRECEDENCE[rule.at_least]:
         return
-    if recovery.blames_nobody(state, condition):
+    if recovery_action.blames_nobody(state, condition):
         return
     by_device = rule.counted_by is CountedBy.DEVICE
     if by_device and condition.user_induced and not occupancy.is_free(state, device.id):
@@ -93,7 +93,7 @@ def _fire(
     at_ns: int,
     occurrences_ns: tuple[int, ...],
 ) -> None:
-    if not room.for_promotion(state, device, rule.level):
+    if not eviction.for_promotion(state, device, rule.level):
         state.overflow = f"a promotion of {condition.code} on {device.name} is one too many"
         return
     promotion = Promotion(

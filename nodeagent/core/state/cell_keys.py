@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from nodeagent.core.model import (
     Absorbed,
-    Charge,
     Claimed,
     Condition,
     Device,
@@ -18,6 +17,7 @@ from nodeagent.core.model import (
     Job,
     Noticed,
     Ordinal,
+    PastResets,
     Promotion,
     Reset,
     RuleCell,
@@ -47,7 +47,7 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Promotion: lambda cell: ("promotion", cell.id),
     Hold: lambda cell: ("hold", cell.id),
     Reset: lambda cell: ("reset", cell.id),
-    Charge: lambda cell: ("charge", cell.device_id),
+    PastResets: lambda cell: ("pastresets", cell.device_id),
     Window: lambda cell: ("window", cell.device_id, cell.code, cell.rule),
     Sighting: lambda cell: ("sighting", cell.device_id, cell.code),
     Trace: lambda cell: ("trace", cell.device_id, cell.code),

@@ -1,13 +1,13 @@
 """What bounds the core's memory: how many of each thing it keeps, and what it forgets first.
 
 What changes a verdict is never forgotten: beyond its cap it is refused, or something milder makes way
-(``room``), and ``too_many_faults`` says so. What only counts (windows, sightings, traces, notices) is
+(``eviction``), and ``too_many_faults`` says so. What only counts (windows, sightings, traces, notices) is
 forgotten, the longest unused first.
 """
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     Absorbed,
     Cell,

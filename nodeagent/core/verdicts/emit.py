@@ -4,188 +4,23 @@ It sees to it that every change of verdict or handling is in exactly one event. 
 but the record of what was last shown.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Mapping
 
-from nodeagent.core.devices.behind import CHIPS_BEHIND, is_behind, names_behind
+from nodeagent.core.devices.behind import CHIPS_BEHIND, names_behind
 from nodeagent.core.model import (
-    NODE,
-    Affects,
     Condition,
     Device,
     Event,
     EventKind,
     Handling,
-    Hold,
-    HoldKind,
     JobNote,
     Level,
     Promotion,
-    Reason,
     Shown,
-    Source,
     Verdict,
 )
-from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery
-from nodeagent.core.verdicts.judge import Contribution, Judgement, Stance, judge, stance
-
-C = TypeVar("C", Condition, Promotion, Hold)
-
-_OF_HOLDS: dict[HoldKind, Stance] = {
-    HoldKind.ISOLATION: (Verdict.ISOLATE, Handling.RESCHEDULE),
-    HoldKind.RESET_PENDING: (Verdict.ISOLATE, Handling.NONE),
-    HoldKind.QUIESCE: (Verdict.ALLOW, Handling.NONE),
-}
-"""A pending reset keeps new work off the whole group; what runs on the others is judged by their faults."""
-
-
-def judgement(state: State, device: Device) -> Judgement:
-    """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
-    known = state.judged.get(device.id)
-    if known is None:
-        unobserved = unobserved_reason(state, device)
-        unknown = unobserved is not None and _stands_no_longer(state, device)
-        known = state.judged[device.id] = judge(contributions(state, device), unobserved, unknown)
-    return known
-
-
-def contributions(state: State, device: Device) -> Iterator[Contribution]:
-    """Conditions, promotions and holds on the device and on the chip that it is a part of, then what reaches
-    that from others.
-    """
-    chip = state.chip_of(device)
-    concerned = dict.fromkeys((device.id, chip.id))
-    for device_id in concerned:
-        yield from _contributions_on(state, device_id)
-    if EXCLUDED in chip.attributes:
-        return
-    for device_id, affects, said in _reaching(state):
-        if device_id not in concerned and _reaches(state, device_id, affects, chip):
-            yield said if affects is Affects.NODE else replace(said, level=None)
-
-
-def _reaching(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
-    """What speaks for more than its own device: that device, whom it affects, and what it says."""
-    for key in state.reaching:
-        condition: Condition = state.cells[Condition][key]
-        if condition.affect_verdict:
-            yield condition.device_id, condition.affects, _said(state, condition, _of_condition)
-    for key, affects in state.indexes.reaching.items():
-        promotion: Promotion = state.cells[Promotion][key]
-        if promotion.effective:
-            yield promotion.device_id, affects, _said(state, promotion, _of_promotion)
-
-
-def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
-    for condition in state.on(Condition, device_id):
-        if condition.affect_verdict:
-            yield _said(state, condition, _of_condition)
-    for promotion in state.on(Promotion, device_id):
-        if promotion.effective:
-            yield _said(state, promotion, _of_promotion)
-    for hold in state.on(Hold, device_id):
-        yield _said(state, hold, _of_hold)
-
-
-def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
-    """Worked out once, as long as the cell says the same."""
-    key = (type(cell).__name__.lower(), cell.id)
-    said = state.said.get(key)
-    if said is None:
-        said = state.said[key] = work_out(state, cell)
-    return said
-
-
-def _of_promotion(state: State, promotion: Promotion) -> Contribution:
-    return Contribution(
-        reason=Reason(
-            kind="promotion",
-            id=promotion.id,
-            code=promotion.code,
-            level=promotion.level,
-            text=promotion.name,
-        ),
-        stance=stance(promotion.level, promotion.phase, state.lookup_on(promotion.device_id).settings),
-        level=promotion.level,
-    )
-
-
-def _of_hold(_: State, hold: Hold) -> Contribution:
-    return Contribution(
-        reason=Reason(kind="hold", id=hold.id, text=f"{hold.owner}: {hold.reason}"),
-        stance=_OF_HOLDS[hold.kind],
-    )
-
-
-def _of_condition(state: State, condition: Condition) -> Contribution:
-    is_none_needed = recovery.is_of_the_job(state, condition) and not condition.user_induced
-    reason = Reason(
-        kind="condition",
-        id=condition.id,
-        code=condition.code,
-        level=condition.level,
-        text=f"{condition.name}; the chip needs no recovery" if is_none_needed else condition.name,
-    )
-    key = state.lookup.facts(condition.code).key
-    return Contribution(
-        reason=reason,
-        stance=recovery.stance_of(state, condition),
-        level=condition.level,
-        of_network=state.lookup.source(condition.source).is_of_network(key),
-    )
-
-
-def _reaches(state: State, device_id: str, affects: Affects, device: Device) -> bool:
-    if affects is Affects.NODE:
-        return device.name == NODE
-    return is_behind(device, state.device(device_id))
-
-
-def unobserved_reason(state: State, device: Device) -> Reason | None:
-    """Why the device is not observed now, None if it is. The node is, unless a required source is lost."""
-    device = state.chip_of(device)
-    if device.name == NODE:
-        for source in state.cells[Source].values():
-            if source.required and source.lost_ns is not None and not source.device_id:
-                return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
-        return None
-    if why := device.attributes.get(EXCLUDED):
-        return Reason(kind="device", id=device.id, text=why)
-    if device.gone:
-        return Reason(kind="device", id=device.id, text=device.gone)
-    if not device.seen:
-        return Reason(kind="device", id=device.id, text="no driver says which part it is")
-    seen_by = state.source_of(device.source, device.id)
-    if seen_by is not None and seen_by.lost_ns is not None:
-        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
-    if device.unread:
-        return Reason(kind="source", id=device.source, text=f"{device.source}: not read yet")
-    if seen_by is not None and seen_by.unread:
-        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: not read since start")
-    return None
-
-
-def _stands_no_longer(state: State, device: Device) -> bool:
-    """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
-    device = state.chip_of(device)
-    seen_by = state.source_of(device.source, device.id)
-    fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
-    was_read = device.seen and not device.unread and not device.gone
-    return not (fresh and was_read) or state.era.rebooted
-
-
-def observed_ns(state: State, device: Device) -> int:
-    """When the device was last known to be observed, rule clock; 0 if never."""
-    if judgement(state, device).observed:
-        return state.now_ns
-    device = state.chip_of(device)
-    seen_by = state.source_of(device.source, device.id)
-    if seen_by is None or not device.seen:
-        return 0
-    return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns
+from nodeagent.core.verdicts.contributions import judgement
 
 
 def emit(

@@ -7,7 +7,7 @@ its chip is in use, are arguments.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import Mode, Settings
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import CHIP_KINDS, Handling, Kind, Level, Reason, Verdict
 
 PRECEDENCE: dict[Level, int] = {

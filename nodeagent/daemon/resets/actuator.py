@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.core.model import (
     Action,
     ActionResult,
@@ -141,7 +141,9 @@ class Actuator:
             await self._ask_for(attempt, action)
             is_asked = True
             await start(self._folder.path, attempt.name, self._config_path)
-        except Exception as error:  # the rim of an attempt: its devices do not stay apart, whatever it was
+        except (
+            Exception
+        ) as error:  # the boundary of an attempt: its devices do not stay apart, whatever it was
             log.exception("%s cannot be started", attempt.name)
             if not is_asked or self._is_withdrawn(attempt.name):
                 await self._detachment.take_back(attempt)
@@ -230,5 +232,5 @@ async def _at_the_rim(work: Coroutine[Any, Any, None]) -> None:
     """What goes wrong with one action costs neither another one nor the daemon: its time runs out."""
     try:
         await work
-    except Exception:  # the rim of a task
+    except Exception:  # the boundary of a task
         log.exception("the result of an action is lost")

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from nodeagent.config.agent import Config
+from nodeagent.config.config import Config
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.model import Action, DeviceView, Holder

@@ -15,7 +15,7 @@ from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.daemon.sources.translate import WHY_SKIPPED
 from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.lifecycle import State, Trigger
-from nodeagent.daemon.workers.running import Worker
+from nodeagent.daemon.workers.worker import Worker
 from nodeagent.store.records import Cursor
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """One source, kept going: its worker is started, asked, watched, ended, left behind and replaced.
 
-The life of a worker process is the table in ``lifecycle``, its acts are in ``running``, the process
+The life of a worker process is the table in ``lifecycle``, its acts are in ``worker``, the process
 and its pipes in ``child``, which one is in use and when the next begins in ``worker_set``; what is ``inbox``
 means what ``report_handler`` and ``observation`` make of it. Here they meet, in one task that takes what was
 heard and what has fallen due, one thing after the other:
@@ -33,7 +33,7 @@ from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
 from nodeagent.daemon.workers.inbox import Inbox
 from nodeagent.daemon.workers.lifecycle import State, Trigger
 from nodeagent.daemon.workers.renewal import Renewal
-from nodeagent.daemon.workers.running import Worker
+from nodeagent.daemon.workers.worker import Worker
 from nodeagent.daemon.workers.worker_set import Start, WorkerSet, start_process
 from nodeagent.metrics.health_values import SourceHealth
 from nodeagent.wire import SOURCE, Renew, Reply

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.core.catalog.catalog import SECOND_NS, CounterRule, ThresholdRule
+from nodeagent.core.catalog.catalog import CounterRule, ThresholdRule
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import NODE, CounterMark, Edge, Input
 from nodeagent.wire import SOURCE
 

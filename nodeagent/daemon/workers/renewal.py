@@ -14,7 +14,7 @@ from typing import Final
 from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Happenings, Said
 from nodeagent.daemon.workers.lifecycle import State
-from nodeagent.daemon.workers.running import Worker
+from nodeagent.daemon.workers.worker import Worker
 from nodeagent.daemon.workers.worker_set import WorkerSet
 from nodeagent.wire import SOURCE, Hello, Renew, Unavailable
 

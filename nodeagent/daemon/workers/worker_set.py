@@ -14,7 +14,7 @@ from nodeagent.daemon.workers import hosted, loop_clock
 from nodeagent.daemon.workers.caution import Caution
 from nodeagent.daemon.workers.child import Child, Happenings
 from nodeagent.daemon.workers.lifecycle import State
-from nodeagent.daemon.workers.running import Worker
+from nodeagent.daemon.workers.worker import Worker
 from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2

@@ -20,7 +20,7 @@ from nodeagent.core.model import NODE
 from nodeagent.drivers.host.check import Look
 from nodeagent.drivers.host.files import optional
 from nodeagent.drivers.host.hardware import Hardware
-from nodeagent.processes import job_of, printable, stat_of
+from nodeagent.system.processes import job_of, printable, stat_of
 
 CODE: Final = "PROCESS_BLOCKED"
 

@@ -3,8 +3,8 @@
 The compiler takes a second of processor time and ten MiB for the shipped patterns; reading its result takes a
 millisecond. A worker of the kernel log that was killed sees the log again that much sooner.
 
-``nodeagent.kept_files`` says where, and when not. Hyperscan itself refuses what is torn, and what another
-version of it or another kind of processor has written (hs_deserialize_database).
+``nodeagent.system.cache_files`` says where, and when not. Hyperscan itself refuses what is torn, and what
+another version of it or another kind of processor has written (hs_deserialize_database).
 """
 
 import sys
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import hyperscan
 
-from nodeagent.kept_files import KeptFiles, kept_files
-from nodeagent.memory import give_back
+from nodeagent.system.cache_files import CacheFiles, cache_files
+from nodeagent.system.memory import give_back
 
 _SUFFIX: Final = ".hyperscan"
 
@@ -33,7 +33,7 @@ def compiled(patterns: Mapping[int, str]) -> Any:
 
     Raises ``hyperscan.error`` for what it cannot compile.
     """
-    files = kept_files(_SUFFIX, "compiled patterns", _report)
+    files = cache_files(_SUFFIX, "compiled patterns", _report)
     database = compile_anew(patterns) if files is None else _kept(files, patterns)
     database.scratch = hyperscan.Scratch(database)
     return database
@@ -51,7 +51,7 @@ def compile_anew(patterns: Mapping[int, str]) -> Any:
     return database
 
 
-def _kept(files: KeptFiles, patterns: Mapping[int, str]) -> Any:
+def _kept(files: CacheFiles, patterns: Mapping[int, str]) -> Any:
     asked = repr((_FLAGS, sorted(patterns.items()))).encode()
     database = files.read(asked, lambda data: hyperscan.loadb(data, hyperscan.HS_MODE_BLOCK), hyperscan.error)
     if database is None:

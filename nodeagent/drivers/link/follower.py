@@ -59,12 +59,12 @@ class Follower:
         os.eventfd_write(self._end, 1)
 
     def _run(self) -> None:
-        """The rim of the thread: where it fails, the next listing of ports says so, and the worker ends."""
+        """The thread's boundary: where it fails, the next listing of ports says so, and the worker ends."""
         try:
             self._follow()
         except OSError as error:
             self.failed = f"netlink cannot be read: {error.strerror or error}"
-        except Exception as error:  # noqa: BLE001  the rim of a thread; it reports
+        except Exception as error:  # noqa: BLE001  the boundary of a thread; it reports
             traceback.print_exc()
             self.failed = f"the reader of netlink failed: {error!r}"
 

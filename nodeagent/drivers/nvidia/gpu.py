@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.nvidia import identity
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
-from nodeagent.drivers.nvidia.groups import LINKED
 from nodeagent.drivers.nvidia.part import Codes, Part, Surroundings
-from nodeagent.drivers.nvidia.state import RECOVERY_CODES
+from nodeagent.drivers.nvidia.recovery_action import RECOVERY_CODES
+from nodeagent.drivers.nvidia.reset_groups import LINKED
 from nodeagent.wire import Active, Device
 
 SELDOM: Final = 5

@@ -13,7 +13,7 @@ import pynvml
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.nvidia.calls import Calls
-from nodeagent.drivers.nvidia.groups import reset_group
+from nodeagent.drivers.nvidia.reset_groups import reset_group
 from nodeagent.drivers.shared.pci import PciFunction, normal
 from nodeagent.wire import Device
 

@@ -24,7 +24,7 @@ from nodeagent.drivers.nvidia.checks.telemetry import SlowdownMinutes, Telemetry
 from nodeagent.drivers.nvidia.checks.thermal import Thermal
 from nodeagent.drivers.nvidia.events import Events, Report
 from nodeagent.drivers.nvidia.processes import Processes
-from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, Recovery
+from nodeagent.drivers.nvidia.recovery_action import RECOVERY_ACTION, Recovery
 from nodeagent.drivers.shared.pci import PciFunction
 from nodeagent.wire import Device, Signal
 

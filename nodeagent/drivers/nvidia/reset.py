@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nodeagent.drivers.nvidia.groups import settled
 from nodeagent.drivers.nvidia.identity import UUID
+from nodeagent.drivers.nvidia.reset_groups import settled
 from nodeagent.drivers.shared.resetting import (
     Member,
     Order,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from nodeagent.processes import START, SYSTEM, USER, job_of, printable, read, stat_of
+from nodeagent.system.processes import START, SYSTEM, USER, job_of, printable, read, stat_of
 from nodeagent.wire import Holder
 
 

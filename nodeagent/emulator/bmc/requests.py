@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from nodeagent.emulator.bmc.controller import BmcFault
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.request import Request, code_of
+from nodeagent.emulator.request_base import Request, code_of
 
 PartType = Annotated[int, Meta(description="The vendor's number for the sort of the part.")]
 PartNumber = Annotated[int, Meta(description="Which of these parts.")]

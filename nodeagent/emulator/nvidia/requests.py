@@ -11,7 +11,7 @@ from msgspec import Meta
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.gpus import Location
 from nodeagent.emulator.nvidia.kernel_lines import Instance
-from nodeagent.emulator.request import Deliver, Request
+from nodeagent.emulator.request_base import Deliver, Request
 from nodeagent.emulator.shared.fields import FieldError
 
 Detail = Annotated[str, Meta(description="How the line goes on.")]

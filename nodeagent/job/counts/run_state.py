@@ -7,8 +7,8 @@ reads the file moves it aside then and says so. It reads and writes no file.
 from dataclasses import fields
 from typing import Final
 
-from nodeagent.job import kept
-from nodeagent.job.kept import KeptError
+from nodeagent.job import json_file
+from nodeagent.job.json_file import JsonFileError
 from nodeagent.job.model import Counts
 
 _FORMAT: Final = "nodeagent-job-run-state"
@@ -16,15 +16,15 @@ _MAY_BE_NONE: Final = frozenset({"best"})
 
 
 def encode(counts: Counts, *, job: str) -> str:
-    return kept.encode(counts, _FORMAT, job=job)
+    return json_file.encode(counts, _FORMAT, job=job)
 
 
 def decode(text: str, *, job: str) -> Counts:
-    """Raises ``KeptError``."""
-    values = kept.values_of(text, _FORMAT)
+    """Raises ``JsonFileError``."""
+    values = json_file.values_of(text, _FORMAT)
     if values.get("job") != job:
-        raise KeptError(f"job: {job!r}, not {values.get('job')!r}; give each job a --state of its own")
-    counts = kept.value_of(Counts, values)
+        raise JsonFileError(f"job: {job!r}, not {values.get('job')!r}; give each job a --state of its own")
+    counts = json_file.value_of(Counts, values)
     _check_not_negative(counts)
     return counts
 
@@ -33,4 +33,4 @@ def _check_not_negative(counts: Counts) -> None:
     for each in fields(counts):
         value = getattr(counts, each.name)
         if isinstance(value, int) and value < 0 and each.name not in _MAY_BE_NONE:
-            raise KeptError(f"{each.name}: a number from 0, not {value}")
+            raise JsonFileError(f"{each.name}: a number from 0, not {value}")

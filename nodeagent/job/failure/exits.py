@@ -15,7 +15,7 @@ from typing import Final
 
 from nodeagent.job.failure.exit_rows import ROWS, ExitRow
 from nodeagent.job.failure.known import Known, Sort
-from nodeagent.job.given import Failure
+from nodeagent.job.inputs import Failure
 
 _MAX_LINE: Final = 300
 

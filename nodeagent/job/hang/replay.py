@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodeagent.job.given import Hung
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.hang.watch import HangWatch
+from nodeagent.job.inputs import Hung
 from nodeagent.job.series import Row
 
 

@@ -7,13 +7,13 @@ other kinds of work than training, nor unless the mode is ``restart``.
 
 from typing import Final, NamedTuple
 
-from nodeagent.job.given import Hang, Hung
 from nodeagent.job.hang.arming import Arming
 from nodeagent.job.hang.beats import Beats
-from nodeagent.job.hang.case import Case, Level
-from nodeagent.job.hang.clock import History, Stretch
 from nodeagent.job.hang.moment import Moment, Run
+from nodeagent.job.hang.reported import Case, Level
 from nodeagent.job.hang.settings import Settings
+from nodeagent.job.hang.stand_still import History, Stretch
+from nodeagent.job.inputs import Hang, Hung
 from nodeagent.job.model import HangMode
 from nodeagent.job.sample import Beat, Sample
 

@@ -4,7 +4,7 @@ A placement is new where the journal is empty, its session has left, or the coun
 Otherwise the session goes on where the journal ends. What outlived the earlier supervisor is ended first.
 """
 
-from nodeagent.job.given import Began
+from nodeagent.job.inputs import Began
 from nodeagent.job.orders import Keep
 from nodeagent.job.session.ending import conclude
 from nodeagent.job.session.gate import come_to_gate

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from nodeagent.job.failure.known import Known
-from nodeagent.job.given import Wanted
+from nodeagent.job.inputs import Wanted
 from nodeagent.job.model import SECOND_NS, Wish, Word
-from nodeagent.job.session.ladder import Ending, Verdict, judge, own_status
 from nodeagent.job.session.session_state import Cause, Phase, State, Turn
+from nodeagent.job.session.verdict import Ending, Verdict, judge, own_status
 
 HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE"})
 """The daemon's words for what is to become of the work on a chip whose fault ends it."""

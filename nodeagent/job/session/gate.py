@@ -6,13 +6,13 @@ policy needs the daemon, or the daemon last wanted the job not to run. A job tha
 
 import errno
 
-from nodeagent.job.given import Failure, LinkBack, LinkLost, NotRun, Ran, Wanted
+from nodeagent.job.inputs import Failure, LinkBack, LinkLost, NotRun, Ran, Wanted
 from nodeagent.job.model import Why, Wish, Word
 from nodeagent.job.orders import Start
 from nodeagent.job.policy import environment
 from nodeagent.job.session.ending import conclude
-from nodeagent.job.session.ladder import own_status
 from nodeagent.job.session.session_state import Cause, Link, Phase, State, Turn
+from nodeagent.job.session.verdict import own_status
 
 NOT_FOUND_STATUS = 127
 NOT_EXECUTABLE_STATUS = 126

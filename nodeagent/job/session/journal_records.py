@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodeagent.job.given import (
+from nodeagent.job.inputs import (
     Began,
     Emptied,
     Exited,

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from nodeagent.job.given import Emptied, Exited, Failure, Gathered, Hang, Hung, LinkBack, Progressed, Wanted
+from nodeagent.job.inputs import Emptied, Exited, Failure, Gathered, Hang, Hung, LinkBack, Progressed, Wanted
 from nodeagent.job.model import SECOND_NS, HangMode, Wish, Word
 from nodeagent.job.orders import Gather
 from nodeagent.job.session.ending import conclude, explains, is_blamed
-from nodeagent.job.session.ladder import own_status
 from nodeagent.job.session.session_state import Cause, Link, Phase, Turn
 from nodeagent.job.session.stopping import stop
+from nodeagent.job.session.verdict import own_status
 
 EVIDENCE_S = 15.0
 EVIDENCE_SLACK_S = 5.0

@@ -25,7 +25,7 @@ replay only reports are repeated: those that the daemon has not taken, by their 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nodeagent.job.given import (
+from nodeagent.job.inputs import (
     Began,
     Emptied,
     Exited,

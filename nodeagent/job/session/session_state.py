@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from nodeagent.job.given import Failure, Hung, Process, Wanted
+from nodeagent.job.inputs import Failure, Hung, Process, Wanted
 from nodeagent.job.model import SECOND_NS, Counts, Policy, Why, Word
 from nodeagent.job.orders import Keep, Leave, Order, Print, Report
 

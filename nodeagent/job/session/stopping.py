@@ -1,6 +1,6 @@
 """The end of a run that is ended: asked, then killed, then reported as unkillable."""
 
-from nodeagent.job.given import Emptied, Exited, NotRun, Ran, Signalled, Wanted
+from nodeagent.job.inputs import Emptied, Exited, NotRun, Ran, Signalled, Wanted
 from nodeagent.job.model import Wish, Word
 from nodeagent.job.orders import Kill, Terminate
 from nodeagent.job.session.ending import conclude, is_blamed

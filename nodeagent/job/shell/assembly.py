@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
-from nodeagent.job.given import Began
 from nodeagent.job.hang.settings import Settings
+from nodeagent.job.inputs import Began
 from nodeagent.job.model import Counts, Policy
 from nodeagent.job.policy import environment as variables
 from nodeagent.job.policy.arguments import Arguments
@@ -27,15 +27,15 @@ from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost, socket_path
 from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes import command, prctl, procfs
+from nodeagent.job.shell.processes.received_signals import Signals
 from nodeagent.job.shell.processes.runner import Runner
-from nodeagent.job.shell.processes.signals import Signals
 from nodeagent.job.shell.processes.tree import Tree
 from nodeagent.job.shell.supervisor import Supervisor
 from nodeagent.job.shell.watching.ring import Ring
 from nodeagent.job.shell.watching.watching import Watching
 
 if TYPE_CHECKING:
-    from nodeagent.job.given import Process
+    from nodeagent.job.inputs import Process
     from nodeagent.job.lines import Hello, Welcome
     from nodeagent.job.session.session import Session
     from nodeagent.job.shell.link import Received
@@ -214,7 +214,7 @@ def _policy(given: Arguments, environment: Mapping[str, str], received: list[Rec
     if welcome is None and _nobody_says(given, environment):
         return Policy(in_step=given.in_step > 0)
     from nodeagent.job.policy.policy import PolicyError
-    from nodeagent.job.shell.disk.settled import Unreadable, settle
+    from nodeagent.job.shell.disk.policy_files import Unreadable, settle
 
     try:
         resolved = settle(given, environment, welcome)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from nodeagent.job.given import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
+from nodeagent.job.inputs import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
 from nodeagent.job.model import SECOND_NS, Status
 from nodeagent.job.orders import Gather, Keep, Kill, Leave, Print, Report, Start, Terminate
 from nodeagent.job.session import session_state
@@ -20,9 +20,9 @@ from nodeagent.job.shell.disk.record import Record
 from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost
 from nodeagent.job.shell.messages import print_message
-from nodeagent.job.shell.processes import signals
+from nodeagent.job.shell.processes import received_signals
+from nodeagent.job.shell.processes.received_signals import Signals
 from nodeagent.job.shell.processes.runner import Runner
-from nodeagent.job.shell.processes.signals import Signals
 from nodeagent.job.shell.watching.beats import BeatSocket
 from nodeagent.job.shell.watching.watching import Watching
 
@@ -138,9 +138,9 @@ class Supervisor:
 
     def _take_signals(self) -> None:
         for number in self._signals.take():
-            if number in signals.ENDING:
+            if number in received_signals.ENDING:
                 self._give(Signalled(number=number))
-            elif number in signals.PASSED_ON:
+            elif number in received_signals.PASSED_ON:
                 self._runner.pass_on(number)
 
     def _take_ended(self) -> None:
@@ -262,7 +262,7 @@ class Supervisor:
                 selector.register(connection, self._link.events)
                 selector.register(self._signals, selectors.EVENT_READ)
                 selector.select(seconds(end_ns - at_ns))
-            is_ended = any(number in signals.ENDING for number in self._signals.take())
+            is_ended = any(number in received_signals.ENDING for number in self._signals.take())
             if is_held and is_ended:
                 return
             self._link.ready(now_ns())

@@ -20,10 +20,10 @@ from nodeagent.job.session.session import Session
 from nodeagent.job.shell.assembly import NotBegun
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk import state
+from nodeagent.job.shell.disk.policy_files import Unreadable, settle
 from nodeagent.job.shell.disk.recovery import counts_of
-from nodeagent.job.shell.disk.settled import Unreadable, settle
 from nodeagent.job.shell.disk.state import State, StateError
-from nodeagent.job.shell.processes.signals import ENDING, Signals
+from nodeagent.job.shell.processes.received_signals import ENDING, Signals
 from nodeagent.job.step import slurm
 from nodeagent.job.step.arguments import StepArguments, words_of_run
 from nodeagent.job.step.folder import Folder

@@ -16,12 +16,12 @@ import re
 from pathlib import Path
 from typing import Final, TypeVar
 
-from nodeagent.job.kept import KeptError
-from nodeagent.job.shell.disk import whole
+from nodeagent.job.json_file import JsonFileError
+from nodeagent.job.shell.disk import atomic_write
 from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.model import Outcome, Plan
 from nodeagent.job.step.records import decode, encode
-from nodeagent.job.step.together import Finding, NodeWord
+from nodeagent.job.step.whole_job_hang import Finding, NodeWord
 
 T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
 
@@ -48,16 +48,16 @@ class Folder:
 
     def put_plan(self, plan: Plan) -> None:
         (self._run(plan.run) / "hangs").mkdir(parents=True, exist_ok=True)
-        whole.write(self._run(plan.run) / "plan.json", encode(plan))
+        atomic_write.write(self._run(plan.run) / "plan.json", encode(plan))
 
     def put_outcome(self, outcome: Outcome) -> None:
-        whole.write(self._run(outcome.run) / _of(outcome.node), encode(outcome))
+        atomic_write.write(self._run(outcome.run) / _of(outcome.node), encode(outcome))
 
     def put_word(self, run: int, node: str, word: NodeWord) -> None:
-        whole.write(self._run(run) / "hangs" / _of(node), encode(word), is_lasting=False)
+        atomic_write.write(self._run(run) / "hangs" / _of(node), encode(word), is_lasting=False)
 
     def put_finding(self, run: int, finding: Finding) -> None:
-        whole.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
+        atomic_write.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
 
     # ------------------------------------------------------------------ read; None where there is none
 
@@ -94,6 +94,6 @@ def _read(of: type[T], file: Path) -> T | None:
         return None
     except OSError as error:
         print_message(f"{file}: {error.strerror}; it counts as if it were not there")
-    except (KeptError, UnicodeDecodeError) as error:
+    except (JsonFileError, UnicodeDecodeError) as error:
         print_message(f"{file}: {error}; it counts as if it were not there")
     return None

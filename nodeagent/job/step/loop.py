@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
-from nodeagent.job.given import Signalled
+from nodeagent.job.inputs import Signalled
 from nodeagent.job.model import Counts, Status, Why
 from nodeagent.job.orders import Keep, Print
 from nodeagent.job.step.counts import merged

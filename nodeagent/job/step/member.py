@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.given import Began, Process
+from nodeagent.job.inputs import Began, Process
 from nodeagent.job.model import Counts, Policy, Status
 from nodeagent.job.orders import Leave
 from nodeagent.job.session.session_state import Cause, State

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.job.given import Signalled
+from nodeagent.job.inputs import Signalled
 from nodeagent.job.model import Counts, Why
 from nodeagent.job.orders import Keep, Print
 

@@ -2,9 +2,9 @@
 
 from typing import Final, TypeVar
 
-from nodeagent.job import kept
+from nodeagent.job import json_file
 from nodeagent.job.step.model import Outcome, Plan
-from nodeagent.job.step.together import Finding, NodeWord
+from nodeagent.job.step.whole_job_hang import Finding, NodeWord
 
 Record = Outcome | Plan | NodeWord | Finding
 T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
@@ -18,9 +18,9 @@ _FORMATS: Final[dict[type, str]] = {
 
 
 def encode(record: Record) -> str:
-    return kept.encode(record, _FORMATS[type(record)])
+    return json_file.encode(record, _FORMATS[type(record)])
 
 
 def decode(of: type[T], text: str) -> T:
-    """Raises ``kept.KeptError``."""
-    return kept.value_of(of, kept.values_of(text, _FORMATS[of]))
+    """Raises ``json_file.KeptError``."""
+    return json_file.value_of(of, json_file.values_of(text, _FORMATS[of]))

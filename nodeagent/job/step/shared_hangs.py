@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodeagent.job.given import Hung
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.hang.watch import HangWatch
+from nodeagent.job.inputs import Hung
 from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.folder import Folder
-from nodeagent.job.step.together import NodeWord
+from nodeagent.job.step.whole_job_hang import NodeWord
 
 
 class SharedHangs:

@@ -12,20 +12,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nodeagent.job.counts import run_state
-from nodeagent.job.given import Signalled
+from nodeagent.job.inputs import Signalled
 from nodeagent.job.orders import Keep, Print
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk.state import State as Place
 from nodeagent.job.shell.messages import print_message
-from nodeagent.job.shell.processes import signals
-from nodeagent.job.shell.processes.signals import Signals
+from nodeagent.job.shell.processes import received_signals
+from nodeagent.job.shell.processes.received_signals import Signals
 from nodeagent.job.step import slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.loop import Phase, State, decide
 from nodeagent.job.step.model import Allocated, Ask, Began, End, Ended, Given, Leave, Plan, Run, Wait, Waited
 from nodeagent.job.step.scheduler import Scheduler
-from nodeagent.job.step.together import Together
 from nodeagent.job.step.verdict import all_done
+from nodeagent.job.step.whole_job_hang import WholeJobHang
 
 Command = Callable[[int], tuple[str, ...]]
 """The command line of each node's supervisor, by the number of the run."""
@@ -94,7 +94,7 @@ class Shell:
         starter, plan = self._starter, self._plan
         assert starter is not None, self._state
         assert plan is not None, self._state
-        together = Together(plan.nodes)
+        together = WholeJobHang(plan.nodes)
         due_s = seconds(now_ns()) + self._period_s
         while starter.poll() is None:
             self._pause(max(0.0, due_s - seconds(now_ns())))
@@ -104,7 +104,7 @@ class Shell:
         self._starter = None
         self._ended(plan, starter.returncode)
 
-    def _judge(self, together: Together, plan: Plan) -> None:
+    def _judge(self, together: WholeJobHang, plan: Plan) -> None:
         found = {each: self._folder.word(plan.run, each) for each in plan.nodes}
         words = {node: word for node, word in found.items() if word is not None}
         finding = together.received(words, seconds(now_ns()))
@@ -139,7 +139,7 @@ class Shell:
             selector.register(self._signals, selectors.EVENT_READ)
             selector.select(within_s)
         for number in self._signals.take():
-            if number in signals.ENDING:
+            if number in received_signals.ENDING:
                 self._give(Signalled(number=number))
             elif number in slurm.PASSED_ON and self._starter is not None:
                 self._starter.send_signal(number)

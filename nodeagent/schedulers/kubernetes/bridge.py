@@ -33,7 +33,7 @@ from nodeagent.schedulers.kubernetes.state import (
     Tick,
     taken,
 )
-from nodeagent.schedulers.together import run_together
+from nodeagent.schedulers.tasks import run_together
 
 log = logging.getLogger(__name__)
 

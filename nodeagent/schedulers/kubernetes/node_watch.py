@@ -15,9 +15,9 @@ from typing import Any, Final
 from kubernetes.aio.client import ApiClient
 
 from nodeagent.schedulers.kubernetes.api_server import TIMEOUT_S
+from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
 from nodeagent.schedulers.kubernetes.cluster import NodeObject
 from nodeagent.schedulers.kubernetes.orders import Target
-from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
 from nodeagent.schedulers.kubernetes.requests import (
     NO_ANSWER,
     NOT_UNDERSTOOD,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nodeagent.client import Position, Verdict
+from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
 from nodeagent.schedulers.kubernetes.cluster import Found, InfoObject, NodeObject
 from nodeagent.schedulers.kubernetes.facts import Facts
 from nodeagent.schedulers.kubernetes.node_status import Scope, ours_in, relevant, says
@@ -19,7 +20,6 @@ from nodeagent.schedulers.kubernetes.orders import (
     SetTaints,
     Target,
 )
-from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
 
 SECOND_NS: Final = 1_000_000_000
 CONFLICT: Final = 409

@@ -38,7 +38,7 @@ from nodeagent.schedulers.slurm.decide import (
 )
 from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
 from nodeagent.schedulers.slurm.standing import Standing, judge
-from nodeagent.schedulers.together import run_together
+from nodeagent.schedulers.tasks import run_together
 
 CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from nodeagent.client import Device
 from nodeagent.core.model import Verdict
-from nodeagent.core.verdicts.whole_node import decides
+from nodeagent.core.verdicts.deciding_kinds import decides
 
 _SHUT: Final = (Verdict.NO_NEW_JOBS, Verdict.ISOLATE)
 """From the milder."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodeagent.store.change import Change, Numbers
-from nodeagent.store.disk.ballast import Ballast
 from nodeagent.store.disk.directory_lock import DirectoryLock
+from nodeagent.store.disk.reserved_space import ReservedSpace
 from nodeagent.store.disk.write_back import WriteBack
 from nodeagent.store.disk.write_backlog import WriteBacklog
 from nodeagent.store.disk.writer import Database, Writer
@@ -74,7 +74,7 @@ class Durability:
         self.backlog = WriteBacklog(event_cap=limits.backlog_events, input_cap=limits.backlog_inputs)
         self.path = path
         directory = path.parent
-        self.ballast = Ballast(directory / "ballast", limits.ballast_size)
+        self.reserved_space = ReservedSpace(directory / "ballast", limits.ballast_size)
         self._identity = identity
         self._limits = limits
         self._changed = changed
@@ -127,7 +127,7 @@ class Durability:
             return open_life(database, self._identity), ""
         except StoreInUseError:
             raise
-        except Exception as error:  # noqa: BLE001 - the rim of a start: the daemon begins
+        except Exception as error:  # noqa: BLE001 - the boundary of a start: the daemon begins
             trouble = _text(error)
             database.close()
         if not self.path.exists():
@@ -242,7 +242,7 @@ class Durability:
                 _log.critical("store: %s", self.degraded)
                 self._changed()
                 return
-            except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
+            except Exception as error:  # noqa: BLE001 - the task's boundary: any trouble is tried again later
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
                 _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _text(error))
@@ -266,7 +266,7 @@ class Durability:
         self._changed()
 
     def _new_writer(self) -> Writer:
-        return Writer(Database(self.path, self.ballast))
+        return Writer(Database(self.path, self.reserved_space))
 
 
 _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)

@@ -65,7 +65,7 @@ class DiskThread:
         def serve() -> None:
             try:
                 result = call()
-            except Exception as error:  # noqa: BLE001 - the thread's rim: all goes to the caller
+            except Exception as error:  # noqa: BLE001 - the thread's boundary: all goes to the caller
                 self._post(_fail, future, error)
             else:
                 self._post(_resolve, future, result)

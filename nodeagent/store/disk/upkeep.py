@@ -1,4 +1,4 @@
-"""The store's housekeeping beside the commits: trims by retention, refills the ballast.
+"""The store's housekeeping beside the commits: trims by retention, refills the reserved space.
 
 Deletes go one short transaction at a time on the writer's thread, so that commits pass between them.
 Trouble here costs space, not data: it is logged, and the next commit finds out what it means.
@@ -62,7 +62,7 @@ class Upkeep:
                 continue
 
     async def trim(self) -> None:
-        """Delete what retention allows, then refill the ballast. While degraded it does nothing.
+        """Delete what retention allows, then refill the reserved space. While degraded it does nothing.
 
         Raises sqlite3.Error, OSError, StoreDamagedError, or AbandonedError when the disk hangs meanwhile.
         """
@@ -81,7 +81,7 @@ class Upkeep:
             oldest_seq := await self._durability.on_disk(lambda database: _trim_chunk(database, bounds))
         ) is not None:
             self._trimmed(oldest_seq)
-        await self._durability.on_disk(lambda database: database.ballast.refill())
+        await self._durability.on_disk(lambda database: database.reserved_space.refill())
 
     def _size_to_keep(self, database: Database, short_of_space: bool) -> int:
         used = retention.used_size(database.connection)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodeagent.store.change import Change, Statement, statements
-from nodeagent.store.disk.ballast import Ballast
+from nodeagent.store.disk.reserved_space import ReservedSpace
 from nodeagent.store.disk.thread import DiskThread
 from nodeagent.store.errors import FileGoneError
 from nodeagent.store.layout import SEAL_STATE, checksum
@@ -32,9 +32,9 @@ BUSY_TIMEOUT_S = 1.0
 class Database:
     """A connection for writing. Every call blocks; use it on one thread only."""
 
-    def __init__(self, path: Path, ballast: Ballast) -> None:
+    def __init__(self, path: Path, reserved_space: ReservedSpace) -> None:
         self.path = path
-        self.ballast = ballast
+        self.reserved_space = reserved_space
         self.space_was_short = False
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -75,7 +75,7 @@ class Database:
         return _identity(self.path) == self._file and log == self._log
 
     def execute(self, work: Iterable[Statement]) -> None:
-        """Run statements in one transaction; at the first full disk give up the ballast and try once more.
+        """Run statements in one transaction; at the first full disk give up the reserved space, try again.
 
         Raises sqlite3.Error, and FileGoneError where what was written has no name any more.
         """
@@ -83,7 +83,7 @@ class Database:
         try:
             self._transact(work)
         except sqlite3.Error as error:
-            if not is_full(error) or not self._release_ballast():
+            if not is_full(error) or not self._release_reserved_space():
                 raise
             self._transact(work)
 
@@ -99,7 +99,7 @@ class Database:
         except sqlite3.Error as error:
             _log.warning("store: a checkpoint of %s failed: %s", self.path, error)
             if is_full(error):
-                self._release_ballast()
+                self._release_reserved_space()
 
     def close(self) -> None:
         """Close the connection; trouble while closing leaves a log that the next open reads."""
@@ -131,15 +131,15 @@ class Database:
         if not self.is_in_place():
             raise FileGoneError(f"{self.path} was removed or replaced while in use")
 
-    def _release_ballast(self) -> bool:
+    def _release_reserved_space(self) -> bool:
         self.space_was_short = True
         try:
-            released = self.ballast.release()
+            released = self.reserved_space.release()
         except OSError as error:
-            _log.warning("store: the ballast could not be released: %s", error)
+            _log.warning("store: the reserved space could not be released: %s", error)
             return False
         if released:
-            _log.warning("store: the disk is full; the ballast was released")
+            _log.warning("store: the disk is full; the reserved space was released")
         return released
 
 

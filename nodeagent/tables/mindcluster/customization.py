@@ -6,12 +6,14 @@ Its grace times are not read: how long work is given is this daemon's own config
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nodeagent.core.catalog.catalog import SECOND_NS, DurationRule, FrequencyRule, canonical, is_hexadecimal
+from nodeagent.core.catalog.catalog import DurationRule, FrequencyRule
+from nodeagent.core.catalog.codes import canonical, is_hexadecimal
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import LEVELS_OF_KIND
 from nodeagent.tables.mindcluster.keys import Refused, entries, fields
-from nodeagent.tables.sorts import Rule
+from nodeagent.tables.rule_kinds import Rule
 from nodeagent.toml.fields import shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source

@@ -8,15 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nodeagent.core.catalog.catalog import (
-    ClearOn,
-    Decoding,
-    DurationRule,
-    FrequencyRule,
-    Row,
-    canonical,
-    is_hexadecimal,
-)
+from nodeagent.core.catalog.catalog import ClearOn, DurationRule, FrequencyRule, Row
+from nodeagent.core.catalog.codes import Decoding, canonical, is_hexadecimal
 from nodeagent.core.model import Affects, Kind
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import LevelSource
@@ -24,7 +17,7 @@ from nodeagent.tables.mindcluster import customization
 from nodeagent.tables.mindcluster.json_source import read_json
 from nodeagent.tables.mindcluster.keys import Refused
 from nodeagent.tables.mindcluster.levels import LEVEL_FILES, Given, read_levels
-from nodeagent.tables.sorts import Rule
+from nodeagent.tables.rule_kinds import Rule
 from nodeagent.toml.problem import Problem
 
 VENDOR = "ascend"
@@ -198,12 +191,12 @@ def warn_of_rules_left(below: Iterable[Entry[Rule]], layer: VendorLayer, warn: C
             warn(f"{layer.rule_file}: codes that keep a {word} rule which is not in it: {len(left)}")
 
 
-def _named(rules: Iterable[Rule | None], sort: type[FrequencyRule | DurationRule]) -> set[str]:
-    """The codes of chips, which are numbers, that rules of this sort name."""
+def _named(rules: Iterable[Rule | None], section: type[FrequencyRule | DurationRule]) -> set[str]:
+    """The codes of chips, which are numbers, that rules of this kind name."""
     return {
         canonical(code)
         for rule in rules
-        if isinstance(rule, sort)
+        if isinstance(rule, section)
         for code in rule.codes
         if is_hexadecimal(code)
     }

@@ -70,7 +70,7 @@ def read_json(path: Path, report: Callable[[Problem], None], warn: Callable[[str
     except _NoNumber as error:
         refuse(f"not valid JSON: {error}")
         return None
-    except Exception as error:  # noqa: BLE001  the rim of a library: what it cannot take is reported, whatever it is
+    except Exception as error:  # noqa: BLE001  the boundary of a library: what it cannot take is reported, whatever it is
         line, reason = limits.refusal(text, error)
         refuse(f"not valid JSON: {reason}", line)
         return None

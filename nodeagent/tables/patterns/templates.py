@@ -9,7 +9,7 @@ import string
 import warnings
 from collections.abc import Iterator
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import PART
 from nodeagent.tables.patterns import anchored, backtracking

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from nodeagent.core.catalog.catalog import Decoding, Sensor
+from nodeagent.core.catalog.codes import Decoding, Sensor
 from nodeagent.toml.fields import Report, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.source import Source
 

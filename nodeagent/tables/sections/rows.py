@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from nodeagent.core.catalog.catalog import EACH_DETAIL, ClearOn, Row, canonical
+from nodeagent.core.catalog.catalog import EACH_DETAIL, ClearOn, Row
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
 from nodeagent.tables.levels import KINDS_OF_CODES, objection

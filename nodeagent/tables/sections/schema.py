@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Affects, Kind, Level, Recovery
 from nodeagent.tables.levels import KINDS_OF_CODES, LevelSource
 from nodeagent.toml.quantities import parse_duration_ns

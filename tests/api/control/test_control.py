@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.message import Message
 
 from nodeagent.api.access import credentials
-from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.context import Context
+from nodeagent.api.control.list_audit import Audit
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Reloaded, Tables

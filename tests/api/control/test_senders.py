@@ -6,7 +6,7 @@ from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.config.public import PublicConfig, SenderConfig
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 
 CHECKER = Caller(
     identity="certificate:checker.example.org", role=Role.REPORTER, who="certificate checker.example.org"

@@ -2,9 +2,9 @@
 
 from contextlib import aclosing
 
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import ANSWER_BYTES
 from nodeagent.api.access.quota import Quota
-from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
 from nodeagent.api.faults.watch import Pace, Subscription
@@ -40,7 +40,7 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
     subscription = Subscription(
         feed=stage.feed,
         history=History(stage.feed, stage.ledger),
-        turns=Turns(),
+        turns=FairQueue(),
         frames=Frames(FACTS),
         answers=Quota(ANSWER_BYTES),
         caller=ROOT,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import ANSWER_BYTES
 from nodeagent.api.access.quota import Quota
-from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults import list_events, watch
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
@@ -57,7 +57,7 @@ def search(stage: Stage, history: History, wanted: pb.EventFilter, limit: int = 
     return Search(
         history=history,
         frames=Frames(FACTS),
-        turns=Turns(),
+        turns=FairQueue(),
         identity="uid:0",
         wanted=Filter(wanted),
         limit=limit,
@@ -150,7 +150,7 @@ async def test_an_answer_has_so_many_bytes_and_the_next_one_goes_on_without_a_ho
 async def test_a_stream_that_is_not_read_holds_one_response_and_no_event(place: Path) -> None:
     """As many resume from far behind, take their first batch, and then nothing."""
     async with filled(place) as stage:
-        history, turns, frames = History(stage.feed, stage.ledger), Turns(), Frames(FACTS)
+        history, turns, frames = History(stage.feed, stage.ledger), FairQueue(), Frames(FACTS)
         position = Position(store_id=stage.ledger.store_id, seq=0)
 
         def stream() -> Subscription:

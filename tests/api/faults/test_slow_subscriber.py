@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import ANSWER_BYTES
 from nodeagent.api.access.quota import Quota
-from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
 from nodeagent.api.faults.watch import MAX_BATCH, Pace, Position, Subscription
@@ -60,7 +60,7 @@ def subscription(
     return Subscription(
         feed=feed,
         history=History(feed, ledger),
-        turns=Turns(),
+        turns=FairQueue(),
         frames=Frames(FACTS),
         answers=Quota(ANSWER_BYTES),
         caller=ROOT,

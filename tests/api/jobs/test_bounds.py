@@ -17,7 +17,7 @@ from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.core.model import Assertion, EventKind, JobBegun, JobStage, Peer, Signal
 from nodeagent.job import lines
 from nodeagent.job.lines import Word
-from nodeagent.processes import START, stat_of
+from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
 from tests.api.jobs.supervisor import connected
 from tests.api.jobs.test_listener import stop

@@ -60,7 +60,7 @@ async def test_nobody_waits_for_one_whose_supervisor_is_gone(tmp_path: Path) -> 
     async with staged(tmp_path, CONFIG) as stage, connected(stage.socket) as supervisor:
         await runs_on_npu0(stage, supervisor)
         await breaks(stage)
-        leaving = stage.listener._desk.leaving
+        leaving = stage.listener._shared.leaving
         await until(lambda: leaving.is_holding, "it is held")
         await supervisor.kill()
         await until(lambda: not leaving.is_holding, "it is forgotten")

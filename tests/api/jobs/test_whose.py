@@ -13,7 +13,7 @@ from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import EventKind, Holder, JobBegun, JobStage, Peer
 from nodeagent.job import lines
 from nodeagent.job.lines import Word
-from nodeagent.processes import START, stat_of
+from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
 from tests.api.jobs.supervisor import connected, slurm_step
 from tests.api.jobs.test_listener import holder
@@ -96,13 +96,13 @@ async def test_only_jobs_that_a_hook_claimed_are_taken_where_that_is_wanted_and_
 
 async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        stage.listener.forsaken.left_s = stage.listener.forsaken.look_each_s = 0.05
+        stage.listener.dead_supervisors.left_s = stage.listener.dead_supervisors.look_each_s = 0.05
         async with connected(stage.socket) as supervisor:
             name = f"pid:{supervisor.pid}"
             await stage.hold("npu0", holder(supervisor.pid))
             await supervisor.begin()
         for _ in range(5):
-            assert stage.listener.forsaken.look() == []
+            assert stage.listener.dead_supervisors.look() == []
         assert stage.jobs[name].stage is JobStage.RUNNING
         await stage.hold("npu0")
         job = await stage.job(name, stage=JobStage.ENDED)
@@ -111,11 +111,11 @@ async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left
 
 async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
-        stage.listener.forsaken.left_s = 0.0
+        stage.listener.dead_supervisors.left_s = 0.0
         await supervisor.begin()
         supervisor.write(b"no line\n")
         await supervisor.hear(lines.Refused)
-        assert stage.listener.forsaken.look() == []
+        assert stage.listener.dead_supervisors.look() == []
 
 
 async def test_a_process_that_has_the_pid_of_a_dead_supervisor_is_another_job(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Assertion, CatalogChanged, Event, Input, Signal, Started
 from nodeagent.daemon.host_ids import boot_id, machine_id

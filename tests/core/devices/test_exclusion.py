@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Affects, DeviceSeen, EventKind, Kind, Level, Verdict
 from tests.core.build import (
     active,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Decoding
+from nodeagent.core.catalog.codes import Decoding
 from tests.core.build import begin, catalog, run, signal
 from tests.shipped import shipped_catalog
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog.catalog import ClearOn, Mode, Settings
+from nodeagent.core.catalog.catalog import ClearOn
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import Affects, EventKind, Handling, Kind, Level, Verdict
 from nodeagent.core.verdicts.judge import PRECEDENCE, stance
 from tests.core.build import (

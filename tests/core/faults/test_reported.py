@@ -2,7 +2,8 @@
 
 import pytest
 
-from nodeagent.core.catalog.catalog import ClearOn, PublicSettings
+from nodeagent.core.catalog.catalog import ClearOn
+from nodeagent.core.catalog.settings import PublicSettings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,

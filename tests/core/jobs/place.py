@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.catalog.catalog import Catalog, JobSettings, Mode
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import JobSettings, Mode
 from nodeagent.core.model import (
     Answer,
     Claims,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Mode
+from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import ActionState, EventKind, JobStage, JobWord, Recommendation, ResetMode, Wanted
 from tests.core.build import held, order
 from tests.core.jobs.place import BOTH, IN_PLACE, JOB, MOVES, WATCHED, Place, job_catalog

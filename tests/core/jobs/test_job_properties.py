@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog.catalog import Catalog, JobSettings, Mode
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import JobSettings, Mode
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     CatalogChanged,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Mode
+from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Handling, JobStage, Verdict
 from tests.core.build import ns, stands

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Mode
+from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import (
     ActionState,
     CatalogChanged,

@@ -1,10 +1,10 @@
 """What a person has to acknowledge: each time it is reported, and all of it stands until then."""
 
+from nodeagent.core.after_damage import History
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Event, EventKind, Kind, Level, Signal
 from nodeagent.core.orders import acknowledge
-from nodeagent.core.restore import History
 from tests.core.build import begin, catalog, order, row, run, signal
 
 DAMAGED = "store_damaged"

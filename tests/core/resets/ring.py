@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import Catalog, ClearOn, ResetSettings
+from nodeagent.core.catalog.catalog import Catalog, ClearOn
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Action,

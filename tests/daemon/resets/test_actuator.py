@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 import pytest
 
-from nodeagent.config.agent import Config, load_config
+from nodeagent.config.config import Config
+from nodeagent.config.load import load_config
 from nodeagent.core.model import (
     Action,
     ActionResult,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.core.model import Reason
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import attempt_of

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from nodeagent.core.model import SourceLost, Started, Verdict
 from nodeagent.daemon.sources import configured
 from tests.core.build import begin, catalog, device_view, lost, ns, run

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodeagent.core.catalog.catalog import SECOND_NS, CounterRule, ThresholdRule
+from nodeagent.core.catalog.catalog import CounterRule, ThresholdRule
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import CounterMark, Edge, Input
 from nodeagent.daemon.sources.telemetry_edges import Readings
 

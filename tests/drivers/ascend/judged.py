@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Condition, DeviceView, Event, Input, Started
 from nodeagent.daemon.delivery import Delivery

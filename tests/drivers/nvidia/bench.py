@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,

@@ -12,7 +12,7 @@ from nodeagent.drivers.nvidia.checks.fabric import Fabric, faults
 from nodeagent.drivers.nvidia.checks.telemetry import HARDWARE_SLOWDOWN, SlowdownMinutes
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.missing import Slots
-from nodeagent.drivers.nvidia.state import RECOVERY_ACTION
+from nodeagent.drivers.nvidia.recovery_action import RECOVERY_ACTION
 from nodeagent.wire import Device, Signal
 from tests.shipped import shipped_catalog
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.shared.holders import cpu_time_s, holder_of
-from nodeagent.processes import job_of
+from nodeagent.system.processes import job_of
 from nodeagent.wire import Holder
 
 CONTAINER = "3f1c9a7be02d" + "5" * 52

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nodeagent.job.given import Hang
 from nodeagent.job.hang.replay import Finding, replay
 from nodeagent.job.hang.settings import Settings
+from nodeagent.job.inputs import Hang
 from nodeagent.job.model import HangMode
 from nodeagent.job.series import Series
 from tests.job.hang.parts import Act, series

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.job.given import Hang
+from nodeagent.job.inputs import Hang
 from nodeagent.job.sample import Phase
 from tests.job.hang.cases import NEVER, Expected, Library
 from tests.job.hang.hangs import GPU_HANGS, GPU_TRAINS, NPU_HANGS, NPU_TRAINS, STEPS

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from nodeagent.job.given import Hang
 from nodeagent.job.hang.replay import replay
+from nodeagent.job.inputs import Hang
 from nodeagent.job.sample import Phase
 from tests.job.hang.cases import settings_of
 from tests.job.hang.parts import (

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.given import Hang
 from nodeagent.job.hang.replay import replay
+from nodeagent.job.inputs import Hang
 from tests.job.hang.cases import settings_of
 from tests.job.hang.parts import GPU_WAITS, GPU_WORKS, NPU_IDLE, SLEEPS, SPINS, Act, Does, series
 from tests.job.hang.test_healthy_jobs import life

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.given import Hang
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.hang.watch import HangWatch
+from nodeagent.job.inputs import Hang
 from nodeagent.job.model import HangMode
 from nodeagent.job.sample import Beat, ChipSample, ProcessSample, Sample
 from nodeagent.job.series import Series

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 from nodeagent.job.shell.disk.state import State, open_given
 from nodeagent.job.shell.evidence import evidence
 from nodeagent.job.shell.evidence.evidence import Wanted

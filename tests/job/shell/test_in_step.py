@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.counts import run_state
-from nodeagent.job.given import Hang
+from nodeagent.job.inputs import Hang
 from nodeagent.job.lines import Begin
 from nodeagent.job.model import Counts, Why, Wish
 from nodeagent.job.shell.disk import state
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome, Plan
-from nodeagent.job.step.together import Finding
+from nodeagent.job.step.whole_job_hang import Finding
 from tests.job.shell.daemon_double import opened
 from tests.job.shell.supervised import Place, lives, pids_in
 from tests.waiting import WAIT_LIMIT_S, wait_until

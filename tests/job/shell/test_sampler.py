@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 from nodeagent.job.sample import ProcessSample
 from nodeagent.job.shell.processes import procfs
 from nodeagent.job.shell.processes.tree import Tree, send

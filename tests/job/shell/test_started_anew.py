@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.given import Signalled
+from nodeagent.job.inputs import Signalled
 from nodeagent.job.lines import Bye, Word
 from nodeagent.job.model import Counts, Policy, Wish
 from nodeagent.job.shell.disk.recovery import Recovered

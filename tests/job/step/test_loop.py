@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.given import Signalled
+from nodeagent.job.inputs import Signalled
 from nodeagent.job.model import Counts, Why
 from nodeagent.job.orders import Print
 from nodeagent.job.step.model import Ask, End, Outcome, Wait, Waited, Wish

@@ -15,7 +15,7 @@ import pytest
 from nodeagent.job.counts import run_state
 from nodeagent.job.model import SECOND_NS, Counts
 from nodeagent.job.shell.clock import now_ns
-from nodeagent.job.shell.processes.signals import Signals
+from nodeagent.job.shell.processes.received_signals import Signals
 from nodeagent.job.step import assembly
 from tests.job.shell.supervised import ROOT
 from tests.waiting import WAIT_LIMIT_S, wait_until
@@ -34,7 +34,7 @@ sys.path.insert(0, {root!r})
 from nodeagent.job.model import (Counts, Why)
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome
-from nodeagent.job.step.together import NodeWord
+from nodeagent.job.step.whole_job_hang import NodeWord
 
 folder = Folder(Path(os.environ["HERE"]) / "state")
 run = folder.next_run() - 1

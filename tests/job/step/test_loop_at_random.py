@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.given import Signalled
+from nodeagent.job.inputs import Signalled
 from nodeagent.job.model import Counts, Why
 from nodeagent.job.orders import Keep
 from nodeagent.job.step.loop import Phase

@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.job.model import SECOND_NS, Counts
 from nodeagent.job.shell.disk import state
-from nodeagent.job.shell.processes.signals import Signals
+from nodeagent.job.shell.processes.received_signals import Signals
 from nodeagent.job.step import shell
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Allocated, Began, Outcome, Wish

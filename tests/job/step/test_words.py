@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.given import Hang
-from nodeagent.job.kept import KeptError
+from nodeagent.job.inputs import Hang
+from nodeagent.job.json_file import JsonFileError
 from nodeagent.job.model import Counts, Why
 from nodeagent.job.policy.arguments import Arguments, parse
 from nodeagent.job.step import arguments, slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Allocated, Outcome, Plan
 from nodeagent.job.step.records import Record, decode, encode
-from nodeagent.job.step.together import Finding, NodeWord
+from nodeagent.job.step.whole_job_hang import Finding, NodeWord
 
 OF_A_BATCH_SCRIPT = {
     "SLURM_JOB_NODELIST": "n[1-3]",
@@ -123,12 +123,12 @@ def test_what_is_written_is_read_again(record: Record) -> None:
     ],
 )
 def test_what_is_no_outcome_is_an_error(text: str, says: str) -> None:
-    with pytest.raises(KeptError, match=says):
+    with pytest.raises(JsonFileError, match=says):
         decode(Outcome, text)
 
 
 def test_a_plan_with_a_reason_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(KeptError, match=r"^whys\.n2: one of first, "):
+    with pytest.raises(JsonFileError, match=r"^whys\.n2: one of first, "):
         decode(Plan, encode(RECORDS[1]).replace('"peer"', '"x"'))
 
 

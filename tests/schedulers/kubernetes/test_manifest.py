@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodeagent.config.agent import load_config
+from nodeagent.config.load import load_config
 from tests.schedulers.kubernetes import manifest, schemas
 
 

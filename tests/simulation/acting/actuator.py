@@ -7,7 +7,7 @@ may die between any two steps of this.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Action, ActionResult, ActionState, Reset, ResetStage
 from tests.simulation.acting import hardware
 from tests.simulation.history import Attempt

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.devices import identity
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults import closing
@@ -12,16 +12,24 @@ from nodeagent.core.model import (
     ActionResult,
     ActionState,
     ActiveSet,
-    Charge,
     Condition,
     Device,
     Hold,
     HoldKind,
+    PastResets,
     Reset,
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets import attempts, blockers, charges, eligibility, lifecycle, policy, proposals
+from nodeagent.core.resets import (
+    asking_faults,
+    attempts,
+    blockers,
+    lifecycle,
+    past_resets,
+    policy,
+    proposals,
+)
 from nodeagent.core.state.state import State
 from tests.simulation.mutations.mutation import Replacement
 
@@ -29,9 +37,9 @@ from tests.simulation.mutations.mutation import Replacement
 
 _replace_part = identity._replace_part
 _exhausted, _of_start, _charge, _resume = (
-    charges.exhausted,
+    past_resets.exhausted,
     blockers.of_start,
-    charges.charge,
+    past_resets.add,
     Engine.resume,
 )
 
@@ -44,21 +52,21 @@ def one_more_for_the_node(state: State, reset: Reset, settings: ResetSettings, *
     return _of_start(state, reset, replace(settings, node_limit=settings.node_limit + 1), *more)
 
 
-def charge_the_asker(state: State, reset: Reset, settings: ResetSettings) -> None:
+def count_the_asker(state: State, reset: Reset, settings: ResetSettings) -> None:
     _charge(state, replace(reset, members=(reset.asker_id,)), settings)
 
 
-def resume_uncharged(self: Engine, now_ns: int) -> None:
+def resume_uncounted(self: Engine, now_ns: int) -> None:
     _resume(self, now_ns)
-    for charge in self._state.all(Charge):
-        self._state.drop(charge)
+    for past in self._state.all(PastResets):
+        self._state.drop(past)
 
 
-def replace_uncharged(state: State, old: Device) -> None:
+def replace_uncounted(state: State, old: Device) -> None:
     _replace_part(state, old)
-    charge = state.get(Charge, old.id)
-    if charge is not None:
-        state.drop(charge)
+    past = state.get(PastResets, old.id)
+    if past is not None:
+        state.drop(past)
 
 
 def cooled_at_once(state: State, settings: ResetSettings) -> int:
@@ -108,18 +116,18 @@ def nothing(*_: Any, **__: Any) -> None:
 
 # ---------------------------------------------------------------------- eligibility
 
-_wants = eligibility.wants
+_wants = asking_faults.wants
 
 
 def wanting(change: Callable[[Condition], Condition]) -> Replacement:
     def wants(state: State, condition: Condition) -> bool:
         return _wants(state, change(condition))
 
-    return eligibility, "wants", wants
+    return asking_faults, "wants", wants
 
 
 def asks_after_a_reload(state: State, condition: Condition) -> bool:
-    live = eligibility.wants(state, condition) and eligibility.is_live(state, condition)
+    live = asking_faults.wants(state, condition) and asking_faults.is_live(state, condition)
     return live and policy._wants_one_now(state, condition)
 
 

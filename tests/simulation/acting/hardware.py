@@ -1,6 +1,6 @@
 """Chips as hardware: which are reset together, what a reset does to them, and every reset that truly was."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, SourceBack, SourceLost
 from tests.simulation.history import Attempt, HardwareReset
 from tests.simulation.plots import MINUTE_NS

@@ -6,7 +6,7 @@ From the inputs alone. What an earlier life of the daemon knew of processes and 
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import (
     ActiveSet,
     Assertion,

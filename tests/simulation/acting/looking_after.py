@@ -1,6 +1,6 @@
 """What plots around resets are made of: a fault begins, is looked after and goes; jobs come and leave."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     ActionResult,
     ActionState,

@@ -2,14 +2,22 @@
 
 from dataclasses import replace
 
-from nodeagent.core.devices import identity, processes
+from nodeagent.core.devices import holders, identity
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import ActionResult, Charge, Claimed
-from nodeagent.core.resets import attempts, blockers, charges, eligibility, lifecycle, policy, proposals
+from nodeagent.core.model import ActionResult, Claimed, PastResets
+from nodeagent.core.resets import (
+    asking_faults,
+    attempts,
+    blockers,
+    lifecycle,
+    past_resets,
+    policy,
+    proposals,
+)
 from tests.simulation.acting.defects import (
     asks_after_a_reload,
-    charge_the_asker,
     cooled_at_once,
+    count_the_asker,
     done_at_once,
     end_holding,
     is_always_live,
@@ -21,8 +29,8 @@ from tests.simulation.acting.defects import (
     one_more_for_the_node,
     propose_approved,
     raise_no_failure,
-    replace_uncharged,
-    resume_uncharged,
+    replace_uncounted,
+    resume_uncounted,
     start_and_let_go,
     start_in_earnest,
     starting_despite,
@@ -38,28 +46,28 @@ from tests.simulation.mutations.defects import carrying_no
 from tests.simulation.mutations.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
-    Mutation("a chip's limit is one more", ((charges, "exhausted", one_more),)),
+    Mutation("a chip's limit is one more", ((past_resets, "exhausted", one_more),)),
     Mutation("the node's limit is one more", ((blockers, "of_start", one_more_for_the_node),)),
-    Mutation("only the chip that asks is charged", ((charges, "charge", charge_the_asker),)),
-    Mutation("nothing is charged", ((charges, "charge", nothing),)),
-    Mutation("a restart loses the resets that count", ((Engine, "resume", resume_uncharged),)),
-    Mutation("a compaction loses the resets that count", (carrying_no(Charge),)),
+    Mutation("only the chip that asks is counted", ((past_resets, "add", count_the_asker),)),
+    Mutation("nothing is counted", ((past_resets, "add", nothing),)),
+    Mutation("a restart loses the resets that count", ((Engine, "resume", resume_uncounted),)),
+    Mutation("a compaction loses the resets that count", (carrying_no(PastResets),)),
     Mutation("a compaction loses the claims", (carrying_no(Claimed),)),
-    Mutation("a part that comes back was never reset", ((identity, "_replace_part", replace_uncharged),)),
-    Mutation("a reset counts from its start", ((charges, "recharge", nothing),)),
+    Mutation("a part that comes back was never reset", ((identity, "_replace_part", replace_uncounted),)),
+    Mutation("a reset counts from its start", ((past_resets, "count_from_now", nothing),)),
     Mutation("the cool-down is ignored", ((blockers, "cooled_ns", cooled_at_once),)),
     Mutation("a second group is reset meanwhile", ((blockers, "_is_under_way", no),)),
     Mutation("a holder is ignored", (users_without("is held by"),)),
     Mutation("a claim is ignored", (users_without("is claimed by"),)),
     Mutation("a chip is free if nobody knows who holds it", (users_without("is not known"),)),
     Mutation("a process list is trusted", (users_without("no job hook has called"),)),
-    Mutation("who held a chip before a start holds it now", ((processes, "began_again", nothing),)),
+    Mutation("who held a chip before a start holds it now", ((holders, "began_again", nothing),)),
     Mutation("a member that is not observed blocks nothing", (starting_despite("is not observed"),)),
     Mutation("isolation and separation are ignored", ((blockers, "barrier", no_words),)),
     Mutation("a quiesce is ignored", (starting_despite("quiesced by"),)),
     Mutation("a store that is not durable is ignored", (starting_despite("the store"),)),
     Mutation("no poll has to confirm the fault", (starting_despite("no poll has shown"),)),
-    Mutation("a fault of an earlier life is a reason", ((eligibility, "is_live", is_always_live),)),
+    Mutation("a fault of an earlier life is a reason", ((asking_faults, "is_live", is_always_live),)),
     Mutation(
         "the application's fault asks for a reset", (wanting(lambda one: replace(one, user_induced=False)),)
     ),
@@ -76,7 +84,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("no poll has to verify", handlers={ActionResult: done_at_once}),
     Mutation("a poll begun before the result verifies", ((attempts, "verified", verified_by_any_poll),)),
     Mutation("a poll that shows the fault verifies", ((attempts, "verified", verified_whatever_it_shows),)),
-    Mutation("a reset ends what the polls still show", ((eligibility, "is_shown", no),)),
+    Mutation("a reset ends what the polls still show", ((asking_faults, "is_shown", no),)),
     Mutation("it is tried for ever", ((attempts, "_MOST_ATTEMPTS", 99),)),
     Mutation("one that failed and is not tried again is let go", ((lifecycle, "has_failed", no),)),
     Mutation("a failed reset is not reported", ((lifecycle, "raise_own", raise_no_failure),)),

@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from nodeagent.core.catalog.catalog import Catalog, ClearOn, Mode, ResetSettings, Row
+from nodeagent.core.catalog.catalog import Catalog, ClearOn, Row
+from nodeagent.core.catalog.settings import Mode, ResetSettings
 from nodeagent.core.model import Kind, Level, ResetMode
 from tests.core.build import catalog, ns, repeat, row
 

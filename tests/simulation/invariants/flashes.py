@@ -1,6 +1,6 @@
 """A ``once`` is no presence: it closes by itself, its time begun anew by each, neither early nor late."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Assertion, Condition, EventKind, Signal, Tick
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.observed import Observed, device_id

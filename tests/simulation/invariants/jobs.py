@@ -1,6 +1,7 @@
 """A fault of the application: from the third in a day the job moves; a twin that counts them all anew."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS, canonical
+from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Assertion, EventKind, Signal
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.observed import device_id

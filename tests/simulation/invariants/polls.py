@@ -1,6 +1,6 @@
 """Active sets heal lost callbacks both ways, and prove nothing beyond what they can."""
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Condition, EventKind
 from tests.simulation.history import Broken, Step
 from tests.simulation.invariants.flashes import ONCE_HOLD_NS

@@ -1,6 +1,7 @@
 """New tables reword what is open and end what has no rule; they begin nothing."""
 
-from nodeagent.core.catalog.catalog import FrequencyRule, canonical
+from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Backing, CatalogChanged, Condition, EventKind, Level, Promotion
 from nodeagent.core.verdicts.judge import milder
 from tests.simulation.history import Broken, Step

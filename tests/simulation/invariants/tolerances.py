@@ -1,6 +1,7 @@
 """RestartRequest, and RestartBusiness in the graceful mode: how long each is tolerated."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Mode
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import SECOND_NS, Mode
 from nodeagent.core.model import Condition, Level
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.observed import Observed

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from nodeagent.core.catalog.catalog import Catalog, Mode, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import (
     NODE,
     Affects,

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.jobs import causes, lifecycle, said
+from nodeagent.core.jobs import causes, lifecycle, supervisor_reports
 from nodeagent.core.jobs.lifecycle import Cause, Happened
 from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
 from nodeagent.core.state.state import State
 
-_said, _begun = said.said, said.begun
+_said, _begun = supervisor_reports.said, supervisor_reports.begun
 _advance, _of_wait, _of_stop = lifecycle.advance, causes.of_wait, causes.of_stop
 
 # ---------------------------------------------------------------------- what is taken for true

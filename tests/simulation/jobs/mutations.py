@@ -1,6 +1,6 @@
 """Small, named defects of what becomes of supervised jobs: each must be caught."""
 
-from nodeagent.core.jobs import causes, chips, lifecycle, notes, said
+from nodeagent.core.jobs import causes, chips, job_views, lifecycle, supervisor_reports
 from nodeagent.core.model import Job, JobBegun, JobSaid
 from nodeagent.core.state.state import State
 from tests.simulation.acting.defects import users_without
@@ -38,13 +38,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("what was said is not stored", handlers={JobSaid: said_and_not_stored}),
     Mutation("a supervisor that connects again is another", handlers={JobBegun: begun_anew}),
     Mutation("a job that begins is taken as running", handlers={JobBegun: begun_whatever_runs}),
-    Mutation("a reboot ends no job", ((said, "rebooted", none),)),
+    Mutation("a reboot ends no job", ((supervisor_reports, "rebooted", none),)),
     Mutation("a compaction loses the jobs", (carrying_no(Job),)),
     Mutation("a run is skipped", ((lifecycle, "advance", advance_twice),)),
     Mutation("a job runs on in the run that it stopped", ((lifecycle, "advance", advance_in_the_same_run),)),
     Mutation("a job is sent away and not reported", ((lifecycle, "send_away", send_away_unreported),)),
-    Mutation("no chip that a job leaves is isolated", ((notes, "is_isolated", no),)),
-    Mutation("every chip that a job leaves is isolated", ((notes, "is_isolated", yes),)),
+    Mutation("no chip that a job leaves is isolated", ((job_views, "is_isolated", no),)),
+    Mutation("every chip that a job leaves is isolated", ((job_views, "is_isolated", yes),)),
     Mutation("a run begins in the middle of a reset", ((causes, "of_wait", wait_for_no_reset),)),
     Mutation("a run waits for another group's reset", ((causes, "of_wait", wait_for_a_neighbour),)),
     Mutation("a job is stopped for no reset", ((causes, "of_stop", stop_for_no_reset),)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import NODE, Claims, Holder
 from tests.core.build import order
 from tests.simulation.acting.hardware import grouped_parts

@@ -6,7 +6,7 @@ once though the daemon could know of both.
 
 from dataclasses import dataclass, field
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     Claims,
     Holder,

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from nodeagent.core.catalog.catalog import Catalog, JobSettings
-from nodeagent.core.jobs.said import UNKILLABLE
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import JobSettings
+from nodeagent.core.jobs.supervisor_reports import UNKILLABLE
 from nodeagent.core.model import Kind, Level
 from tests.core.build import row
 from tests.simulation.acting.tables import acting_catalogs

@@ -37,6 +37,7 @@ from nodeagent.core.orders import holds
 from nodeagent.core.rules import duration, frequency, promotions, windows
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
+from nodeagent.core.verdicts import contributions as gathered
 from nodeagent.core.verdicts import emit
 from nodeagent.core.verdicts.judge import Contribution, Judgement, judge, of_job_stance
 from tests.simulation.mutations.mutation import Replacement
@@ -205,7 +206,7 @@ def judging(change: Callable[[list[Contribution]], list[Contribution]]) -> Repla
     def changed(contributions: Iterable[Contribution], unobserved: Reason | None, unknown: bool) -> Judgement:
         return judge(change(list(contributions)), unobserved, unknown)
 
-    return emit, "judge", changed
+    return gathered, "judge", changed
 
 
 def without_reset(contributions: list[Contribution]) -> list[Contribution]:
@@ -223,7 +224,7 @@ def never_unknown(given: Iterable[Contribution], unobserved: Reason | None, _: b
     return judge(given, unobserved, False)
 
 
-_REACHING = emit._reaching
+_REACHING = gathered._reaching
 
 
 def reaching_of_conditions(state: State) -> Iterator[tuple[str, Affects, Contribution]]:

@@ -24,7 +24,7 @@ from nodeagent.core.orders import holds
 from nodeagent.core.rules import correlation, duration, frequency, promotions
 from nodeagent.core.state import deadlines, limits, timers
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import emit, recovery
+from nodeagent.core.verdicts import contributions, recovery_action
 from nodeagent.daemon.clock import Clock
 from tests.simulation.mutations.defects import (
     FOURTH,
@@ -122,13 +122,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a start fires what is held", ((Engine, "_advance", start_fires),)),
     Mutation("the last verdict counts, not the strictest", (judging(lambda every: every[-1:]),)),
     Mutation("PreSeparateNPU hides RestartNPU", (judging(without_reset),)),
-    Mutation("UNKNOWN hides what is stricter", ((emit, "judge", unknown_hides),)),
-    Mutation("an unobserved device is ALLOW", ((emit, "judge", never_unknown),)),
+    Mutation("UNKNOWN hides what is stricter", ((contributions, "judge", unknown_hides),)),
+    Mutation("an unobserved device is ALLOW", ((contributions, "judge", never_unknown),)),
     Mutation(
-        "what repeats on a link reaches nobody behind it", ((emit, "_reaching", reaching_of_conditions),)
+        "what repeats on a link reaches nobody behind it",
+        ((contributions, "_reaching", reaching_of_conditions),),
     ),
-    Mutation("a fault of the application isolates", ((recovery, "of_job_stance", isolates),)),
-    Mutation("a program's fault of the node restarts all jobs", ((recovery, "of_job_stance", as_of_a_chip),)),
+    Mutation("a fault of the application isolates", ((recovery_action, "of_job_stance", isolates),)),
+    Mutation(
+        "a program's fault of the node restarts all jobs", ((recovery_action, "of_job_stance", as_of_a_chip),)
+    ),
     Mutation("the third fault of the application counts as the first", ((signals, "_USER_INDUCED", FOURTH),)),
     Mutation("a change of verdict is not emitted", ((engine, "settle", settles_silently),)),
     Mutation("a release lifts another's hold", ((holds, "lift", any_owner),)),

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, ClearOn, PublicSettings
+from nodeagent.core.catalog.catalog import Catalog, ClearOn
+from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
 from nodeagent.core.faults.reported import FAULT_ID, SENDER
 from nodeagent.core.model import NODE, Assertion, Kind, Level, PublicFault, PublicFaults, Report
 from tests.core.build import catalog, ns, row

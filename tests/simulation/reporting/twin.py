@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import SECOND_NS, PublicSettings
+from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
 from nodeagent.core.faults.reported import FAULT_ID, SENDER
 from nodeagent.core.model import (
     Assertion,

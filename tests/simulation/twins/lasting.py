@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import SECOND_NS, DurationRule, canonical
+from nodeagent.core.catalog.catalog import DurationRule
+from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Assertion, CatalogChanged, EventKind, Signal, Started
 from tests.simulation.history import Step
 from tests.simulation.twins.observed import Observed, device_id

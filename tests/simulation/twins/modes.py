@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.catalog import Mode, Settings
+from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import JobStage, View
 
 

@@ -1,6 +1,6 @@
 """A twin of what the core knows of its sources, from the inputs alone: which of them observe what."""
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, EventKind, SourceBack, SourceLost, Started, View
 from tests.simulation.history import Step
 

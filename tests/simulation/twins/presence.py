@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Assertion, Event, EventKind, Signal, Started
 from tests.simulation.history import Step
 from tests.simulation.twins.observed import device_id

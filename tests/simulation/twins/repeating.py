@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, canonical
+from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     Assertion,
     Backing,

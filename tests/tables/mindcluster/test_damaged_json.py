@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog.catalog import Settings
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/mindcluster"

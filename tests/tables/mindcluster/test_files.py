@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Row, Settings
+from nodeagent.core.catalog.catalog import Catalog, Row
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
 from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.tables.mindcluster.importing import import_files
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, DurationRule, FrequencyRule, Settings
+from nodeagent.core.catalog.catalog import Catalog, DurationRule, FrequencyRule
 from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
 

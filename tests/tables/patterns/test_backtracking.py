@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.tables.patterns.automaton import OTHER, Automaton, automaton_of, tree_of
 from nodeagent.tables.patterns.backtracking import (

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import SECOND_NS, Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import load_catalog
 from tests.core.build import back, begin, order, run, seen, signal, stands, wait

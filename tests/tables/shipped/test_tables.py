@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog, ClearOn, Row, Settings, canonical
+from nodeagent.core.catalog.catalog import Catalog, ClearOn, Row
+from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.load import load_catalog

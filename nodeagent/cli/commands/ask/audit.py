@@ -65,7 +65,7 @@ def _all(daemon: "Client", after: int) -> Iterator["pb.AuditEntry"]:
 
 
 def _write(entry: "pb.AuditEntry") -> None:
-    from nodeagent.cli.shared.times import for_people
+    from nodeagent.cli.shared.time_texts import for_people
 
     head = " ".join(filter(None, (for_people(entry.at), entry.what, entry.target)))
     write_continued(head, f"by {entry.who}: {entry.result}")

@@ -11,7 +11,7 @@ from nodeagent.cli.shared.options import Output, output_option, query_socket, so
 from nodeagent.cli.shared.orders import durability
 from nodeagent.cli.shared.output import write, write_json, write_table
 from nodeagent.cli.shared.time_options import time_option
-from nodeagent.cli.shared.times import for_people
+from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 

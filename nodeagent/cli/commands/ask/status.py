@@ -20,7 +20,7 @@ from nodeagent.cli.shared.output import (
     write_wrapped,
 )
 from nodeagent.cli.shared.text_lines import level_of, word
-from nodeagent.cli.shared.times import for_people, in_short, rfc3339
+from nodeagent.cli.shared.time_texts import for_people, in_short, rfc3339
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import natural
 from nodeagent.core.verdicts.judge import PRECEDENCE

@@ -8,7 +8,7 @@ from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import coloured, write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word, write_event
-from nodeagent.cli.shared.times import for_people
+from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 

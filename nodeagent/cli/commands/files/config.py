@@ -8,7 +8,7 @@ import click
 from nodeagent.cli.shared.errors import EXIT_FAILED
 from nodeagent.cli.shared.options import Output, config_option, output_option
 from nodeagent.cli.shared.output import problem_form, write, write_json
-from nodeagent.config.agent import DEFAULT_PATH, PATH_VARIABLE, ConfigError, load_config
+from nodeagent.config.load import DEFAULT_PATH, PATH_VARIABLE, ConfigError, load_config
 from nodeagent.toml.problem import Problem
 
 

@@ -17,8 +17,9 @@ from nodeagent.cli.shared.folders import configured, shipped
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
 from nodeagent.cli.shared.output import coloured, note, write, write_json
 from nodeagent.cli.shared.text_lines import write_event
-from nodeagent.config.agent import Config
-from nodeagent.core.catalog.catalog import Catalog, ResetSettings, Settings
+from nodeagent.config.config import Config
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.settings import ResetSettings, Settings
 from nodeagent.messages.pb import types_pb2
 from nodeagent.replay import formats, past, run, store_file
 from nodeagent.replay.reading import ReplayError

@@ -7,9 +7,9 @@ import click
 
 from nodeagent.cli.shared.errors import EXIT_CONFIG, Failure
 from nodeagent.cli.shared.options import config_option
-from nodeagent.config.agent import ConfigError
 from nodeagent.config.last import choose
-from nodeagent.journal_stream import runs_under_journal
+from nodeagent.config.load import ConfigError
+from nodeagent.system.journal_stream import runs_under_journal
 
 
 @click.command("run")

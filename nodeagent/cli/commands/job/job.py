@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from nodeagent.cli.shared.parts import Parts
+from nodeagent.cli.shared.command_group import CommandGroup
 
 PARTS: Final[Mapping[str, str]] = {
     "run": "Run a command, watch it, and run it again in place where that is wanted.",
@@ -19,6 +19,6 @@ PARTS: Final[Mapping[str, str]] = {
 """Name -> one line of help; ``nodeagent.cli.commands.job.NAME`` has the command."""
 
 
-@click.group("job", cls=Parts, parts=PARTS, prefix="nodeagent.cli.commands.job.")
+@click.group("job", cls=CommandGroup, parts=PARTS, prefix="nodeagent.cli.commands.job.")
 def command() -> None:
     """Work with jobs whose command is supervised."""

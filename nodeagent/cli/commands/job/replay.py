@@ -10,9 +10,9 @@ import click
 from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json
-from nodeagent.job.given import Hang
 from nodeagent.job.hang.replay import Finding, replay
 from nodeagent.job.hang.settings import Settings
+from nodeagent.job.inputs import Hang
 from nodeagent.job.model import HangMode
 from nodeagent.job.series import Series, SeriesError, read
 

@@ -11,7 +11,7 @@ from nodeagent.cli.shared.job_lines import devices_of, recommended, stage_of
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word
-from nodeagent.cli.shared.times import for_people
+from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.client import Client
 from nodeagent.core.model import EventKind
 from nodeagent.messages import enums

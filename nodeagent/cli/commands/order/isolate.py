@@ -41,7 +41,7 @@ def command(
     """
     from nodeagent.cli.shared import connection, json_forms
     from nodeagent.cli.shared.orders import durability
-    from nodeagent.cli.shared.times import for_people
+    from nodeagent.cli.shared.time_texts import for_people
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     request = pb.IsolateDeviceRequest(device=device, reason=reason, owner=owner)

@@ -38,7 +38,7 @@ def command(
     """
     from nodeagent.cli.shared import connection, json_forms, snapshot
     from nodeagent.cli.shared.orders import durability
-    from nodeagent.cli.shared.times import for_people
+    from nodeagent.cli.shared.time_texts import for_people
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     request = pb.QuiesceRequest(reason=reason, owner=owner)

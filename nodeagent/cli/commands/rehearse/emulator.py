@@ -28,7 +28,7 @@ from nodeagent.emulator.requests import REQUESTS, Request
 from nodeagent.emulator.server import Server
 from nodeagent.emulator.shared.ending import has_ended
 from nodeagent.emulator.shared.state import FILE
-from nodeagent.own_directory import NotOwnError, make_own
+from nodeagent.system.own_directory import NotOwnError, make_own
 from nodeagent.vendors import DRIVERS
 from nodeagent.worker.hosted import USER
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from nodeagent.cli.shared.parts import Parts
+from nodeagent.cli.shared.command_group import CommandGroup
 
 PARTS: Final[Mapping[str, str]] = {
     "bridge": "Follow the daemon; drain and resume this node in Slurm.",
@@ -14,6 +14,6 @@ PARTS: Final[Mapping[str, str]] = {
 """Name -> one line of help; ``nodeagent.cli.commands.schedulers.slurm_NAME`` has the command."""
 
 
-@click.group("slurm", cls=Parts, parts=PARTS, prefix="nodeagent.cli.commands.schedulers.slurm_")
+@click.group("slurm", cls=CommandGroup, parts=PARTS, prefix="nodeagent.cli.commands.schedulers.slurm_")
 def command() -> None:
     """Drain this node in Slurm while it is to take no new work, and resume it when it is well again."""

@@ -24,8 +24,8 @@ from nodeagent.drivers.ascend.npu.aggregation import UBOE_PORT_DOWN, UnifiedBusP
 from nodeagent.drivers.ascend.npu.chip.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.npu.chip.hang import HangRule
 from nodeagent.drivers.ascend.npu.chip.watched_chip import REMOVED, WatchedChip
-from nodeagent.drivers.ascend.npu.grouping import reset_groups
 from nodeagent.drivers.ascend.npu.missing import listed_by_pci, missing, not_opened
+from nodeagent.drivers.ascend.npu.reset_groups import reset_groups
 from nodeagent.drivers.shared.pci import HUAWEI, Bus, PciFunction
 from nodeagent.wire import Configure, Device, Missing, Pattern, Renew
 

@@ -29,7 +29,7 @@ _EMPTY_DIES: Final = ((0,) * 5, (0xFFFFFFFF,) * 5)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """``die`` "" : it could not be read. ``attributes`` as ``DeviceSeen`` has them, but for the reset group,
-    which follows from ``series``, ``board`` and ``brother`` (see ``grouping``). Not ``complete``: a call
+    which follows from ``series``, ``board`` and ``brother`` (see ``reset_groups``). Not ``complete``: a call
     failed that may yet answer.
     """
 

@@ -25,8 +25,8 @@ from nodeagent.drivers.ascend.library.chip import Chip
 from nodeagent.drivers.ascend.library.dcmi import Library, Place
 from nodeagent.drivers.ascend.library.errors import NotSupported
 from nodeagent.drivers.ascend.npu import identity, killed
-from nodeagent.drivers.ascend.npu.grouping import NODE_GROUP
 from nodeagent.drivers.ascend.npu.product import Series
+from nodeagent.drivers.ascend.npu.reset_groups import NODE_GROUP
 from nodeagent.drivers.shared.holders import holder_of
 from nodeagent.drivers.shared.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
 
@@ -56,7 +56,7 @@ MAX_NAMED: Final = 8
 
 
 def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """As ``grouping`` has made them: also a chip that says nothing is in one."""
+    """As ``reset_groups`` has made them: also a chip that says nothing is in one."""
     return {name: attributes.get("group", "") for name, attributes in devices.items()}
 
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import pynvml
 
+from nodeagent.drivers.nvidia.cached import Cached
 from nodeagent.drivers.nvidia.calls import Calls, Readings
 from nodeagent.drivers.nvidia.fields import Field, Fields
-from nodeagent.drivers.nvidia.kept import Kept
 
 DOWN: Final = "NV_C2C_DOWN"
 C2C_CODES: Final = frozenset({DOWN})
@@ -32,7 +32,7 @@ class C2c:
         self._calls = calls
         self._count = Fields(calls, [_COUNT])
         self._most = 0
-        self._links = Kept(self._ask, EACH_S, now_s)
+        self._links = Cached(self._ask, EACH_S, now_s)
 
     def read(self, readings: Readings) -> list[str]:
         """The codes that are active. Raises as ``Calls.ask``."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pynvml
 
+from nodeagent.drivers.nvidia.cached import Cached
 from nodeagent.drivers.nvidia.calls import Calls, Readings
-from nodeagent.drivers.nvidia.kept import Kept
 
 CORRUPT: Final = "NV_INFOROM_CORRUPT"
 INFOROM_CODES: Final = frozenset({CORRUPT})
@@ -23,7 +23,7 @@ class Inforom:
     """Of one GPU. ``now_s`` is a clock that does not step."""
 
     def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._is_valid = Kept(lambda: _answer(calls), EACH_S, now_s)
+        self._is_valid = Cached(lambda: _answer(calls), EACH_S, now_s)
 
     def read(self, _: Readings) -> list[str]:
         """The codes that are active. Raises as ``Calls.ask``."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nodeagent.job.given import Given
+from nodeagent.job.inputs import Given
 from nodeagent.job.model import Counts
 from nodeagent.job.shell.disk.journal import Journal, JournalError
 from nodeagent.job.shell.disk.state import State

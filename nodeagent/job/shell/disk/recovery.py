@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodeagent.job.counts import run_state
-from nodeagent.job.given import Process
-from nodeagent.job.kept import KeptError
+from nodeagent.job.inputs import Process
+from nodeagent.job.json_file import JsonFileError
 from nodeagent.job.model import Counts
 from nodeagent.job.orders import Report
 from nodeagent.job.policy.environment import SCHEDULE_COUNT
@@ -72,7 +72,7 @@ def kept_counts(place: State, job: str) -> Counts | None:
     except OSError as error:
         print_message(f"{place.counts}: {error.strerror}; counting begins anew")
         return None
-    except (KeptError, UnicodeDecodeError) as error:
+    except (JsonFileError, UnicodeDecodeError) as error:
         print_message(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
         return None
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.shell.disk import whole
+from nodeagent.job.shell.disk import atomic_write
 
 MAX_ALIKE: Final = 64
 """So many supervisors with one key on one node have a folder of their own each."""
@@ -58,7 +58,7 @@ class State:
 
     def put_counts(self, text: str) -> None:
         """Whole or not at all, also where the power fails. Raises ``OSError``."""
-        whole.write(self.counts, text)
+        atomic_write.write(self.counts, text)
 
     def move_counts_aside(self) -> Path:
         """They cannot be read. Raises ``OSError``."""

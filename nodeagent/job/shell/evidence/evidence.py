@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 from nodeagent.job.shell.disk.state import State
 from nodeagent.job.shell.evidence import standard_error
 from nodeagent.job.shell.processes import prctl, procfs

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.job.given import Failure
+from nodeagent.job.inputs import Failure
 from nodeagent.job.shell.evidence import standard_error
 
 ERROR_FILE_VARIABLE: Final = "TORCHELASTIC_ERROR_FILE"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodeagent.job.given import Gathered, Given, Process
+from nodeagent.job.inputs import Gathered, Given, Process
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.orders import Gather
 from nodeagent.job.shell.messages import print_message

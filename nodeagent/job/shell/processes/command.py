@@ -10,7 +10,7 @@ import resource
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 from nodeagent.job.shell.processes import procfs
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 
 PROC: Final = "/proc"
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.given import Emptied, Exited, Failure, Given, NotRun, Process, Ran
+from nodeagent.job.inputs import Emptied, Exited, Failure, Given, NotRun, Process, Ran
 from nodeagent.job.model import SECOND_NS
-from nodeagent.job.session.ladder import own_status
+from nodeagent.job.session.verdict import own_status
 from nodeagent.job.shell.evidence.failures import ERROR_FILE_VARIABLE, Traces, failure_of
 from nodeagent.job.shell.processes import command
 from nodeagent.job.shell.processes.procfs import Stat
-from nodeagent.job.shell.processes.signals import Signals
+from nodeagent.job.shell.processes.received_signals import Signals
 from nodeagent.job.shell.processes.tree import Tree, reap, send_to_child
 
 FIRST_PAUSE_NS: Final = SECOND_NS // 200

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 from nodeagent.job.shell.processes import procfs
 from nodeagent.job.shell.processes.procfs import Stat
 

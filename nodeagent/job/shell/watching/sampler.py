@@ -7,7 +7,7 @@ the daemon's word. It judges nothing.
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.job.given import Process
+from nodeagent.job.inputs import Process
 from nodeagent.job.sample import ProcessSample
 from nodeagent.job.shell.processes import procfs
 from nodeagent.job.shell.processes.procfs import Stat

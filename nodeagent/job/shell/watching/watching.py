@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nodeagent.job.given import Given, Process, Progressed
+from nodeagent.job.inputs import Given, Process, Progressed
 from nodeagent.job.model import SECOND_NS, HangMode
 from nodeagent.job.shell.clock import seconds
 from nodeagent.job.shell.processes.tree import Tree

@@ -1,6 +1,6 @@
 """What a reset leaves behind: holds, the faults that asked for it, and what is said if it did not help."""
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import (
     ActionResult,
     ActiveSet,

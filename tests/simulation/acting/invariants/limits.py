@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import ActionResult, Reset, ResetMode, ResetStage
 from tests.simulation.acting.tables import NODE_LIMIT
 from tests.simulation.history import Attempt, Broken, HardwareReset, Step

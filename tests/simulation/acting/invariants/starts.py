@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import (
     Condition,
     DeviceView,
@@ -128,7 +128,7 @@ class ModeAllowsIt(_AtStart):
 
 
 class WholeGroup(_AtStart):
-    """What the hardware will reset is what is held, checked and charged."""
+    """What the hardware will reset is what is held, checked and counted."""
 
     name = "a reset is of a whole group"
 

@@ -14,7 +14,7 @@ from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.ascend.library.abi import ElabelInfo, text
 from nodeagent.drivers.ascend.library.chip import Chip
 from nodeagent.drivers.ascend.library.errors import NotSupported
-from nodeagent.drivers.ascend.npu.chip.beside import Beside
+from nodeagent.drivers.ascend.npu.chip.background_call import BackgroundCall
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
@@ -38,7 +38,7 @@ class LabelReader:
     def __init__(self, chip: Chip, device: str) -> None:
         self._chip = chip
         self._die = ""
-        self._beside = Beside(self._read, Label(), device, "label")
+        self._beside = BackgroundCall(self._read, Label(), device, "label")
         self._asked_s: float | None = None
         self._pause_s = FIRST_PAUSE_S
 

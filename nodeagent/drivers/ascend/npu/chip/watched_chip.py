@@ -23,15 +23,15 @@ from nodeagent.drivers.ascend.library.errors import INVALID_DEVICE, NotReady, Ve
 from nodeagent.drivers.ascend.library.functions import Generation
 from nodeagent.drivers.ascend.npu import identity
 from nodeagent.drivers.ascend.npu.chip.active_codes import ActiveCodes, Derive
-from nodeagent.drivers.ascend.npu.chip.beside import Beside
+from nodeagent.drivers.ascend.npu.chip.background_call import BackgroundCall
 from nodeagent.drivers.ascend.npu.chip.events import LIST_LEADS_S, ChipEvents, Listener
 from nodeagent.drivers.ascend.npu.chip.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.npu.chip.label import LabelReader
 from nodeagent.drivers.ascend.npu.chip.processes import Processes
 from nodeagent.drivers.ascend.npu.chip.refusals import Refusals
 from nodeagent.drivers.ascend.npu.chip.telemetry import MAY_WAIT, Telemetry
-from nodeagent.drivers.ascend.npu.grouping import Sitting
 from nodeagent.drivers.ascend.npu.identity import Identity
+from nodeagent.drivers.ascend.npu.reset_groups import Sitting
 from nodeagent.drivers.shared.holders import cpu_time_s
 from nodeagent.wire import Active, Device, Holder
 
@@ -90,7 +90,9 @@ class WatchedChip:
         self._procfs = procfs
         self._telemetry = Telemetry(self._chip)
         self._slow_telemetry = Telemetry(chip(), MAY_WAIT)
-        self._beside = Beside(lambda: self._slow_telemetry.read(slow_round=True), NOTHING_READ, device)
+        self._beside = BackgroundCall(
+            lambda: self._slow_telemetry.read(slow_round=True), NOTHING_READ, device
+        )
         self._label = LabelReader(chip(), device)
         self._hang = HangWatch(hang_rule)
         self._identity = Identity()

@@ -1,0 +1,72 @@
+"""Ends the jobs whose supervisor is dead, once no process of theirs is left for a while.
+
+It finds them in what is published, so that a start of the daemon changes nothing but that the while begins
+again. It ends no process.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from nodeagent.api.control.context import Ask
+from nodeagent.api.jobs import chips, names, peers
+from nodeagent.core.model import Holder, JobEnded, JobView, View
+from nodeagent.core.resets import registered_jobs
+from nodeagent.store.event_feed import EventFeed
+
+LEFT_S: Final = 60.0
+"""A supervisor that died may be started again, and go on with its job."""
+
+LOOK_EACH_S: Final = 10.0
+WHY: Final = "its supervisor has died, and no process of it is left"
+
+
+class DeadSupervisors:
+    """``now_s`` is CLOCK_MONOTONIC."""
+
+    def __init__(
+        self,
+        feed: EventFeed,
+        ask: Ask,
+        left_s: float = LEFT_S,
+        look_each_s: float = LOOK_EACH_S,
+        now_s: Callable[[], float] = time.monotonic,
+        procfs: Path = peers.PROCFS,
+    ) -> None:
+        self._feed = feed
+        self._ask = ask
+        self.left_s = left_s
+        self.look_each_s = look_each_s
+        self._now_s = now_s
+        self._procfs = procfs
+        self._since_s: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            for name in self.look():
+                await self._ask(JobEnded(job=name, why=WHY))
+            await asyncio.sleep(self.look_each_s)
+
+    def look(self) -> list[str]:
+        """The names of those that have been forsaken for so long."""
+        view, now_s = self._feed.current.view, self._now_s()
+        dead_supervisors = {job.name for job in view.jobs if self._is_forsaken(view, job)}
+        self._since_s = {name: self._since_s.get(name, now_s) for name in dead_supervisors}
+        return [name for name, since_s in self._since_s.items() if now_s - since_s >= self.left_s]
+
+    def _is_forsaken(self, view: View, job: JobView) -> bool:
+        if not names.is_live(job) or job.peer is None or peers.lives(job.peer, self._procfs):
+            return False
+        devices = chips.devices_of(view, job)
+        return not any(is_of(holder, job.name) for device in devices for holder in device.holders or ())
+
+
+def is_of(holder: Holder, job: str) -> bool:
+    """Whether the process may be one of the job's; where no cgroup says so, nobody can tell any more."""
+    name = job.partition("/")[0]
+    if name.startswith(names.NO_CGROUP):
+        return not holder.job
+    return registered_jobs.has(frozenset({name}), holder.job)

@@ -1,0 +1,165 @@
+"""Finds, reads and checks nodeagent.toml. No unknown key passes, and every problem is named at once."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from nodeagent.config.agent import AgentConfig
+from nodeagent.config.config import Config
+from nodeagent.config.drivers import DriverConfig
+from nodeagent.config.grpc import GrpcConfig
+from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.kubernetes import KubernetesConfig
+from nodeagent.config.metrics import MetricsConfig
+from nodeagent.config.nvrx import NvrxConfig
+from nodeagent.config.public import read_public
+from nodeagent.config.reset import ResetConfig
+from nodeagent.config.slurm import SlurmConfig
+from nodeagent.config.store import StoreConfig
+from nodeagent.core.model import PREVIOUS_BOOT, Level
+from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
+from nodeagent.toml.lines import KeyPath
+from nodeagent.toml.problem import Problem, Problems
+from nodeagent.toml.source import Source, read_source
+from nodeagent.vendors import DRIVERS
+
+DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
+PATH_VARIABLE = "NODEAGENT_CONFIG"
+SOCKET_PATH_LIMIT_BYTES = 107
+"""``sun_path`` of a unix socket holds 108 bytes with its end mark (unix(7))."""
+
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s\x00-\x1f\x7f:\[\]]*):(\d{1,5})")
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; str() is one line for each problem."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+_SECTIONS: Mapping[str, type[Struct]] = {
+    "agent": AgentConfig,
+    "metrics": MetricsConfig,
+    "grpc": GrpcConfig,
+    "reset": ResetConfig,
+    "store": StoreConfig,
+    "jobs": JobsConfig,
+    "nvrx": NvrxConfig,
+    "kubernetes": KubernetesConfig,
+    "slurm": SlurmConfig,
+}
+
+
+def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The one named, else ``$NODEAGENT_CONFIG``, else that at the default place; None where there is none."""
+    if path is None and (named := environ.get(PATH_VARIABLE)):
+        path = Path(named)
+    if path is None and DEFAULT_PATH.exists():
+        path = DEFAULT_PATH
+    return path
+
+
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Reads the file that ``config_file`` finds; where there is none, every key has its default.
+
+    Raises ConfigError with every problem of the file; a file that was named must exist.
+    """
+    path = config_file(path, environ)
+    if path is None:
+        return Config(drivers={name: traits.section() for name, traits in DRIVERS.items()})
+    problems = Problems()
+    source = read_source(path, problems.add)
+    config = None if source is None else _read(source, problems)
+    if config is None or problems:
+        raise ConfigError(problems.found())
+    return config
+
+
+def _read(source: Source, problems: Problems) -> Config | None:
+    def report(key: KeyPath, reason: str) -> None:
+        problems.add(source.problem(key, reason))
+
+    refuse_unknown_keys(source.data, (*_SECTIONS, "public", "drivers"), (), report)
+    sections: dict[str, Any] = {}
+    for name, form in _SECTIONS.items():
+        if (section := read_form(form, source.data.get(name, {}), (name,), report)) is not None:
+            sections[name] = section
+    public = read_public(source.data.get("public", {}), report)
+    drivers = _read_drivers(source.data.get("drivers", {}), report)
+    if problems or public is None:
+        return None
+    config = Config(drivers=drivers, public=public, **sections)
+    _check(config, report)
+    return config
+
+
+def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dict[str, DriverConfig]:
+    if not isinstance(tables, Mapping):
+        report(("drivers",), f"{shown(tables)} stands where tables such as [drivers.kmsg] are needed")
+        return {}
+    for name in tables:
+        if name not in DRIVERS:
+            report(("drivers", name), f"no such driver; {nearest(name, DRIVERS)}")
+    drivers: dict[str, DriverConfig] = {}
+    for name, traits in DRIVERS.items():
+        section = read_form(traits.section, tables.get(name, {}), ("drivers", name), report)
+        if section is not None:
+            drivers[name] = section
+    return drivers
+
+
+def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
+    """What no single key can show."""
+    agent = config.agent
+    _check_sockets(config, report)
+    if agent.unknown_level is not None and agent.unknown_level not in _LEVELS_FOR_UNKNOWN:
+        levels = ", ".join(_LEVELS_FOR_UNKNOWN)
+        report(("agent", "unknown_level"), f"{shown(str(agent.unknown_level))}: must be one of {levels}")
+    if config.drivers[PREVIOUS_BOOT].required:
+        reason = "true: must be false, for once it is read nothing is observed any more"
+        report(("drivers", PREVIOUS_BOOT, "required"), reason)
+    for section, listen in (("metrics", config.metrics.listen), ("grpc", config.grpc.listen)):
+        match = _ADDRESS.fullmatch(listen)
+        if listen and (match is None or not 0 <= int(match[1]) <= 65535):
+            report(
+                (section, "listen"), f'{shown(listen)}: must be "HOST:PORT", such as "127.0.0.1:9108", or ""'
+            )
+    if config.grpc.listen:
+        for key in ("tls_cert", "tls_key", "tls_client_ca"):
+            if not getattr(config.grpc, key):
+                report(("grpc", key), "missing; grpc.listen is by mutual TLS only and needs this file's path")
+    config.jobs.check(lambda key, reason: report(("jobs", *key), reason))
+    config.reset.check(agent.state_dir, lambda key, reason: report(("reset", *key.split(".")), reason))
+
+
+def _check_sockets(config: Config, report: Callable[[KeyPath, str], None]) -> None:
+    seen: dict[str, str] = {}
+    for section, key, path in (
+        ("agent", "socket", config.agent.socket),
+        ("agent", "control_socket", config.agent.control_socket),
+        ("jobs", "socket", config.jobs_socket),
+        *((("nvrx", "socket", config.nvrx.socket),) if config.nvrx.socket else ()),
+    ):
+        if len(path.encode()) > SOCKET_PATH_LIMIT_BYTES:
+            reason = f"{shown(path)}: a socket's path has at most {SOCKET_PATH_LIMIT_BYTES} bytes"
+            report((section, key), reason)
+        if path in seen:
+            report((section, key), f"{shown(path)}: must differ from {seen[path]}")
+        seen.setdefault(path, f"{section}.{key}")
+
+
+_LEVELS_FOR_UNKNOWN = (
+    Level.NOT_HANDLE,
+    Level.SUB_HEALTH,
+    Level.RESTART_REQUEST,
+    Level.RESTART_BUSINESS,
+    Level.FREE_RESTART_NPU,
+    Level.RESTART_NPU,
+    Level.PRE_SEPARATE_NPU,
+    Level.SEPARATE_NPU,
+)

@@ -1,0 +1,66 @@
+"""The devices and what is open on them, as metrics. It only puts into families what the view says."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from nodeagent.core.model import DeviceView, Handling, Kind, Level, Verdict, View
+from nodeagent.tables.levels import LEVELS_OF_KIND
+
+
+def device_metrics(view: View) -> Iterator[Metric]:
+    """One series for each state a device can be in, 1 for the one it is in."""
+    names = ["device", "kind"]
+    verdicts = GaugeMetricFamily(
+        "nodeagent_device_verdict", "1 for the device's verdict.", labels=[*names, "verdict"]
+    )
+    handlings = GaugeMetricFamily(
+        "nodeagent_device_handling", "1 for the device's handling.", labels=[*names, "handling"]
+    )
+    levels = GaugeMetricFamily(
+        "nodeagent_device_level", "1 for the device's level.", labels=[*names, "level"]
+    )
+    observed = GaugeMetricFamily(
+        "nodeagent_device_observed", "1 while a source observes the device.", labels=names
+    )
+    for device in view.devices:
+        of = [device.name, device.kind]
+        for verdict in Verdict:
+            verdicts.add_metric([*of, verdict], float(verdict is device.verdict))
+        for handling in Handling:
+            handlings.add_metric([*of, handling], float(handling is device.handling))
+        for level in _levels(device):
+            levels.add_metric([*of, level], float(level is device.level))
+        observed.add_metric(of, float(device.observed))
+    yield from (verdicts, handlings, levels, observed)
+
+
+def _levels(device: DeviceView) -> list[Level]:
+    levels = [*LEVELS_OF_KIND[device.kind]]
+    if device.kind is Kind.CHIP:
+        levels.append(Level.MANUALLY_SEPARATE_NPU)
+    return levels if device.level in levels else [*levels, device.level]
+
+
+def open_metrics(view: View) -> Iterator[Metric]:
+    names = {device.id: device.name for device in view.devices}
+    conditions = GaugeMetricFamily(
+        "nodeagent_conditions", "Open conditions.", labels=["device", "code", "level", "injected"]
+    )
+    for (device, code, level, injected), count in Counter(
+        (names.get(each.device_id, each.device_id), each.code, each.level, str(each.injected).lower())
+        for each in view.conditions
+    ).items():
+        conditions.add_metric([device, code, level, injected], count)
+    promotions = GaugeMetricFamily("nodeagent_promotions", "Promotions in force.", labels=["device", "rule"])
+    for (device, rule), count in Counter(
+        (names.get(each.device_id, each.device_id), each.rule) for each in view.promotions if each.effective
+    ).items():
+        promotions.add_metric([device, rule], count)
+    holds = GaugeMetricFamily("nodeagent_holds", "Holds in force.", labels=["device", "kind"])
+    for (device, kind), count in Counter(
+        (names.get(each.device_id, each.device_id), each.kind) for each in view.holds
+    ).items():
+        holds.add_metric([device, kind], count)
+    yield from (conditions, promotions, holds)

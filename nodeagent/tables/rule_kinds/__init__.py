@@ -1,0 +1,29 @@
+"""The kinds of rules that a table may hold: a new one is a file here and a line in ``RULE_SECTIONS``."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from nodeagent.tables.rule_kinds import counter, duration, frequency, pattern, relation, threshold
+from nodeagent.tables.rule_kinds.rule_kind import Rule as Rule
+from nodeagent.tables.rule_kinds.rule_kind import RuleSection as RuleSection
+
+RULE_SECTIONS: Final[Mapping[str, RuleSection]] = {
+    section.key: section
+    for section in (
+        frequency.SORT,
+        duration.SORT,
+        threshold.SORT,
+        counter.SORT,
+        relation.SORT,
+        pattern.SORT,
+    )
+}
+"""By the key that their tables stand under, in the order in which they are read and shown."""
+
+_OF_RULES: Final[Mapping[type[Rule], RuleSection]] = {
+    section.rule: section for section in RULE_SECTIONS.values()
+}
+
+
+def sort_of(rule: Rule) -> RuleSection:
+    return _OF_RULES[type(rule)]

@@ -1,0 +1,59 @@
+"""``[[pattern]]``: a line of the kernel log becomes a signal."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from nodeagent.core.catalog.catalog import Pattern
+from nodeagent.core.model import Assertion
+from nodeagent.tables.patterns.templates import pattern_objections
+from nodeagent.tables.rule_kinds.rule_kind import Named, Objections, RuleSection
+from nodeagent.tables.sections.schema import RuleForm
+
+
+class PatternForm(RuleForm, frozen=True, kw_only=True):
+    """``device`` is "node", a group of ``regex`` or a name of groups.
+
+    ``regex`` is matched where the message begins. What the kernel marks as the continuation of another line
+    (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
+    its lines so: ``continuation`` says that. ``part`` names the part of the device, such as a MIG instance,
+    that a line is about where its groups took part.
+    """
+
+    code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
+    regex: Annotated[str, Meta(min_length=1, max_length=2000, description="a regular expression in quotes")]
+    device: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description='"node", the name of a group, or a name that holds {groups}',
+        ),
+    ]
+    assertion: Assertion = Assertion.ONCE
+    continuation: bool = False
+    part: Annotated[str, Meta(max_length=64, description='a name that holds {groups}, such as "gi{gi}"')] = ""
+
+
+def objections(form: PatternForm) -> Objections:
+    return pattern_objections(form.code, form.regex, form.device, form.part)
+
+
+def words(rule: Pattern) -> str:
+    return rule.regex
+
+
+def codes(_: Pattern) -> Named:
+    """Its code is a template, and is checked as that."""
+    return ()
+
+
+SORT = RuleSection(
+    key="pattern",
+    in_catalog="patterns",
+    form=PatternForm,
+    rule=Pattern,
+    words=words,
+    codes=codes,
+    objections=objections,
+)

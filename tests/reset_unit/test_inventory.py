@@ -1,0 +1,72 @@
+"""What the process of a reset sees of the devices itself, also of those that do not answer."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodeagent.config.drivers import VendorConfig
+from nodeagent.drivers.shared.resetting import ResetRefused
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.reset_unit import inventory
+from nodeagent.reset_unit.exchange.request import Device
+from nodeagent.reset_unit.inventory import look
+from tests.reset_unit.conftest import Emulate, fake_tool, furnished
+
+TOOL = """
+print("GPU 00000000:00:00.0 was successfully reset.", file=open({called!r}, "a"))
+print(*sys.argv[1:], file=open({called!r}, "a"))
+print("GPU 00000000:00:00.0 was successfully reset.")
+"""
+KERNEL_SAYS = "GPU UUID: \t {uuid}\nDevice Minor: \t 1\n"
+
+
+def section(node: EmulatedNode, library: Path) -> VendorConfig:
+    return VendorConfig(library=str(library), sysfs=str(node.sysfs))
+
+
+def test_the_devices_and_who_is_on_them(emulate: Emulate) -> None:
+    node = emulate("4x910B")
+    node.hold("npu2", os.getpid())
+    seen = look("ascend", section(node, node.dcmi), "boot", ["npu1", "npu2", "npu9"])
+    assert list(seen.devices) == ["npu0", "npu1", "npu2", "npu3"]
+    assert {device.attributes["group"] for device in seen.devices.values()} == {"npus"}
+    held = {
+        name: None if each is None else [holder.pid for holder in each] for name, each in seen.holders.items()
+    }
+    assert held == {"npu1": [], "npu2": [os.getpid()], "npu9": None}
+
+
+def test_a_library_that_is_not_there_is_named(emulate: Emulate, tmp_path: Path) -> None:
+    node = emulate("4x910B")
+    with pytest.raises(
+        ResetRefused, match=rf"^the ascend devices cannot be read: .* but {tmp_path}/none.so: there is no"
+    ):
+        look("ascend", section(node, tmp_path / "none.so"), "boot")
+
+
+def test_a_library_that_hangs_is_not_waited_for_for_ever(
+    emulate: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "LOOK_LIMIT_S", 1.0)
+    monkeypatch.setattr(inventory, "END_LIMIT_S", 0.2)
+    node = emulate("4x910B")
+    node.hang()
+    with pytest.raises(ResetRefused, match=r"^the ascend devices were not listed within 1 s$"):
+        look("ascend", section(node, node.dcmi), "boot")
+
+
+def test_a_gpu_that_does_not_even_say_who_it_is_is_reset_where_the_kernel_knows_it(tmp_path: Path) -> None:
+    with EmulatedNode.create(tmp_path / "node", "2xH100") as node:
+        desk = furnished(tmp_path, node, "nvidia")
+        pci = f"{node.gpus.pci('gpu1')}.0"
+        desk.procfs = tmp_path / "proc"
+        listed = desk.procfs / "driver/nvidia/gpus" / pci
+        listed.mkdir(parents=True)
+        (listed / "information").write_text(KERNEL_SAYS.format(uuid=node.gpus.uuid("gpu1")))
+        desk.configure()
+        desk.env = fake_tool(tmp_path / "bin", "nvidia-smi", TOOL.format(called=str(tmp_path / "called")), {})
+        node.hang("gpu1", "nvmlDeviceGetHandleByIndex_v2")
+        result = desk.do(devices=(Device(name="gpu1", identity=node.gpus.uuid("gpu1"), pci=pci),))
+    assert (result.state, result.reason) == ("done", "the devices have started again")
+    assert f"--gpu-reset -i {pci}" in (tmp_path / "called").read_text().splitlines()
