@@ -41,6 +41,8 @@ class Why(str, Enum):
     FIRST = "first"
     HEALED = "healed"
     SUSPENDED = "suspended"
+    """The run before it hung, as the supervisor had confirmed. It has nothing to do with SIGSTOP."""
+
     FAILED = "failed"
     PEER = "peer"
     ORDERED = "ordered"

@@ -43,13 +43,15 @@ _USER_INDUCED = FrequencyRule(
     id="(user-induced)", codes=(), times=3, time_window_ns=24 * 3600 * SECOND_NS, level=Level.NOT_HANDLE
 )
 _USER_INDUCED_OF_JOB = replace(_USER_INDUCED, counted_by=CountedBy.JOB)
-"""Where the rule that names the code counts by job or place: what one job does moves no other."""
+"""Where the rule that names the code counts by job or place: the failures of one job do not reschedule
+another.
+"""
 
 
 def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
 
-    With a duration rule ``duration`` counts the fault, and a ``once`` is none.
+    Where a duration rule names the code, ``rules.duration`` counts it instead, and a ``once`` does not count.
     """
     facts = state.lookup.facts(signal.code)
     if signal.source == PREVIOUS_BOOT:
@@ -197,7 +199,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         gathered = attribution.gathered(after.evidence, signal.evidence, same_occurrence=same_occurrence)
         if gathered != after.evidence:
             after = changed(after, evidence=gathered)
-    if recovery.is_of_the_job(state, condition):
+    if recovery.only_restarts_its_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := unknown_codes.shared(state, after)) is not after:
         after = condition_level.relevel(state, condition, lowered, unknown_codes.ONE_CAUSE)
@@ -221,7 +223,7 @@ def _count_user_induced(
     state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
-    if condition.injected or not recovery.is_of_the_job(state, condition):
+    if condition.injected or not recovery.only_restarts_its_job(state, condition):
         return condition
     by_device = frequency.counts_by_device(state, condition)
     rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB

@@ -212,12 +212,12 @@ def _contributions(state: State, job: Job) -> Iterator[tuple[Device, Contributio
 
 def _of_the_job(state: State, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    return condition is not None and recovery.is_of_the_job(state, condition)
+    return condition is not None and recovery.only_restarts_its_job(state, condition)
 
 
 def _counts(state: State, job: Job, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    if condition is None or not recovery.is_of_the_job(state, condition):
+    if condition is None or not recovery.only_restarts_its_job(state, condition):
         return True
     return condition.occurred_ns > job.granted_ns
 

@@ -86,14 +86,21 @@ class Handling(StrEnum):
 
 
 class Backing(StrEnum):
-    """Whose word a fault stands on: that of the device's own driver (or of whoever else there is), or a
-    kernel line alone; then what has become of it is in ``core.faults.kernel_lines``.
-    """
+    """Which source a fault stands on; ``core.faults.kernel_lines`` says how that changes."""
 
     OWN = "own"
+    """The device's own driver shows it, or another source that has seen it for itself. So it is also with a
+    kernel line where no driver speaks for the device.
+    """
+
     ALONE = "alone"
+    """Only a line of the kernel log says so, and the device's driver has not confirmed it yet."""
+
     CONTRADICTED = "contradicted"
+    """Only a kernel line says so, and the driver has read the device since and does not show it."""
+
     DISREGARDED = "disregarded"
+    """It was contradicted for too long: the line has no effect any more."""
 
 
 class Affects(StrEnum):

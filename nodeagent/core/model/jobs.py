@@ -40,8 +40,14 @@ class JobWord(StrEnum):
     """By itself: no process of the run is left."""
 
     SUSPECTED = "suspected"
+    """It may hang: it seems to stand still."""
+
     SUSPENDED = "suspended"
+    """It hangs, as its supervisor has confirmed. It has nothing to do with SIGSTOP."""
+
     CLEARED = "cleared"
+    """The suspicion was wrong, or the run goes on again."""
+
     UNKILLABLE = "unkillable"
 
 

@@ -15,7 +15,7 @@ def wants(state: State, condition: Condition) -> bool:
     """
     if condition.level not in RESET_LEVELS:
         return False
-    if condition.injected or not condition.affect_verdict or recovery.is_of_the_job(state, condition):
+    if condition.injected or not condition.affect_verdict or recovery.only_restarts_its_job(state, condition):
         return False
     if condition.backing is not Backing.OWN:
         return False

@@ -40,7 +40,7 @@ class Tally(RuleCell):
             return None
         return self.reached_ns + rule.time_window_ns + 1
 
-    def anew(self, _at_ns: int, /) -> Self:
+    def after_clear(self, _at_ns: int, /) -> Self:
         return self if self.reached_ns is None else replace(self, reached_ns=None, rises=())
 
 

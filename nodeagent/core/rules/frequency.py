@@ -47,7 +47,7 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if rule.at_least is not None and PRECEDENCE[condition.level] < PRECEDENCE[rule.at_least]:
         return
-    if recovery.blames_nobody(state, condition):
+    if recovery.chip_needs_no_recovery(state, condition):
         return
     by_device = rule.counted_by is CountedBy.DEVICE
     if by_device and condition.user_induced and not occupancy.is_free(state, device.id):

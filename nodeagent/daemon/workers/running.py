@@ -100,7 +100,7 @@ class Worker:
                 self.ended_by,
             )
 
-    async def accuse(self, limit_s: float) -> str:
+    async def name_suspect(self, limit_s: float) -> str:
         """Why no device answered in time, as far as its threads show it; names the suspect."""
         stuck = await self.child.stuck_threads()
         self.suspect = self._suspect(stuck)

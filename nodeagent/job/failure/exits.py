@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from nodeagent.job.failure.exit_rows import ROWS, ExitRow
-from nodeagent.job.failure.known import Known, Sort
+from nodeagent.job.failure.known import FailureKind, Known
 from nodeagent.job.given import Failure
 
 _MAX_LINE: Final = 300
@@ -95,7 +95,7 @@ def known(failure: Failure | None) -> Known:
     errors = _errors(failure)
     sorts = [_sort(failure, error) for error in errors]
     chosen = next(
-        (place for place in reversed(range(len(errors))) if sorts[place] is not Sort.TRANSIENT),
+        (place for place in reversed(range(len(errors))) if sorts[place] is not FailureKind.TRANSIENT),
         len(errors) - 1,
     )
     if chosen < 0:
@@ -194,16 +194,16 @@ def _split(line: str) -> tuple[str, str]:
     return line[:end].strip(), line[end:]
 
 
-def _sort(failure: Failure, error: Raised | None) -> Sort:
+def _sort(failure: Failure, error: Raised | None) -> FailureKind:
     """An error that comes of one that may pass may pass, too, whatever its own type."""
     everything = f"{failure.error_type}: {failure.message}\n{failure.tail}"
     earlier = () if error is None else error.earlier
     own, *others = (_sort_of_one(failure, each, everything) for each in (error, *earlier))
-    return Sort.TRANSIENT if own is Sort.USER and Sort.TRANSIENT in others else own
+    return FailureKind.TRANSIENT if own is FailureKind.USER and FailureKind.TRANSIENT in others else own
 
 
-def _sort_of_one(failure: Failure, error: Raised | None, everything: str) -> Sort:
-    return next((row.sort for row in ROWS if _fits(row, failure, error, everything)), Sort.UNKNOWN)
+def _sort_of_one(failure: Failure, error: Raised | None, everything: str) -> FailureKind:
+    return next((row.sort for row in ROWS if _fits(row, failure, error, everything)), FailureKind.UNKNOWN)
 
 
 def _fits(row: ExitRow, failure: Failure, error: Raised | None, everything: str) -> bool:

@@ -1,7 +1,6 @@
-"""Files in a folder where a process of fewer rights writes too: what is opened is what it seems to be.
+"""In a folder where a process of fewer rights writes too, opens only plain files, never a link or a pipe.
 
-No link is followed, no pipe is waited for, no more is read than a bound, and what is written appears by
-rename. It knows neither requests nor results.
+No more is read than a bound, and what is written appears by rename. It knows neither requests nor results.
 """
 
 import contextlib

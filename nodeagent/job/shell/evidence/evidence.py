@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Aide:
+class EvidenceProcess:
     """The child that gathers, and the folder it fills."""
 
     pid: int
@@ -77,16 +77,16 @@ class Aide:
             return ""
 
 
-def begin(state: State, wanted: Wanted) -> Aide:
+def begin(state: State, wanted: Wanted) -> EvidenceProcess:
     """Raises ``OSError`` where there is no place for it."""
     make_room(state)
     folder = _next_folder(state.run(wanted.run) / "hang")
     pid = os.fork()
     if pid == 0:
-        _be_the_aide(folder, wanted)
+        _gather_as_child(folder, wanted)
     with suppress(OSError):  # the child does it, too: whoever comes first
         os.setpgid(pid, pid)
-    return Aide(pid, folder)
+    return EvidenceProcess(pid, folder)
 
 
 def make_room(state: State) -> None:
@@ -110,7 +110,7 @@ def _next_folder(home: Path) -> Path:
 # ---------------------------------------------------------------------- in the child
 
 
-def _be_the_aide(folder: Path, wanted: Wanted) -> None:
+def _gather_as_child(folder: Path, wanted: Wanted) -> None:
     """Never returns."""
     try:
         signal.set_wakeup_fd(-1)
