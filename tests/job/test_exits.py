@@ -46,7 +46,7 @@ def _by_tail(tail: str, status: int = 1) -> Known:
 
 @pytest.mark.parametrize("status", [1, 2, 3, 127, 255])
 def test_a_status_alone_means_nothing(status: int) -> None:
-    assert known(Failure(status=status)) == Known(sort=FailureKind.UNKNOWN, signature="", line="")
+    assert known(Failure(status=status)) == Known(kind=FailureKind.UNKNOWN, signature="", line="")
 
 
 def test_no_row_judges_by_a_status_alone() -> None:
@@ -63,7 +63,7 @@ def test_each_row_names_its_source() -> None:
 def test_a_value_error_is_the_users_and_its_line_is_named() -> None:
     found = _by_tail(_traceback("ValueError: hidden size 100 is not a multiple of 64"))
     assert found == Known(
-        sort=FailureKind.USER,
+        kind=FailureKind.USER,
         signature="ValueError: hidden size 100 is not a multiple of 64",
         line="ValueError: hidden size 100 is not a multiple of 64",
     )
@@ -98,7 +98,7 @@ def test_what_torchrun_really_writes(recorded: str, known_of_it: tuple[str, str]
     """
     tail = (FIXTURES / "job_exits" / f"torchrun_{recorded}.err").read_text()
     found = _by_tail(tail)
-    assert (found.sort.value, found.line) == known_of_it
+    assert (found.kind.value, found.line) == known_of_it
 
 
 def test_of_a_chain_of_exceptions_the_last_was_raised() -> None:
@@ -118,7 +118,7 @@ HANDLED = "\nDuring handling of the above exception, another exception occurred:
 def test_what_was_handled_when_the_network_failed_is_not_the_cause() -> None:
     tail = _traceback("KeyError: 'shard-7'") + HANDLED + _traceback("ConnectionResetError: [Errno 104]")
     assert _by_tail(tail) == Known(
-        sort=FailureKind.TRANSIENT,
+        kind=FailureKind.TRANSIENT,
         signature="ConnectionResetError: [Errno 104]",
         line="ConnectionResetError: [Errno 104]",
     )
@@ -132,7 +132,7 @@ def test_an_error_that_comes_of_the_network_may_pass_whatever_its_type() -> None
         + HANDLED
         + _traceback("TypeError: 'NoneType' object is not subscriptable")
     )
-    assert _by_tail(tail).sort is FailureKind.TRANSIENT
+    assert _by_tail(tail).kind is FailureKind.TRANSIENT
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_a_traceback_that_ended_no_process_is_not_the_cause(before: str) -> None
     """Interpreters that end write such lines after the error itself: pytorch/pytorch#13670, #83791."""
     raised = _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
     passed_over = f"{before}\n" + _traceback("AttributeError: 'NoneType' object has no attribute 'get'")
-    assert _by_tail(raised + passed_over).sort is FailureKind.TRANSIENT
+    assert _by_tail(raised + passed_over).kind is FailureKind.TRANSIENT
     assert _by_tail(passed_over) == Known()
 
 
 def test_a_traceback_that_was_logged_before_the_last_was_handled() -> None:
     logged = "WARNING sample 17 is left out\n" + _traceback("ValueError: cannot decode the image")
     tail = logged + "step 18\n" + _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
-    assert _by_tail(tail).sort is FailureKind.TRANSIENT
+    assert _by_tail(tail).kind is FailureKind.TRANSIENT
 
 
 def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
@@ -166,7 +166,7 @@ def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
         + RAISED
     )
     found = _by_tail(tail)
-    assert (found.sort, found.line) == (FailureKind.USER, "AssertionError: vocabulary of 0 words")
+    assert (found.kind, found.line) == (FailureKind.USER, "AssertionError: vocabulary of 0 words")
 
 
 def test_ranks_that_write_at_once_are_told_apart_by_their_prefix() -> None:
@@ -244,15 +244,15 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize(("error", "sort"), TEXTS)
-def test_the_sort_of_a_text(error: str, sort: FailureKind) -> None:
-    assert _by_tail(_traceback(error)).sort is sort
+@pytest.mark.parametrize(("error", "kind"), TEXTS)
+def test_the_kind_of_a_text(error: str, kind: FailureKind) -> None:
+    assert _by_tail(_traceback(error)).kind is kind
 
 
 def test_a_chip_that_breaks_explains_errors_of_all_sorts() -> None:
     tail = _traceback("RuntimeError: CUDA error: uncorrectable ECC error encountered", "[rank0]: ")
     assert (
-        _by_tail(tail + _traceback("ValueError: nan in the loss", "[rank1]: ")).sort is FailureKind.HARDWARE
+        _by_tail(tail + _traceback("ValueError: nan in the loss", "[rank1]: ")).kind is FailureKind.HARDWARE
     )
 
 
@@ -262,7 +262,7 @@ def test_an_abort_in_cpp_is_read() -> None:
         "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=880)\n"
     )
     found = known(Failure(signal=signal.SIGABRT, tail=tail))
-    assert (found.sort, found.line[:50]) == (
+    assert (found.kind, found.line[:50]) == (
         FailureKind.TRANSIENT,
         "c10.DistBackendError: [Rank 3] Watchdog caught col",
     )
@@ -270,17 +270,17 @@ def test_an_abort_in_cpp_is_read() -> None:
 
 def test_a_run_that_was_killed_is_not_judged_by_what_it_wrote() -> None:
     failure = Failure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
-    assert known(failure) == Known(sort=FailureKind.TRANSIENT)
+    assert known(failure) == Known(kind=FailureKind.TRANSIENT)
 
 
 def test_wrong_arguments_are_the_users() -> None:
     tail = "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --lrr 1\n"
-    assert _by_tail(tail, status=2).sort is FailureKind.USER
-    assert _by_tail(tail, status=1).sort is FailureKind.UNKNOWN
+    assert _by_tail(tail, status=2).kind is FailureKind.USER
+    assert _by_tail(tail, status=1).kind is FailureKind.UNKNOWN
 
 
 def test_a_command_that_the_shell_does_not_find_is_the_users() -> None:
-    assert _by_tail("run.sh: line 3: torchrrun: command not found\n", status=127).sort is FailureKind.USER
+    assert _by_tail("run.sh: line 3: torchrrun: command not found\n", status=127).kind is FailureKind.USER
 
 
 # ---------------------------------------------------------------------- what torch has written of the error
@@ -300,7 +300,7 @@ def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
 )
 def test_torch_may_have_written_no_cause(said: Raised) -> None:
     found = known(Failure(status=1, error_type=said.error_type, message=said.message))
-    assert (found.sort, found.signature) == (FailureKind.UNKNOWN, "")
+    assert (found.kind, found.signature) == (FailureKind.UNKNOWN, "")
 
 
 # ---------------------------------------------------------------------- signatures

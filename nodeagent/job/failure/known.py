@@ -19,6 +19,6 @@ class Known:
     people are shown.
     """
 
-    sort: FailureKind = FailureKind.UNKNOWN
+    kind: FailureKind = FailureKind.UNKNOWN
     signature: str = ""
     line: str = ""

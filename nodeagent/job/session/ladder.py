@@ -132,7 +132,7 @@ def _done(case: Case) -> bool:
 
 
 def _of_user(case: Case) -> bool:
-    return case.failed and case.ending.known.sort is FailureKind.USER and not case.ending.progressed
+    return case.failed and case.ending.known.kind is FailureKind.USER and not case.ending.progressed
 
 
 def _twice(case: Case) -> bool:
@@ -141,7 +141,7 @@ def _twice(case: Case) -> bool:
     return (
         case.failed
         and not case.ending.progressed
-        and known.sort in (FailureKind.UNKNOWN, FailureKind.USER)
+        and known.kind in (FailureKind.UNKNOWN, FailureKind.USER)
         and known.signature != ""
         and known.signature == case.counts.signature
     )
