@@ -79,6 +79,18 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         condition = state.condition(device.id, facts.key, signal.injected, signal.report)
     if signal.assertion is Assertion.RECOVER:
         return _recovered(state, device, condition, signal, facts) or learnt
+    return _occurred(state, device, condition, signal, facts, rule) or learnt
+
+
+def _occurred(
+    state: State,
+    device: Device | None,
+    condition: Condition | None,
+    signal: Signal,
+    facts: Facts,
+    rule: str,
+) -> bool:
+    """Open a condition or renew the open one, and count it. True if that changed anything."""
     at_ns = _occurred_ns(state, signal)
     if _is_absorbed(state, device, condition, signal, facts, at_ns):
         return True
@@ -88,7 +100,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     else:
         condition = _opened(state, device, signal, facts, at_ns, rule)
     if condition is None:
-        return learnt or (device is None and registry.find(state, signal.device) is not None)
+        return device is None and registry.find(state, signal.device) is not None
     if facts.relations is not None:
         condition = relation.occurred(state, condition)
     if condition.user_induced and is_held and frequency.counts_by_device(state, condition):
