@@ -1,7 +1,7 @@
 """Why a job is asked to stop, is sent away, or must wait: read from the state, which it does not change.
 
-A fault of the application (one that only restarts its job) counts for the run that it hit and for no later
-one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
+A fault that only restarts its job, such as an application fault, counts for the run that it hit and for no
+later one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
 """
 
 from collections.abc import Iterable, Iterator

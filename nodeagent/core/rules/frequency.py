@@ -176,7 +176,7 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
 
 
 def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
-    """A line names the process that the application's fault hit: what another source reported of it was
+    """A line names the process that the application fault hit: what another source reported of it was
     counted as on a free device, and is taken back, but for what has taken effect.
     """
     for promotion in promotions.of(state, condition):

@@ -18,7 +18,7 @@ from nodeagent.job.sample import ChipSample, ProcessSample, Sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a sample shows. ``works``, ``unknown`` and ``chips_unknown`` are reasons, "" where there is none."""
+    """What a sample shows. ``works``, ``unknown`` and ``chips_unknown`` are reasons, "" for none."""
 
     began_s: float
     now_s: float
