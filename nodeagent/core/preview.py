@@ -8,7 +8,7 @@ from nodeagent.core.model import Condition, DeviceView, Handling, Level, Promoti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
-    """Of an open condition or promotion in force. ``after`` None: it would end."""
+    """How an open condition, or a promotion in force, would change its level. ``after`` None: it would end."""
 
     id: str
     device: str
@@ -19,7 +19,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StanceChange:
-    """Of a device's verdict and handling."""
+    """How a device's verdict and handling would change."""
 
     device: str
     before: tuple[Verdict, Handling]

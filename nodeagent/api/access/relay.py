@@ -32,7 +32,7 @@ OUT_OF_RESOURCES_PAUSE_S: Final = 1.0
 """Until more is tried where there are no descriptors or no memory; others free some, or nothing helps."""
 
 REFUSALS_LOGGED: Final = 3
-"""In the log, each minute."""
+"""So many refusals are logged each minute."""
 
 _OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NAME_TRIES: Final = 8

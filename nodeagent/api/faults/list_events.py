@@ -86,7 +86,7 @@ class Search:
         return self.times != ALWAYS and self.history.durable
 
     async def _begun(self) -> Span:
-        """Of all numbers, without those before what is asked for."""
+        """The span of all numbers, without those before what is asked for."""
         last_seq = self.history.last_seq
         if not self._narrows:
             return Span(after_seq=self.after_seq, until_seq=last_seq)

@@ -14,7 +14,9 @@ _USE: Final[Mapping[str, str]] = {
     "ascend": "utilization_ratio.aicore",
     "nvidia": "utilization_ratio.gpu",
 }
-"""By vendor: what moves while a program computes. Ascend's other cores also work while nothing trains."""
+"""By vendor, the reading that moves while a program computes. Ascend's other cores also work while nothing
+trains.
+"""
 
 _MEMORY_USE: Final = "utilization_ratio.memory_bandwidth"
 _POWER: Final = "power_watts"

@@ -88,7 +88,7 @@ class JobListener:
         self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
 
     def reload(self, config: JobsConfig) -> None:
-        """For those who come from now on."""
+        """Take the configuration for those who connect from now on."""
         self._desk.config = config
 
     async def run(self) -> None:
@@ -154,7 +154,7 @@ class JobListener:
         self._begin(self._serve(accepted, peer, of_cgroup), user)
 
     def _turn_away(self, accepted: socket.socket, why: str) -> None:
-        """In a word, if it takes it at once."""
+        """Send the reason, if the caller takes it at once."""
         self.refused += 1
         if self._refusals.admit() is not None:
             log.warning("%s: refused: %s", KEY, why)

@@ -144,7 +144,7 @@ def _is_helped(state: State, device: Device, said: Contribution) -> bool:
 
 
 def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
-    """Of several reasons the one that is the least likely to go away."""
+    """The reason that is the least likely to go away."""
     worst = max(
         found, key=lambda each: -1 if each[1].level is None else PRECEDENCE[each[1].level], default=None
     )

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 ALL_DEVICES = "*"
-"""In an ``ActiveSet``: the set speaks for every device of its source."""
+"""The device of an ``ActiveSet`` that speaks for every device of its source."""
 
 NODE = "node"
 """The name of the device that stands for the node itself."""
@@ -159,7 +159,7 @@ class EventKind(StrEnum):
     STARTED = "started"
     JOB_BEGUN = "job_begun"
     JOB_ASKED = "job_asked"
-    """To stop, or to leave this node."""
+    """It was asked to stop, or to leave this node."""
     JOB_STOPPED = "job_stopped"
     JOB_RERUN = "job_rerun"
     JOB_SUSPECTED = "job_suspected"

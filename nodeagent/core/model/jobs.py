@@ -34,10 +34,10 @@ class JobWord(StrEnum):
 
     STARTED = "started"
     STOPPED = "stopped"
-    """As it was asked to: no process of the run is left."""
+    """It ended as it was asked to: no process of the run is left."""
 
     EXITED = "exited"
-    """By itself: no process of the run is left."""
+    """It ended by itself: no process of the run is left."""
 
     SUSPECTED = "suspected"
     """It may hang: it seems to stand still."""
@@ -156,7 +156,7 @@ class Job:
     """The command of the run has begun."""
 
     why: str = ""
-    """Of what it was asked to do last, as ``code``, ``device_id`` and ``reset_id``."""
+    """Why it was asked to do what it was asked last; so are ``code``, ``device_id`` and ``reset_id``."""
 
     code: str = ""
     device_id: str = ""
@@ -164,7 +164,7 @@ class Job:
     """The reset for which it was asked."""
 
     isolated: bool = False
-    """Of one that leaves: the node or a chip of it is not to be used again."""
+    """It leaves, and the node or a chip of it is not to be used again."""
 
     suspended: bool = False
     """The run hangs, as its supervisor has confirmed."""
@@ -184,7 +184,7 @@ class Job:
     asked_ns: int | None = None
     stopped_ns: int | None = None
     status: int | None = None
-    """With which its supervisor left."""
+    """The exit status of its supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
