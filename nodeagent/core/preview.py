@@ -8,7 +8,9 @@ from nodeagent.core.model import Condition, DeviceView, Handling, Level, Promoti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
-    """How an open condition, or a promotion in force, would change its level. ``after`` None: it would end."""
+    """How the level of an open condition, or of a promotion in force, would change. ``after`` None: it would
+    end.
+    """
 
     id: str
     device: str

@@ -39,7 +39,7 @@ class Hello:
     version: str
     protocol: int = PROTOCOL
     job: str = ""
-    """In the submitter's words; whose it is follows from the peer's cgroup, never from this."""
+    """The job in the submitter's words; whose it is follows from the peer's cgroup, never from this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class Why(str, Enum):
     FAILED = "failed"
     PEER = "peer"
     ORDERED = "ordered"
-    """By an operator."""
+    """An operator ordered it."""
 
 
 class Word(str, Enum):
@@ -54,10 +54,10 @@ class Word(str, Enum):
 
     STARTED = "started"
     STOPPED = "stopped"
-    """As it was asked to: no process of the run is left."""
+    """It ended as it was asked to: no process of the run is left."""
 
     EXITED = "exited"
-    """By itself: no process of the run is left."""
+    """It ended by itself: no process of the run is left."""
 
     SUSPECTED = "suspected"
     SUSPENDED = "suspended"

@@ -16,7 +16,9 @@ COUNT_WAIT_S: Final = 2.0
 
 
 class Charge:
-    """Of one attempt. ``prepare`` and ``begin`` raise ``ResetRefused`` where it may not be done now."""
+    """The charge of one attempt. ``prepare`` and ``begin`` raise ``ResetRefused`` where it may not be done
+    now.
+    """
 
     def __init__(self, request: Request, plan: Plan) -> None:
         self._request = request

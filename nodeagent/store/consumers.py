@@ -64,7 +64,7 @@ class Consumers:
         }
 
     def all(self) -> tuple[Consumer, ...]:
-        """By name."""
+        """All consumers, sorted by name."""
         return tuple(self._by_name[name] for name in sorted(self._by_name))
 
     def get(self, name: str) -> Consumer | None:
@@ -116,7 +116,7 @@ class Consumers:
         return consumer, {name: consumer.row}
 
     def _make_room(self, owner: str, oldest_seq: int, *, is_operator: bool) -> dict[str, ConsumerRow | None]:
-        """For one more name: of its owner, and of all there are. Raises TooManyConsumersError."""
+        """Make room for one more name: of its owner, and of all there are. Raises TooManyConsumersError."""
         rows = self._make_room_among_own(owner, oldest_seq)
         count = len(self._by_name)
         if rows or count < MOST_CONSUMERS - (0 if is_operator else KEPT_FOR_OPERATORS):

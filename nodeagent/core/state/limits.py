@@ -41,7 +41,7 @@ MAX_INJECTED = 256
 MAX_PROMOTIONS = 4096
 MAX_HOLDS = 1024
 MAX_HOLDS_OF_OWNER = 16
-"""So many are on one device."""
+"""So many holds of one owner are on one device."""
 
 MAX_CLAIMS_ON_DEVICE = 64
 MAX_RESETS = 256

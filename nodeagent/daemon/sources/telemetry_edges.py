@@ -46,7 +46,9 @@ class _Counter:
 
 
 class Readings:
-    """Of one source, over the lives of its workers. A reading of the source as a whole is the node's."""
+    """The readings of one source, over the lives of its workers. A reading of the source as a whole is the
+    node's.
+    """
 
     def __init__(
         self, source: str, threshold: Sequence[ThresholdRule] = (), counter: Sequence[CounterRule] = ()

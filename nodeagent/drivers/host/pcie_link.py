@@ -90,7 +90,7 @@ def _lanes(text: str) -> float:
 
 
 def _speed(text: str) -> float:
-    """In GT/s, from "16.0 GT/s PCIe", or "8 GT/s" of older kernels; 0 where it is not known."""
+    """The speed in GT/s, from "16.0 GT/s PCIe", or "8 GT/s" of older kernels; 0 where it is not known."""
     number, _, unit = text.partition(" ")
     return float(number) if unit.startswith("GT/s") and number.replace(".", "", 1).isdecimal() else 0.0
 
@@ -100,7 +100,9 @@ _VENDORS: Final = ("QEMU", "KVM", "OpenStack", "KubeVirt", "VMware", "Xen", "Boc
 
 
 def is_virtual(sysfs: Path, procfs: Path) -> bool:
-    """By the flag that processors have in a guest (x86), or by the vendor in the firmware."""
+    """Whether this is a virtual machine: processors have a flag in a guest (x86), or the firmware names a
+    vendor.
+    """
     vendor = optional(sysfs / "class/dmi/id/sys_vendor")
     flags = next((line for line in optional(procfs / "cpuinfo").splitlines() if line.startswith("flags")), "")
     return "hypervisor" in flags.split() or vendor.startswith(_VENDORS)

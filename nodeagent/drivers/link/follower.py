@@ -30,7 +30,7 @@ class Taker(Protocol):
         """These there are, and no others that are wanted."""
 
     def changed(self, changes: Sequence[Interface | Vanished]) -> None:
-        """In the order in which they happened."""
+        """These interfaces have changed, in this order."""
 
     def report_due(self) -> float | None:
         """Report what has fallen due. The answer: in how many seconds something more will; None: nothing."""

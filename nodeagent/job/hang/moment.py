@@ -180,7 +180,7 @@ class Run:
         )
 
     def _still_since(self) -> float | None:
-        """Of ranks and chips that are all still: since when the last of them is."""
+        """Since when the last of the ranks and chips is still; all of them are."""
         return _latest(
             (
                 *(each.quiet_since_s for each in self._ranks.values()),

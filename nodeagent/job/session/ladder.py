@@ -67,7 +67,7 @@ class Case:
 
     @property
     def failed(self) -> bool:
-        """By itself."""
+        """Whether the command failed by itself."""
         return self.ending.cause is Cause.EXITED and own_status(self.ending.failure) != 0
 
 

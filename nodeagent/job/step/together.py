@@ -44,7 +44,7 @@ class Finding:
 
 
 class Together:
-    """Of one run on these nodes."""
+    """One run on these nodes."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
         self._nodes = tuple(nodes)

@@ -22,7 +22,7 @@ class Locked(Exception):
 
 
 def make(folder: Path) -> None:
-    """For its owner alone; it may be there. Raises ``OSError``."""
+    """Make the folder for its owner alone; it may be there. Raises ``OSError``."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -32,7 +32,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """By both clocks; ``boot_id`` as the kernel writes it, "" where the boot is not known."""
+    """A time by both clocks; ``boot_id`` as the kernel writes it, "" where the boot is not known."""
 
     boot_id: str
     boottime_ns: int
@@ -96,7 +96,7 @@ def resets_of_late(
 
 
 class Record:
-    """For the one that writes. The methods raise ``OSError`` and ``ValueError``."""
+    """The record for the one process that writes it. The methods raise ``OSError`` and ``ValueError``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -88,7 +88,9 @@ Order = Look | Drain | Resume | Requeue | Acknowledge
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """By the daemon. ``jobs`` are those that are to run elsewhere, () where the site leaves them alone."""
+    """What the daemon reports. ``jobs`` are those that are to run elsewhere, () where the site leaves them
+    alone.
+    """
 
     position: Position
     verdicts: Verdicts

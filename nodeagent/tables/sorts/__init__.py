@@ -18,7 +18,8 @@ SORTS: Final[Mapping[str, Sort]] = {
         pattern.SORT,
     )
 }
-"""By the key that their tables stand under, in the order in which they are read and shown."""
+"""The sorts of rules by the key that their tables stand under, in the order in which they are read and shown.
+"""
 
 _OF_RULES: Final[Mapping[type[Rule], Sort]] = {sort.rule: sort for sort in SORTS.values()}
 

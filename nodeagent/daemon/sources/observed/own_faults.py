@@ -11,7 +11,7 @@ from nodeagent.daemon.sources.translate import fault
 
 
 class OwnFaults:
-    """Of one source. A device is named as the worker names it."""
+    """The faults of one source. A device is named as the worker names it."""
 
     def __init__(self, source: str) -> None:
         self._source = source

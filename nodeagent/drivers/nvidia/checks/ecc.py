@@ -61,7 +61,7 @@ _HISTOGRAM: Final = ("max", "high", "partial", "low", "none")
 
 
 class Memory:
-    """Of one GPU; each method returns the codes that its flags make active."""
+    """The memory of one GPU; each method returns the codes that its flags make active."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls

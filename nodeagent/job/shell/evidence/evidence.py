@@ -26,7 +26,7 @@ from nodeagent.job.shell.processes.tree import send
 
 NEWEST: Final = 20
 MAX_BYTES: Final = 16 << 20
-"""Of all that is kept, in one STATE."""
+"""The size of all that is kept in one STATE."""
 
 _MISSING: Final = "missing.txt"
 """Which parts there are not, and why."""
@@ -188,8 +188,8 @@ def _samples(files: Sequence[Path]) -> Iterator[bytes]:
 
 
 def _processes(members: Sequence[Process], end_s: float) -> Iterator[bytes]:
-    """Of each: its command, status, and of each thread the state, where in the kernel it waits, its stack
-    there as far as that may be read.
+    """For each process its command, its status, and of each thread the state, where in the kernel it waits,
+    its stack there as far as that may be read.
     """
     for process in members[:_MAX_PROCESSES]:
         if time.monotonic() > end_s:
@@ -253,7 +253,7 @@ def _lives(process: Process) -> bool:
 
 
 def _catches(process: Process, number: int) -> bool:
-    """By the mask of caught signals in ``status``."""
+    """Whether it catches the signal, by the mask in ``status``."""
     for line in (procfs.read(process.pid, "status") or b"").splitlines():
         if line.startswith(b"SigCgt:"):
             return bool(int(line.split()[1], 16) >> (number - 1) & 1)

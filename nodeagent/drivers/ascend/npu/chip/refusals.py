@@ -12,7 +12,7 @@ REFUSED_AFTER: Final = 3
 
 
 class Refusals:
-    """Of one chip; a call is whatever its caller knows it by."""
+    """The calls that one chip refuses; a call is whatever its caller knows it by."""
 
     def __init__(self) -> None:
         self._in_a_row: dict[Hashable, int] = {}
