@@ -158,7 +158,7 @@ _BY_TYPE: Final = {of: tag for tag, of in _TAGS.items()}
 
 
 def encode(line: Line) -> bytes:
-    """With its newline."""
+    """The line with its newline."""
     values = {"line": _BY_TYPE[type(line)], **to_plain(line)}
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 

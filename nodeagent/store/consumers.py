@@ -55,7 +55,7 @@ class Numbering:
 
 
 class Consumers:
-    """All there are."""
+    """All consumers of the store."""
 
     def __init__(self, rows: Iterable[ConsumerRow]) -> None:
         self._by_name = {

@@ -30,7 +30,7 @@ MAX_PATTERNS_BYTES: Final = 1024 * 1024
 
 
 def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:
-    """Before they are read."""
+    """Problems of the size of files, before they are read."""
     sizes = dict[Path, int]()
     for path in files:
         # What has gone, or cannot be looked at, is reported when it is read.

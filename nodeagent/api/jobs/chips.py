@@ -101,7 +101,7 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
 
 
 def _sum(readings: Readings, name: str) -> int | None:
-    """Over all its links."""
+    """The sum over all links of a chip."""
     values = [value for _, value in _parts(readings, name)]
     return int(sum(values)) if values else None
 

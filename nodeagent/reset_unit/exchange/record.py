@@ -123,7 +123,7 @@ class Record:
             files.write(folder, _file_of(entry), msgspec.json.encode(entry))
 
     def drop(self, entry: Entry) -> None:
-        """Nothing was done."""
+        """Drop the attempt: nothing was done."""
         (self.folder / RESETS / _file_of(entry)).unlink(missing_ok=True)
 
     def forget_old(self, present: Moment) -> None:

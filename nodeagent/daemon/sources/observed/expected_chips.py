@@ -40,7 +40,7 @@ class ExpectedChips:
         return [*self._report(MORE, ""), *self._report(FEWER, reason)]
 
     def never_mind(self) -> list[Signal]:
-        """Neither is so."""
+        """There are neither more nor fewer than expected, or that does not matter now."""
         return [*self._report(FEWER, ""), *self._report(MORE, "")]
 
     def _report(self, code: str, reason: str) -> list[Signal]:

@@ -26,11 +26,11 @@ class OwnFaults:
         return [device for each, device in self._standing if each == code]
 
     def began(self, code: str, device: str, reason: str) -> list[Signal]:
-        """Raised, unless it stands already."""
+        """The fault began: it is raised, unless it stands already."""
         return [] if self.stands(code, device) else self.occurred(code, device, reason)
 
     def occurred(self, code: str, device: str, reason: str) -> list[Signal]:
-        """Raised each time."""
+        """The fault occurred: it is raised each time."""
         self._standing.add((code, device))
         return [self._signal(code, device, Assertion.OCCUR, reason)]
 

@@ -83,7 +83,7 @@ class Memory:
 
     @property
     def flags(self) -> Sequence[Flag]:
-        """What else is set."""
+        """The codes of the other faults, with what reads which of them are there."""
         return (
             (frozenset({SRAM_THRESHOLD}), self._sram),
             (frozenset({CHANNEL_REPAIR, TPC_REPAIR}), self._repairs),
