@@ -150,7 +150,7 @@ DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
         "unifiedbus": _UNIFIEDBUS,
     }
 )
-"""By the name of the source; that of a driver whose devices can be reset is the vendor's."""
+"""The drivers by the name of their source; that of a driver whose devices can be reset is the vendor's."""
 
 RESETS: Final[Mapping[str, ResetTraits]] = MappingProxyType(
     {vendor: traits.reset for vendor, traits in DRIVERS.items() if traits.reset is not None}

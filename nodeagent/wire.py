@@ -34,7 +34,9 @@ MAX_EVIDENCE: Final = 16
 MAX_SKIPPED: Final = 64
 
 SOURCE: Final = "*"
-"""In ``Poll`` and ``Reply``: the source as a whole, answered by the thread that reads or lists it."""
+"""The device in ``Poll`` and ``Reply`` that means the source as a whole, answered by the thread that reads or
+lists it.
+"""
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[!-~]+$")]
 ReadingName = Annotated[str, Meta(min_length=1, max_length=128)]

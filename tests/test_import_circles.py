@@ -1,7 +1,7 @@
 """No module imports itself by way of others: whoever reads one may read what it rests on first.
 
 Every import counts, wherever in a file it stands, so none is hidden inside a function. import-linter's
-``acyclic_siblings`` compares packages, and would call a package that two floors of another share a circle.
+``acyclic_siblings`` compares packages, and would call a package that two layers of another share a circle.
 """
 
 from graphlib import CycleError, TopologicalSorter

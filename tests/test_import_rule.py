@@ -56,7 +56,7 @@ def test_vocabulary_of_the_core_knows_nothing_of_its_rules(module: str) -> None:
 
 def test_every_part_of_the_package_has_a_floor() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    floors = " ".join(next(contract["layers"] for contract in contracts if contract["type"] == "layers"))
+    layers = " ".join(next(contract["layers"] for contract in contracts if contract["type"] == "layers"))
     parts = {path.stem for path in (ROOT / "nodeagent").iterdir() if not path.name.startswith("__")}
 
-    assert {part for part in parts if f"nodeagent.{part}" not in floors} == set()
+    assert {part for part in parts if f"nodeagent.{part}" not in layers} == set()

@@ -15,7 +15,7 @@ import pytest
 from nodeagent.cli.main import MODULES, main
 from nodeagent.config.load import load_config
 from nodeagent.core.catalog.settings import Settings
-from nodeagent.metrics import collector
+from nodeagent.metrics import collector, devices
 from nodeagent.metrics.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog
 from tests.cli.live import Node, xid_line
@@ -227,7 +227,11 @@ def test_every_metric_that_is_shown_exists() -> None:
         for text in blocks("text")
         for name in re.findall(r"^nodeagent_(\w+)\{", text, flags=re.MULTILINE)
     }
-    families = set(re.findall(r'"nodeagent_(\w+)"', inspect.getsource(collector)))
+    families = {
+        name
+        for module in (collector, devices)
+        for name in re.findall(r'"nodeagent_(\w+)"', inspect.getsource(module))
+    }
 
     assert "device_verdict" in shown
     assert shown - families - HELP.keys() == set()

@@ -1,1 +1,1 @@
-"""The outlets: gRPC, metrics and journal. They show what was committed and decide nothing."""
+"""The API: the gRPC services and the socket of jobs. It shows what was committed and decides nothing."""

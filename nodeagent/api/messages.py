@@ -1,6 +1,6 @@
 """Values of the core as messages of the API: which goes to which, and where their fields differ.
 
-A field of the same name on both sides stands nowhere here: ``mapping`` sees to it, and stops the import where
+A field of the same name on both sides is not listed here: ``mapping`` copies it, and stops the import where
 one side lacks it. It decides nothing and reads nothing.
 """
 
@@ -138,7 +138,7 @@ class Published:
         return [self.hold(each) for each in self._view.holds if self.wants(each.device_id)]
 
     def sources(self, known: Iterable[Source] | None = None) -> list[pb.Source]:
-        """``known``: all that there are, where others are than those of the view."""
+        """``known``: all that there are, if they differ from the view's."""
         return [self.source(each) for each in (self._view.sources if known is None else known)]
 
     def device(self, value: DeviceView) -> pb.Device:

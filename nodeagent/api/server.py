@@ -60,7 +60,7 @@ END_LIMIT_S = 1.0
 
 class GrpcServer:
     """All sockets of one daemon. ``catalog`` gives the one in force, ``served`` is what serves
-    operators' calls, ``sources`` are those to show beside a view, if others than its own.
+    operators' calls, ``sources`` are those to show beside a view, if they differ from the view's.
     """
 
     def __init__(

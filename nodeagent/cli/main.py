@@ -87,14 +87,14 @@ SECTIONS: Final[Mapping[str, Section]] = {
         },
     ),
 }
-"""By folder: ``nodeagent.cli.commands.FOLDER.NAME`` has the command and is imported when called."""
+"""By folder. ``nodeagent.cli.commands.FOLDER.NAME`` has the command, and is imported when it is called."""
 
 MODULES: Final[Mapping[str, str]] = {
     name: f"nodeagent.cli.commands.{folder}.{name}"
     for folder, section in SECTIONS.items()
     for name in section.commands
 }
-"""By the name of the command."""
+"""The module of each command, by its name."""
 
 PACKAGES: Final[Mapping[str, str]] = {"emulator": "nodeagent-emulator"}
 """Name of a command -> the package that it needs beside the daemon's; it holds ``nodeagent.NAME``."""

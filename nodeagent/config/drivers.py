@@ -97,7 +97,7 @@ class ChipsConfig(VendorConfig, frozen=True, kw_only=True):
 
 
 InterfaceName = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"\A[^\s/:]+\Z")]
-"""Of a network interface (``dev_valid_name`` in net/core/dev.c of Linux), or of an RDMA device."""
+"""The name of a network interface (``dev_valid_name`` in net/core/dev.c of Linux), or of an RDMA device."""
 
 Interfaces = Annotated[
     tuple[InterfaceName, ...],

@@ -20,13 +20,13 @@ RUN_DIRECTORY: Final = "/run/nodeagent/reset_unit"
 """Where the unit of a reset looks."""
 
 UNIT_SOCKET: Final = "/run/nodeagent-reset/socket"
-"""Of nodeagent-reset.socket, which starts the unit."""
+"""The path of nodeagent-reset.socket, which starts the unit."""
 
 KERNEL_WORD: Final = "nodeagent.reset_unit=off"
 VOLATILE: Final = frozenset({"tmpfs", "ramfs"})
 
 _SLACK_NS: Final = 120 * SECOND_NS
-"""Of the time for one reset: what the evidence and the pauses between its steps may take."""
+"""The part of a reset's time that the evidence and the pauses between its steps may take."""
 
 
 Announce = Annotated[int, duration(5 * SECOND_NS, 90 * SECOND_NS, '"5s" to "90s"')]

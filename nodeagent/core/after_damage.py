@@ -58,7 +58,7 @@ class History:
                 self._open[cell.id] = cell
 
     def missing(self, carried: Iterable[Carried]) -> tuple[Restorable, ...]:
-        """Of what keeps work off a device, that which is open and is none of these cells."""
+        """What keeps work off a device, is open, and is none of these cells."""
         there, resets = set(), set()
         for cell in (one.cell for one in carried):
             if isinstance(cell, Hold | Promotion | Condition):

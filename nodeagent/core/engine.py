@@ -173,7 +173,7 @@ class Engine:
 
     @property
     def digest(self) -> str:
-        """Of the catalog in force, "" before the first CatalogChanged."""
+        """The digest of the catalog in force, "" before the first CatalogChanged."""
         return self._state.era.digest
 
     def step(self, now_ns: int, given: Input) -> Outcome:

@@ -8,7 +8,9 @@ from nodeagent.core.model import Condition, DeviceView, Handling, Level, Promoti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
-    """Of an open condition or promotion in force. ``after`` None: it would end."""
+    """How the level of an open condition, or of a promotion in force, would change. ``after`` None: it would
+    end.
+    """
 
     id: str
     device: str
@@ -19,7 +21,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StanceChange:
-    """Of a device's verdict and handling."""
+    """How a device's verdict and handling would change."""
 
     device: str
     before: tuple[Verdict, Handling]

@@ -1,4 +1,4 @@
-"""The daemon, part by part, in the order things happen: recover, judge, serve, stop.
+"""The daemon, part by part, in the order things happen: recover, assemble, serve, run, stop.
 
 It only wires. What a part does, and why, is in its own file.
 """

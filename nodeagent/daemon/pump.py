@@ -46,7 +46,7 @@ class RestartNeeded(Exception):
 
 @dataclass(slots=True)
 class PumpStatistics:
-    """For the metrics: counts since start, seconds."""
+    """What the metrics show of the pump: counts since start, seconds."""
 
     inputs: int = 0
     events: int = 0

@@ -60,7 +60,7 @@ async def load_catalogs(
 
 
 def digests_of(recovery: Recovery) -> list[str]:
-    """Of every catalog that the stored inputs were judged under, each once."""
+    """The digest of every catalog that the stored inputs were judged under, each once."""
     digests = [
         stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
     ]

@@ -17,7 +17,7 @@ _REASON_LENGTH: Final = 2000
 
 
 def standing(view: View, refused: Mapping[str, str]) -> tuple[Signal, ...]:
-    """By code why it is refused, "" where it is in force: what makes the open conditions say that."""
+    """The signals that make the open conditions say why each code is refused; "" where it is in force."""
     return tuple(signal for code, reason in refused.items() for signal in _signals(view, code, reason))
 
 

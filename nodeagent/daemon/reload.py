@@ -134,5 +134,5 @@ class Reloading:
 
 
 def table_folders(config: Config) -> list[Path]:
-    """Of the tables, later ones winning."""
+    """The folders of the tables; later ones win."""
     return [Path(folder) for folder in config.agent.tables]

@@ -23,7 +23,7 @@ _AT_A_RELOAD: Final = frozenset(
     )
 )
 _EXPECTED_CHIPS: Final = ".expected_chips"
-"""Of each driver that has it."""
+"""The end of this key of each driver that has it."""
 
 _OF_RESETS: Final = "reset."
 _OF_JOBS: Final = "jobs."

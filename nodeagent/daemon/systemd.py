@@ -23,5 +23,5 @@ def stopping() -> None:
 
 
 def watchdog() -> None:
-    """To be called only where work was done: a loop that merely runs is not alive."""
+    """Call it only where work was done: a loop that merely runs is not alive."""
     daemon.notify("WATCHDOG=1")

@@ -24,7 +24,9 @@ Listing = Callable[[], Awaitable[tuple[Endpoint, ...]]]
 
 
 def listing(given: str, *, tcp: bool) -> Listing:
-    """Of ``FILE`` or ``dns:NAME``. Raises ``ValueError`` for what is no name, and without certificates."""
+    """The listing that ``FILE`` or ``dns:NAME`` means. Raises ``ValueError`` for what is no name, and without
+    certificates.
+    """
     if not given.startswith(DNS):
         return _of_file(Path(given), tcp=tcp)
     name, port = nodes.name_and_port(given.removeprefix(DNS))

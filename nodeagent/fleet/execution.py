@@ -128,6 +128,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    """To its group, while anybody is left in it."""
+    """Signal its group, while anybody is left in it."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)

@@ -55,7 +55,7 @@ class Fleet:
 
 
 async def _after(ending: asyncio.Task[None] | None, follower: Follower) -> None:
-    """Of a node whose address has changed: the command that still runs for it ends first."""
+    """Begin to follow a node whose address has changed: the command that still runs for it ends first."""
     if ending is not None:
         await asyncio.wait([ending])
     await follower.run()

@@ -33,7 +33,7 @@ class Unreadable(Exception):
 
 
 class Follower:
-    """Of one node on the board. ``run`` ends only by cancellation, or with what a delivery raises."""
+    """Follows one node on the board. ``run`` ends only by cancellation, or with what a delivery raises."""
 
     def __init__(
         self, endpoint: Endpoint, *, connect: Connect, pace: Pace, node_states: NodeStates, delivery: Delivery

@@ -18,7 +18,7 @@ class NodeStates:
 
     @property
     def states(self) -> Mapping[str, NodeState]:
-        """By the name of the node."""
+        """The state of each node, by its name."""
         return self._states
 
     @property

@@ -80,7 +80,7 @@ def from_addresses(name: str, port: int, addresses: Iterable[str]) -> tuple[Endp
 
 
 def name_and_port(text: str) -> tuple[str, int]:
-    """Of ``NAME`` or ``NAME:PORT``. Raises ``ValueError``."""
+    """The name and the port of ``NAME`` or ``NAME:PORT``. Raises ``ValueError``."""
     name, colon, port = text.partition(":")
     if not name:
         raise ValueError("no name behind dns:")

@@ -84,7 +84,9 @@ class Positions:
         return ""
 
     def _settle(self, fresh: Mapping[str, Position], trouble: str) -> None:
-        """In the loop, where positions are noted too: one that is newer by now is kept for the next time."""
+        """Runs in the loop, where positions are noted too: one that is newer by now is kept for the next
+        time.
+        """
         if trouble and trouble != self._trouble:
             _log.error("%s: positions cannot be written, events may come twice: %s", self._path, trouble)
         self._trouble = trouble

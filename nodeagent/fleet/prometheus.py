@@ -41,7 +41,7 @@ def targets(states: Iterable[NodeState], port: int) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """In one step: who reads it never finds half of it. Raises ``OSError``."""
+    """Write it in one step: who reads it never finds half of it. Raises ``OSError``."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as beside:
         fresh = Path(beside.name)
         try:

@@ -76,7 +76,7 @@ class NodeState:
 
     @property
     def label(self) -> str:
-        """For people: what the node calls itself, where our name for it is but its address."""
+        """A name for people: what the node calls itself, if our name for it is only its address."""
         is_address = bool(self.endpoint.certificate_name)
         return self.said_name if is_address and self.said_name else self.endpoint.name
 

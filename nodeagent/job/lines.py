@@ -39,7 +39,7 @@ class Hello:
     version: str
     protocol: int = PROTOCOL
     job: str = ""
-    """In the submitter's words; whose it is follows from the peer's cgroup, never from this."""
+    """The job in the submitter's words; whose it is follows from the peer's cgroup, never from this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ _BY_TYPE: Final = {of: tag for tag, of in _TAGS.items()}
 
 
 def encode(line: Line) -> bytes:
-    """With its newline."""
+    """The line with its newline."""
     values = {"line": _BY_TYPE[type(line)], **to_plain(line)}
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 

@@ -17,7 +17,7 @@ def end_with(words: Sequence[str]) -> NoReturn:
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit status."""
+    """Run the supervisor; the answer is its exit status."""
     # All that is loaded now stays: to look through it for garbage again and again is a tenth of the start.
     gc.disable()
     from nodeagent.job.model import Status

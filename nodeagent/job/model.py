@@ -41,10 +41,12 @@ class Why(str, Enum):
     FIRST = "first"
     HEALED = "healed"
     SUSPENDED = "suspended"
+    """The run before it hung, as the supervisor had confirmed. It has nothing to do with SIGSTOP."""
+
     FAILED = "failed"
     PEER = "peer"
     ORDERED = "ordered"
-    """By an operator."""
+    """An operator ordered it."""
 
 
 class Word(str, Enum):
@@ -52,10 +54,10 @@ class Word(str, Enum):
 
     STARTED = "started"
     STOPPED = "stopped"
-    """As it was asked to: no process of the run is left."""
+    """It ended as it was asked to: no process of the run is left."""
 
     EXITED = "exited"
-    """By itself: no process of the run is left."""
+    """It ended by itself: no process of the run is left."""
 
     SUSPECTED = "suspected"
     SUSPENDED = "suspended"

@@ -63,7 +63,7 @@ def numbers_of(
 
 
 def _words(enum: EnumTypeWrapper, prefix: str) -> dict[str, Any]:
-    """Of an enum that the core has no class for: its names in small letters."""
+    """The words of an enum that the core has no class for: its names in small letters."""
     return {name.lower(): number for name, number in names_of(enum, prefix).items()}
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceHealth:
-    """Of one source and its worker. Counts are since start. ``last_poll_*`` are of all its devices: the
-    slowest, and whether each answered well; None before the first.
+    """The health of one source and its worker. Counts are since start. ``last_poll_*`` are of all its
+    devices: the slowest, and whether each answered well; None before the first.
 
     ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when nothing but a stuck
     process is left. ``absent``: there is nothing of it here, and nobody expects it. ``expected_chips``: None
@@ -36,8 +36,8 @@ class SourceHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Of the daemon. Counts are since start. ``degraded`` says why the store is not durable, "" if it is;
-    ``dropped_*`` count what memory could not keep while it was not. ``volatile``: a reboot forgets it.
+    """The health of the daemon. Counts are since start. ``degraded`` says why the store is not durable, "" if
+    it is; ``dropped_*`` count what memory could not keep while it was not. ``volatile``: a reboot forgets it.
     ``public_messages`` are by sender and result, ``public_faults`` by sender and what became of them.
     """
 

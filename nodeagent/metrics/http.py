@@ -28,7 +28,7 @@ REQUEST_LIMIT_S: Final = 5.0
 """From the connection to the last byte that the client takes."""
 
 RENDERING_SHARE: Final = 0.5
-"""Of the time, at most: all who wait meanwhile are answered with the next rendering."""
+"""The share of the time, at most: all who wait meanwhile are answered with the next rendering."""
 
 _METHODS: Final = ("GET", "HEAD")
 _ELSEWHERE: Final = b"only /metrics is served here\n"
@@ -103,7 +103,7 @@ class _Connections:
 
 
 class _State(IntEnum):
-    """Of a connection; the first ones give their place to others first."""
+    """What a connection is doing; the first of these give their place to others first."""
 
     READING = auto()
     WRITING = auto()

@@ -30,7 +30,7 @@ BUCKETS: Final = (
     "600.0",
     "+Inf",
 )
-"""In seconds, as Prometheus writes them."""
+"""The buckets in seconds, as Prometheus writes them."""
 
 FAULT: Final = "fault"
 ORDER: Final = "order"
@@ -49,7 +49,7 @@ _PHASES: Final = ("stop", "heal", "rerun", "total")
 
 @dataclass(slots=True)
 class _Recovery:
-    """Of one job, since it was asked to stop or stood still. ``leaves``: it was told to."""
+    """The recovery of one job, since it was asked to stop or stood still. ``leaves``: it was told to."""
 
     cause: str
     at_ns: int
@@ -57,7 +57,7 @@ class _Recovery:
 
 
 class JobCounts:
-    """Of one life of the daemon."""
+    """The counts of one life of the daemon."""
 
     def __init__(self) -> None:
         self._reruns = dict.fromkeys(_RERUNS, 0)

@@ -121,7 +121,7 @@ class _Entries:
         return line
 
     def _data(self, name: bytes) -> bytes:
-        """Of a binary field; empty where nobody wants it."""
+        """The data of a binary field; empty where nobody wants it."""
         length = int.from_bytes(self._exactly(_LENGTH_BYTES, name), "little")
         if name not in _WANTED:
             self._skip(length, name)

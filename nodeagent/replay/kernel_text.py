@@ -41,7 +41,7 @@ _KERNEL: Final = re.compile(r" *(?:[\w.:-]++(?<!:) +){0,2}kernel: ")
 """No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
 _ISO_CALLER: Final = re.compile(r"\[ *[TC]\d{1,10}\] ")
 _LONGEST_MESSAGE: Final = 8192
-"""Of the further lines of one message no more is kept; the kernel's longest record is as long."""
+"""No more is kept of the further lines of one message; the kernel's longest record is as long."""
 
 
 class LogLine(NamedTuple):
@@ -129,7 +129,7 @@ class KernelText:
             return self._plain(text)
 
     def _plain(self, text: str) -> LogLine:
-        """Of no form that is known; ``read_file`` has counted it."""
+        """A line of no known form; ``read_file`` has counted it."""
         self.recognised -= 1
         return LogLine(self._last_ns, text)
 

@@ -39,7 +39,9 @@ def rfc3339_ns(text: object) -> int:
 
 
 def iso_ns(found: re.Match[str]) -> int:
-    """Of groups date, time, fraction, Z, sign, hours, minutes. Raises ValueError for a day that never was."""
+    """The time of the groups date, time, fraction, Z, sign, hours, minutes. Raises ValueError for a day that
+    never was.
+    """
     date, clock, fraction, _, sign, hours, minutes = found.groups()[:7]
     at_ns = _utc_ns(f"{date}T{clock}") + fraction_ns(fraction or "")
     if not sign:
@@ -66,7 +68,7 @@ def calendar_ns(year: int, month: str, day: int, clock: str) -> int:
 
 
 def fraction_ns(digits: str) -> int:
-    """Of the digits after the point."""
+    """The fraction that the digits after the point mean."""
     return int(digits[:9]) * _UNIT_NS[len(digits[:9])] if digits else 0
 
 

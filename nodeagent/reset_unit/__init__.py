@@ -1,1 +1,1 @@
-"""Resets of devices: their configuration, the files that ask for one, and the process that does it."""
+"""The program that does a reset as root, and the files by which the daemon asks for one."""

@@ -18,14 +18,14 @@ from nodeagent.vendors import RESETS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """By which configuration; ``section`` is the vendor's."""
+    """The configuration that allows it; ``section`` is the vendor's."""
 
     config: Config
     section: VendorConfig
 
 
 def now(vendor: str, path: Path | None, environ: Mapping[str, str]) -> Allowed:
-    """By the file at ``path``, else at ``$NODEAGENT_CONFIG``, else at the usual place.
+    """What is allowed now by the file at ``path``, else at ``$NODEAGENT_CONFIG``, else at the usual place.
 
     Raises ``ResetRefused`` where it does not allow the vendor's devices to be reset.
     """

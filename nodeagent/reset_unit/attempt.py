@@ -49,7 +49,7 @@ class Attempt:
         self.is_stuck = False
         """Whether a call of the vendor's is still under way when all else is over."""
         self.bug_report: BugReport | None = None
-        """To be made once the result is known to the daemon, for all that waits for it."""
+        """It is to be made once the result is known to the daemon, for all that waits for it."""
 
     def result(self) -> Result:
         return Result(state=self._state, reason=self._reason, steps=tuple(self._steps))
@@ -114,7 +114,7 @@ class Attempt:
             raise ResetFailed(f"{named} did not end by SIGKILL either")
 
     def _reset(self, plan: Plan, count: ResetCount) -> None:
-        """In a thread, for a vendor's call may never return; in time for the hooks after it."""
+        """Reset in a thread, for a vendor's call may never return; in time for the hooks after it."""
         self._check_still_allowed(plan)
         if (left_s := _left_s(plan)) <= 0:
             raise ResetRefused("no time is left for it before its deadline")

@@ -17,10 +17,10 @@ def members(
     missing: Collection[str] = (),
     unlisted: str = "",
 ) -> tuple[Member, ...]:
-    """In the order of the request. ``groups``: of each seen device the group, "" where it is not known. A
-    device that the library does not list may be one of those that PCI has and the library lacks, by their
-    addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset. One of them that nobody
-    asked for would be reset with that group, and whoever is on it was not looked for.
+    """The members in the order of the request. ``groups``: of each seen device the group, "" where it is not
+    known. A device that the library does not list may be one of those that PCI has and the library lacks, by
+    their addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset. One of them that
+    nobody asked for would be reset with that group, and whoever is on it was not looked for.
 
     Raises ``ResetRefused``.
     """
@@ -44,7 +44,9 @@ def members(
 
 
 def as_counted(member: Member, seen: Mapping[str, Device]) -> request.Device:
-    """By what it says of itself: an id or an address that nobody has read would make another one of it."""
+    """The device by what it says of itself: an id or an address that nobody has read would make another one
+    of it.
+    """
     there = seen.get(member.name)
     if there is None:
         return request.Device(name=member.name, pci=member.pci)

@@ -20,13 +20,13 @@ from nodeagent.system.line_splitter import LineSplitter
 from nodeagent.wire import Device, Holder, ProtocolError
 
 LOOK_LIMIT_S: Final = 60.0
-"""For a library to be opened and its devices to be listed: without persistence a GPU takes seconds."""
+"""So long a library may take to open and to list its devices: without persistence a GPU takes seconds."""
 
 END_LIMIT_S: Final = 10.0
-"""For the worker to end; one that hangs in the kernel is left, and has its devices open."""
+"""So long the worker may take to end; one that hangs in the kernel is left, and has its devices open."""
 
 HOLDERS_LIMIT_S: Final = 3.0
-"""For the devices to say who is on them: one that hangs says nothing."""
+"""So long the devices may take to say who is on them: one that hangs says nothing."""
 
 _POLL_ID: Final = 1
 
@@ -82,7 +82,7 @@ class _Conversation:
         )
 
     def _holders(self, devices: Sequence[str]) -> Mapping[str, tuple[Holder, ...] | None]:
-        """Of those that answer."""
+        """The holders of the devices that answer."""
         found: dict[str, tuple[Holder, ...] | None] = {}
         if devices:
             self._send(wire.Poll(id=_POLL_ID, devices=tuple(devices)))

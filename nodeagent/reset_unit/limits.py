@@ -34,7 +34,7 @@ def _had(reset: PastReset, device: Device) -> bool:
 
 
 def _is_same(one: Device, other: Device) -> bool:
-    """By their ids where both were read, else by their places."""
+    """Whether they are the same: by their ids where both were read, else by their places."""
     if one.identity and other.identity:
         return one.identity == other.identity
     return one.pci == other.pci if one.pci and other.pci else one.name == other.name

@@ -61,12 +61,12 @@ class Plan:
         return self.config.record_dir / "evidence"
 
     def bug_report(self, name: str) -> BugReport:
-        """Of the attempt of that name."""
+        """The report about the attempt of that name."""
         limit_s = self.reset.bug_report_timeout_ns / 1e9
         return BugReport(self.vendor, self.evidence / name, limit_s, self.driver_root)
 
     def order(self, step: Callable[[str], None]) -> Order:
-        """For the vendor's ``reset``."""
+        """What the vendor's ``reset`` is given."""
         return Order(
             members=self.members,
             start_limit_s=self.reset.verify_timeout_ns / 1e9,
@@ -78,7 +78,7 @@ class Plan:
         )
 
     def environment(self, action: str) -> dict[str, str]:
-        """Of the hooks."""
+        """The environment of the hooks."""
         return {
             "NODEAGENT_ACTION": action,
             "NODEAGENT_VENDOR": self.vendor,

@@ -16,7 +16,10 @@ COUNT_WAIT_S: Final = 2.0
 
 
 class ResetCount:
-    """Of one attempt. ``prepare`` and ``begin`` raise ``ResetRefused`` where it may not be done now."""
+    """The count of one attempt.
+
+    ``prepare`` and ``begin`` raise ``ResetRefused`` where it may not be done now.
+    """
 
     def __init__(self, request: Request, plan: Plan) -> None:
         self._request = request

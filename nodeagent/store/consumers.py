@@ -55,7 +55,7 @@ class Numbering:
 
 
 class Consumers:
-    """All there are."""
+    """All consumers of the store."""
 
     def __init__(self, rows: Iterable[ConsumerRow]) -> None:
         self._by_name = {
@@ -64,7 +64,7 @@ class Consumers:
         }
 
     def all(self) -> tuple[Consumer, ...]:
-        """By name."""
+        """All consumers, sorted by name."""
         return tuple(self._by_name[name] for name in sorted(self._by_name))
 
     def get(self, name: str) -> Consumer | None:
@@ -76,47 +76,47 @@ class Consumers:
         return {name: None}
 
     def ack(
-        self, asked: Consumer, store_id: StoreId, now: Numbering, *, is_operator: bool
+        self, asked: Consumer, store_id: StoreId, numbering: Numbering, *, is_operator: bool
     ) -> tuple[Consumer, dict[str, ConsumerRow | None]]:
         """Take an acknowledgement: (the consumer as it stands, the rows to be written).
 
         A number lower than the known one only renews the date. Raises OtherStoreError, BeyondLastError,
         OtherOwnerError or TooManyConsumersError, and then nothing has changed.
         """
-        _check_store(store_id, now)
-        if not 0 <= asked.seq <= now.last_seq:
-            raise BeyondLastError(f"number {asked.seq} was never given: the last one is {now.last_seq}")
+        _check_store(store_id, numbering)
+        if not 0 <= asked.seq <= numbering.last_seq:
+            raise BeyondLastError(f"number {asked.seq} was never given: the last one is {numbering.last_seq}")
         known = self.get(asked.name)
         rows: dict[str, ConsumerRow | None] = {}
         if known is None:
-            rows |= self._make_room(asked.owner, now.oldest_seq, is_operator=is_operator)
+            rows |= self._make_room(asked.owner, numbering.oldest_seq, is_operator=is_operator)
         elif not known.belongs_to(asked.owner):
             raise OtherOwnerError(f"consumer {asked.name!r} belongs to {known.owner}: choose another name")
         elif known.owner != asked.owner:
-            rows |= self._make_room_among_own(asked.owner, now.oldest_seq)
+            rows |= self._make_room_among_own(asked.owner, numbering.oldest_seq)
         consumer = replace(asked, seq=max(asked.seq, known.seq)) if known is not None else asked
         self._by_name[asked.name] = consumer
         return consumer, {**rows, asked.name: consumer.row}
 
     def rewind(
-        self, name: str, store_id: StoreId, seq: int, now: Numbering
+        self, name: str, store_id: StoreId, seq: int, numbering: Numbering
     ) -> tuple[Consumer, dict[str, ConsumerRow | None]]:
         """Set one that there is back: (the consumer as it stands, the rows to be written).
 
         A number before the oldest event that is kept becomes the one just before it. Raises OtherStoreError
         or BeyondLastError, and then nothing has changed.
         """
-        _check_store(store_id, now)
+        _check_store(store_id, numbering)
         known = self._by_name[name]
         if not 0 <= seq <= known.seq:
             reason = f"number {seq} is beyond {known.seq}, the last that {name!r} has acknowledged"
             raise BeyondLastError(f"{reason}: only Ack moves a consumer on")
-        consumer = replace(known, seq=min(max(seq, now.oldest_seq - 1), known.seq))
+        consumer = replace(known, seq=min(max(seq, numbering.oldest_seq - 1), known.seq))
         self._by_name[name] = consumer
         return consumer, {name: consumer.row}
 
     def _make_room(self, owner: str, oldest_seq: int, *, is_operator: bool) -> dict[str, ConsumerRow | None]:
-        """For one more name: of its owner, and of all there are. Raises TooManyConsumersError."""
+        """Make room for one more name: of its owner, and of all there are. Raises TooManyConsumersError."""
         rows = self._make_room_among_own(owner, oldest_seq)
         count = len(self._by_name)
         if rows or count < MOST_CONSUMERS - (0 if is_operator else KEPT_FOR_OPERATORS):
@@ -133,14 +133,16 @@ class Consumers:
     def _forget_passed(
         self, among: Iterable[Consumer], reason: str, oldest_seq: int
     ) -> dict[str, ConsumerRow | None]:
-        """Forget the last of them, if retention has passed it; else raise TooManyConsumersError."""
-        last = min(among, key=lambda one: one.seq)
-        if last.seq + 1 >= oldest_seq:
+        """Forget the one furthest behind, if retention has passed it; else raise TooManyConsumersError."""
+        furthest_behind = min(among, key=lambda one: one.seq)
+        if furthest_behind.seq + 1 >= oldest_seq:
             raise TooManyConsumersError(f"{reason}: reuse a name, or delete one that is not used any more")
-        return self.delete(last.name)
+        return self.delete(furthest_behind.name)
 
 
-def _check_store(store_id: StoreId, now: Numbering) -> None:
+def _check_store(store_id: StoreId, numbering: Numbering) -> None:
     """Raises OtherStoreError."""
-    if store_id != now.store_id:
-        raise OtherStoreError(f"store {store_id} is not in force, {now.store_id} is: ask for a new snapshot")
+    if store_id != numbering.store_id:
+        raise OtherStoreError(
+            f"store {store_id} is not in force, {numbering.store_id} is: ask for a new snapshot"
+        )

@@ -42,7 +42,7 @@ MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
         "UPDATE consumer SET checksum = row_checksum('consumer', name, owner, seq, acked_wall_ns)",
     ),
 }
-"""By the version of the schema that they begin with."""
+"""The statements for each version of the schema that they begin with."""
 
 # The short tables that decide: a migration gives each of their rows a checksum.
 _DECIDING = (STATE, CARRIED, CURSOR, CATALOG, CONSUMER)

@@ -63,6 +63,6 @@ def printable(command: str) -> str:
 
 
 def read(file: Path) -> str:
-    """Of a file of a process: bounded, and never a failure to decode. Raises ``OSError``."""
+    """The text of a file of a process: bounded, and never a failure to decode. Raises ``OSError``."""
     with file.open("rb") as opened:
         return opened.read(MAX_READ_BYTES).decode("utf-8", "replace")

@@ -112,7 +112,7 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
 
 
 def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None:
-    """Of rules that take away what is not there, and of those that a vendor's file leaves in force."""
+    """Warn of rules that take away what is not there, and of those that a vendor's file leaves in force."""
     earlier = dict[str, Entry[Rule]]()
     for layer in layers:
         warn_of_rules_left(earlier.values(), layer.vendor, warn)

@@ -18,7 +18,7 @@ from nodeagent.tables.layers import Merged
 from nodeagent.toml.problem import Problem
 
 MAX_BYTES: Final = 3 * 1024 * 1024
-"""Of all files. What is read of a byte takes up to a hundred bytes of memory until it is judged."""
+"""The size of all files. What is read of a byte takes up to a hundred bytes of memory until it is judged."""
 
 MAX_CODES: Final = 10_000
 MAX_RULES: Final = 2_000
@@ -30,7 +30,7 @@ MAX_PATTERNS_BYTES: Final = 1024 * 1024
 
 
 def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:
-    """Before they are read."""
+    """Problems of the size of files, before they are read."""
     sizes = dict[Path, int]()
     for path in files:
         # What has gone, or cannot be looked at, is reported when it is read.
@@ -46,7 +46,7 @@ def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:
 
 
 def too_many(merged: Merged) -> Iterator[Problem]:
-    """Of what all files say together; each names the file that says most of it."""
+    """Problems of what all files say together; each names the file that says most of it."""
     patterns = [rule for rule in merged.rules if isinstance(rule.value, Pattern)]
     rules = [rule for rule in merged.rules if not isinstance(rule.value, Pattern)]
     for entries, most, what in (

@@ -40,7 +40,7 @@ def parse_size_bytes(text: object) -> int:
 
 
 def duration(least_ns: int, most_ns: int, words: str) -> Meta:
-    """Of a key that holds a duration within these bounds, which ``words`` name: ``'"1s" to "30s"'``."""
+    """The form of a duration within these bounds, which ``words`` name: ``'"1s" to "30s"'``."""
     return Meta(
         ge=least_ns,
         le=most_ns,

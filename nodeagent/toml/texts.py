@@ -40,4 +40,4 @@ NodeName = Annotated[
     ),
 ]
 Word = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"\A[^\x00]*\Z")]
-"""Of a command: any text that ``execve`` takes."""
+"""A word of a command: any text that ``execve`` takes."""

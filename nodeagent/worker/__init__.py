@@ -1,1 +1,1 @@
-"""Worker processes: the wire between them and the daemon, and the program that hosts one driver."""
+"""The program that hosts one driver, and the threads that poll for it."""

@@ -30,8 +30,9 @@ from nodeagent.vendors import DRIVERS
 SOCKET: Final = Path("/run/nodeagent-ascend/socket")
 USER: Final = "nodeagent-ascend"
 DEVICES: Final = (Path("/dev/davinci_manager"), Path("/dev/lqdcmi_pcidev"))
-"""Of NPUs and of UnifiedBus switches. The driver's start script gives them to its group, HwHiAiUser unless
-the installation named another, with mode 0660 (hicann/driver, scripts/package: host_sys_init.sh).
+"""The device files of NPUs and of UnifiedBus switches. The driver's start script gives them to its group,
+HwHiAiUser unless the installation named another, with mode 0660 (hicann/driver, scripts/package:
+host_sys_init.sh).
 """
 
 ORDER_LIMIT_S: Final = 10.0
@@ -93,7 +94,7 @@ def become(user: str, groups: Sequence[int]) -> None:
 
 
 def die_with(connection: socket.socket) -> None:
-    """Of SIGKILL once anything happens there from now on; at once if something has."""
+    """Die of SIGKILL once anything happens there from now on; at once if something has."""
     fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connection, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)

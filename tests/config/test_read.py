@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config import agent as config_module
+from nodeagent.config import load as config_module
 from nodeagent.config.config import Config
 from nodeagent.config.drivers import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
 from nodeagent.config.load import ConfigError, load_config

@@ -135,7 +135,7 @@ async def test_whatever_fails_in_loading_the_last_good_tables_stay_and_it_is_sai
     def fail(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(catalogs_module, "load_kept", fail)
+    monkeypatch.setattr(catalogs_module, "load_cached", fail)
     ledger, catalogs, _ = await begin(tmp_path / "state")
     _, rejected = await catalogs.load([shipped, site], Settings(), "")
     assert rejected == TablesRejected(

@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.job.failure.exit_rows import ROWS
 from nodeagent.job.failure.exits import Raised, known, signature_of
-from nodeagent.job.failure.known import Known, Sort
+from nodeagent.job.failure.known import FailureKind, Known
 from nodeagent.job.inputs import Failure
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -46,7 +46,7 @@ def _by_tail(tail: str, status: int = 1) -> Known:
 
 @pytest.mark.parametrize("status", [1, 2, 3, 127, 255])
 def test_a_status_alone_means_nothing(status: int) -> None:
-    assert known(Failure(status=status)) == Known(sort=Sort.UNKNOWN, signature="", line="")
+    assert known(Failure(status=status)) == Known(kind=FailureKind.UNKNOWN, signature="", line="")
 
 
 def test_no_row_judges_by_a_status_alone() -> None:
@@ -63,7 +63,7 @@ def test_each_row_names_its_source() -> None:
 def test_a_value_error_is_the_users_and_its_line_is_named() -> None:
     found = _by_tail(_traceback("ValueError: hidden size 100 is not a multiple of 64"))
     assert found == Known(
-        sort=Sort.USER,
+        kind=FailureKind.USER,
         signature="ValueError: hidden size 100 is not a multiple of 64",
         line="ValueError: hidden size 100 is not a multiple of 64",
     )
@@ -98,7 +98,7 @@ def test_what_torchrun_really_writes(recorded: str, known_of_it: tuple[str, str]
     """
     tail = (FIXTURES / "job_exits" / f"torchrun_{recorded}.err").read_text()
     found = _by_tail(tail)
-    assert (found.sort.value, found.line) == known_of_it
+    assert (found.kind.value, found.line) == known_of_it
 
 
 def test_of_a_chain_of_exceptions_the_last_was_raised() -> None:
@@ -118,7 +118,7 @@ HANDLED = "\nDuring handling of the above exception, another exception occurred:
 def test_what_was_handled_when_the_network_failed_is_not_the_cause() -> None:
     tail = _traceback("KeyError: 'shard-7'") + HANDLED + _traceback("ConnectionResetError: [Errno 104]")
     assert _by_tail(tail) == Known(
-        sort=Sort.TRANSIENT,
+        kind=FailureKind.TRANSIENT,
         signature="ConnectionResetError: [Errno 104]",
         line="ConnectionResetError: [Errno 104]",
     )
@@ -132,7 +132,7 @@ def test_an_error_that_comes_of_the_network_may_pass_whatever_its_type() -> None
         + HANDLED
         + _traceback("TypeError: 'NoneType' object is not subscriptable")
     )
-    assert _by_tail(tail).sort is Sort.TRANSIENT
+    assert _by_tail(tail).kind is FailureKind.TRANSIENT
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_a_traceback_that_ended_no_process_is_not_the_cause(before: str) -> None
     """Interpreters that end write such lines after the error itself: pytorch/pytorch#13670, #83791."""
     raised = _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
     passed_over = f"{before}\n" + _traceback("AttributeError: 'NoneType' object has no attribute 'get'")
-    assert _by_tail(raised + passed_over).sort is Sort.TRANSIENT
+    assert _by_tail(raised + passed_over).kind is FailureKind.TRANSIENT
     assert _by_tail(passed_over) == Known()
 
 
 def test_a_traceback_that_was_logged_before_the_last_was_handled() -> None:
     logged = "WARNING sample 17 is left out\n" + _traceback("ValueError: cannot decode the image")
     tail = logged + "step 18\n" + _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
-    assert _by_tail(tail).sort is Sort.TRANSIENT
+    assert _by_tail(tail).kind is FailureKind.TRANSIENT
 
 
 def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
@@ -166,7 +166,7 @@ def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
         + RAISED
     )
     found = _by_tail(tail)
-    assert (found.sort, found.line) == (Sort.USER, "AssertionError: vocabulary of 0 words")
+    assert (found.kind, found.line) == (FailureKind.USER, "AssertionError: vocabulary of 0 words")
 
 
 def test_ranks_that_write_at_once_are_told_apart_by_their_prefix() -> None:
@@ -191,61 +191,69 @@ RuntimeError: InnerRunOpApi:torch_npu/csrc/framework/OpParamMaker.cpp:281 OPS fu
 EI0006: [PID: 1292363] 2025-04-08-18:07:20.444.436 Getting socket times out."""
 
 TEXTS = (
-    ("RuntimeError: CUDA error: uncorrectable ECC error encountered", Sort.HARDWARE),
-    ("RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", Sort.HARDWARE),
-    ("RuntimeError: UCE ERROR", Sort.HARDWARE),
-    ("RuntimeError: NPU function error: HBM MULTI BIT ECC ERROR, error code is 507054", Sort.HARDWARE),
-    ("RuntimeError: HCCL OP RETRY FAILED", Sort.TRANSIENT),
-    (HCCL_TIMEOUT, Sort.TRANSIENT),
-    ("torch.distributed.DistBackendError: NCCL error in: a.cpp:1333, unhandled system error", Sort.TRANSIENT),
+    ("RuntimeError: CUDA error: uncorrectable ECC error encountered", FailureKind.HARDWARE),
+    (
+        "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution",
+        FailureKind.HARDWARE,
+    ),
+    ("RuntimeError: UCE ERROR", FailureKind.HARDWARE),
+    ("RuntimeError: NPU function error: HBM MULTI BIT ECC ERROR, error code is 507054", FailureKind.HARDWARE),
+    ("RuntimeError: HCCL OP RETRY FAILED", FailureKind.TRANSIENT),
+    (HCCL_TIMEOUT, FailureKind.TRANSIENT),
+    (
+        "torch.distributed.DistBackendError: NCCL error in: a.cpp:1333, unhandled system error",
+        FailureKind.TRANSIENT,
+    ),
     (
         "RuntimeError: [/src/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:3012",
-        Sort.TRANSIENT,
+        FailureKind.TRANSIENT,
     ),
     (
         "torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2",
-        Sort.TRANSIENT,
+        FailureKind.TRANSIENT,
     ),
-    ("OSError: [Errno 116] Stale file handle: '/data/train.idx'", Sort.TRANSIENT),
-    ("ModuleNotFoundError: No module named 'megatron'", Sort.USER),
-    ("ImportError: cannot import name 'flash' from 'attention'", Sort.USER),
-    ("ImportError: libcudart.so.12: cannot open shared object file", Sort.UNKNOWN),
-    ("torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:", Sort.USER),
-    ("RuntimeError: EI0004: The ranktable is invalid", Sort.USER),
-    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", Sort.UNKNOWN),
-    ("RuntimeError: CUDA error: device-side assert triggered", Sort.UNKNOWN),
-    ("KeyboardInterrupt", Sort.UNKNOWN),
-    ("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", Sort.UNKNOWN),
-    ("AssertionError: Invalid device id", Sort.UNKNOWN),
+    ("OSError: [Errno 116] Stale file handle: '/data/train.idx'", FailureKind.TRANSIENT),
+    ("ModuleNotFoundError: No module named 'megatron'", FailureKind.USER),
+    ("ImportError: cannot import name 'flash' from 'attention'", FailureKind.USER),
+    ("ImportError: libcudart.so.12: cannot open shared object file", FailureKind.UNKNOWN),
+    ("torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:", FailureKind.USER),
+    ("RuntimeError: EI0004: The ranktable is invalid", FailureKind.USER),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", FailureKind.UNKNOWN),
+    ("RuntimeError: CUDA error: device-side assert triggered", FailureKind.UNKNOWN),
+    ("KeyboardInterrupt", FailureKind.UNKNOWN),
+    ("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", FailureKind.UNKNOWN),
+    ("AssertionError: Invalid device id", FailureKind.UNKNOWN),
     (
         "AssertionError: Rank 11: found NaN in local grad norm in backward pass before the collective",
-        Sort.UNKNOWN,
+        FailureKind.UNKNOWN,
     ),
-    ("ValueError: mmap length is greater than file size", Sort.UNKNOWN),
+    ("ValueError: mmap length is greater than file size", FailureKind.UNKNOWN),
     (
         "ValueError: Connection error, and we cannot find the requested files in the cached path.",
-        Sort.TRANSIENT,
+        FailureKind.TRANSIENT,
     ),
-    ("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='store', port=443)", Sort.TRANSIENT),
+    ("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='store', port=443)", FailureKind.TRANSIENT),
     (
         "torch._inductor.exc.InductorError: FileNotFoundError: [Errno 2] No such file: '/tmp/c.so'",
-        Sort.UNKNOWN,
+        FailureKind.UNKNOWN,
     ),
     (
         "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nOSError: [Errno 116] Stale",
-        Sort.UNKNOWN,
+        FailureKind.UNKNOWN,
     ),
 )
 
 
-@pytest.mark.parametrize(("error", "sort"), TEXTS)
-def test_the_sort_of_a_text(error: str, sort: Sort) -> None:
-    assert _by_tail(_traceback(error)).sort is sort
+@pytest.mark.parametrize(("error", "kind"), TEXTS)
+def test_the_kind_of_a_text(error: str, kind: FailureKind) -> None:
+    assert _by_tail(_traceback(error)).kind is kind
 
 
 def test_a_chip_that_breaks_explains_errors_of_all_sorts() -> None:
     tail = _traceback("RuntimeError: CUDA error: uncorrectable ECC error encountered", "[rank0]: ")
-    assert _by_tail(tail + _traceback("ValueError: nan in the loss", "[rank1]: ")).sort is Sort.HARDWARE
+    assert (
+        _by_tail(tail + _traceback("ValueError: nan in the loss", "[rank1]: ")).kind is FailureKind.HARDWARE
+    )
 
 
 def test_an_abort_in_cpp_is_read() -> None:
@@ -254,25 +262,25 @@ def test_an_abort_in_cpp_is_read() -> None:
         "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=880)\n"
     )
     found = known(Failure(signal=signal.SIGABRT, tail=tail))
-    assert (found.sort, found.line[:50]) == (
-        Sort.TRANSIENT,
+    assert (found.kind, found.line[:50]) == (
+        FailureKind.TRANSIENT,
         "c10.DistBackendError: [Rank 3] Watchdog caught col",
     )
 
 
 def test_a_run_that_was_killed_is_not_judged_by_what_it_wrote() -> None:
     failure = Failure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
-    assert known(failure) == Known(sort=Sort.TRANSIENT)
+    assert known(failure) == Known(kind=FailureKind.TRANSIENT)
 
 
 def test_wrong_arguments_are_the_users() -> None:
     tail = "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --lrr 1\n"
-    assert _by_tail(tail, status=2).sort is Sort.USER
-    assert _by_tail(tail, status=1).sort is Sort.UNKNOWN
+    assert _by_tail(tail, status=2).kind is FailureKind.USER
+    assert _by_tail(tail, status=1).kind is FailureKind.UNKNOWN
 
 
 def test_a_command_that_the_shell_does_not_find_is_the_users() -> None:
-    assert _by_tail("run.sh: line 3: torchrrun: command not found\n", status=127).sort is Sort.USER
+    assert _by_tail("run.sh: line 3: torchrrun: command not found\n", status=127).kind is FailureKind.USER
 
 
 # ---------------------------------------------------------------------- what torch has written of the error
@@ -292,7 +300,7 @@ def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
 )
 def test_torch_may_have_written_no_cause(said: Raised) -> None:
     found = known(Failure(status=1, error_type=said.error_type, message=said.message))
-    assert (found.sort, found.signature) == (Sort.UNKNOWN, "")
+    assert (found.kind, found.signature) == (FailureKind.UNKNOWN, "")
 
 
 # ---------------------------------------------------------------------- signatures

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.failure.known import Known, Sort
+from nodeagent.job.failure.known import FailureKind, Known
 from nodeagent.job.inputs import Failure, Wanted
 from nodeagent.job.model import Counts, Policy, Why, Wish
 from nodeagent.job.session.session_state import Cause
 from nodeagent.job.session.verdict import ROWS, Ending, Verdict, judge, own_status
 
 FAILED = Ending(cause=Cause.EXITED, failure=Failure(status=1))
-OF_USER = replace(FAILED, known=Known(sort=Sort.USER, signature="ValueError: x", line="ValueError: x"))
+OF_USER = replace(FAILED, known=Known(kind=FailureKind.USER, signature="ValueError: x", line="ValueError: x"))
 UNKNOWN = replace(FAILED, known=Known(signature="RuntimeError: y", line="RuntimeError: y"))
 BLAMED = replace(FAILED, blame=Wanted(wish=Wish.STOP, run=1))
 BUSY = Counts(schedule=4, placements=1, placements_in_row=1, retries=1, hangs=1, best=50, signature="old")
@@ -145,9 +145,9 @@ def test_two_failures_of_which_nothing_is_known_are_not_the_same() -> None:
     assert _row(judge(FAILED, RETRIES, Counts(signature=""))) == ("retry here", None)
 
 
-@pytest.mark.parametrize("sort", [Sort.TRANSIENT, Sort.HARDWARE])
-def test_what_may_pass_by_itself_may_come_twice(sort: Sort) -> None:
-    ending = replace(UNKNOWN, known=replace(UNKNOWN.known, sort=sort))
+@pytest.mark.parametrize("kind", [FailureKind.TRANSIENT, FailureKind.HARDWARE])
+def test_what_may_pass_by_itself_may_come_twice(kind: FailureKind) -> None:
+    ending = replace(UNKNOWN, known=replace(UNKNOWN.known, kind=kind))
     assert _row(judge(ending, RETRIES, Counts(signature="RuntimeError: y"))) == ("retry here", None)
 
 

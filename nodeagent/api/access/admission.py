@@ -57,7 +57,7 @@ class Places:
 
 
 class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes without types
-    """For one socket, whose callers ``identify`` names."""
+    """Admits the callers of one socket, whom ``identify`` names."""
 
     def __init__(self, identify: Identify, places: Places, connections: Connections) -> None:
         self._identify = identify

@@ -27,7 +27,7 @@ CERTIFICATE: Final = "certificate:"
 """Begins the identity of who has one."""
 
 ANY_NAME = "*"
-"""In ``grpc.roles``: stands for every certificate name that has no role of its own."""
+"""Stands in ``grpc.roles`` for every certificate name that has no role of its own."""
 
 UCRED: Final = struct.Struct("iII")
 """What the kernel says of a peer: its pid, uid and gid (``struct ucred``, unix(7)). Users and groups have 32
@@ -68,7 +68,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """In the certificate; "" for who has none."""
+        """The name in the certificate, "" without one."""
         return self.identity.removeprefix(CERTIFICATE) if self.identity.startswith(CERTIFICATE) else ""
 
     @property
@@ -79,7 +79,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerCredentials:
-    """Of a process at the other end of a unix socket, as of its connect: the kernel's word."""
+    """The process at the other end of a unix socket, as the kernel saw it when it connected."""
 
     pid: int
     uid: int

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 SHARE: Final = 0.5
-"""Of the loop's time, at most, for long."""
+"""The part of the loop's time that is taken at most, for long."""
 
 BURST_S: Final = 1.0
 """So much work is done without rests: who catches up with some ten thousand events is not slowed down."""

@@ -45,12 +45,13 @@ so that a script that leaks connections does not lock the next operator out.
 """
 
 TCP_CONNECTIONS: Final = Limit(what="connections", each=32, total=96, kept=16)
-"""By address. Nobody is known before the first call, so that all are open to everybody until then: a reader
-who turns out to be one too many ends, and of those without a call the oldest makes way for the next one.
+"""Counted by address. Nobody is known before the first call, so that all are open to everybody until then: a
+reader who turns out to be one too many ends, and of those without a call the oldest makes way for the next
+one.
 """
 
 NODE_HEALTH_CONNECTIONS: Final = Limit(what="connections", each=8, total=16, kept=0)
-"""Of NVRx: one for each launcher, for as long as its call takes. One that is refused goes on without it."""
+"""NVRx opens one for each launcher, until its call ends. One that is refused goes on without it."""
 
 NODE_HEALTH_CALLS_ON_CONNECTION: Final = 2
 NODE_HEALTH_REQUEST_BYTES: Final = 4 * 1024
@@ -80,7 +81,7 @@ SMALL_ANSWER_BYTES: Final = 64 * 1024
 """Needs no room: an order is not put off because its giver does not read what he asked before."""
 
 MAX_BATCH_BYTES: Final = 32 * 1024
-"""Of the events in one response of a stream, which then takes no further one: 64 events of the usual size."""
+"""The events in one response of a stream, which then takes no more: 64 events of the usual size."""
 
 MAX_FILTER_DEVICES: Final = 256
 MAX_FILTER_CODES: Final = 100
@@ -88,7 +89,7 @@ MAX_NAME_LENGTH: Final = 256
 """A stream keeps its filter for as long as it lasts."""
 
 MAX_LISTED_BYTES: Final = 512 * 1024
-"""Of the events in one answer: a thousand events of the usual size. A larger one goes alone."""
+"""The events in one answer: a thousand events of the usual size. A larger one goes alone."""
 
 CALL_RATE: Final = RateLimit(each=200, total=500, burst_s=2.0)
 """Calls and streams that readers begin, root on the public socket too: 500 a second take about a third of a

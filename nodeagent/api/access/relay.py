@@ -28,13 +28,13 @@ from nodeagent.api.access.sockets import remove
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 
 CHUNK_BYTES: Final = 65536
-OUT_OF_MEANS_PAUSE_S: Final = 1.0
+OUT_OF_RESOURCES_PAUSE_S: Final = 1.0
 """Until more is tried where there are no descriptors or no memory; others free some, or nothing helps."""
 
 REFUSALS_LOGGED: Final = 3
-"""In the log, each minute."""
+"""So many refusals are logged each minute."""
 
-_OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NAME_TRIES: Final = 8
 _PEER_PREFIX: Final = "unix-abstract:"
 
@@ -141,8 +141,8 @@ class Relay:
         except BlockingIOError:
             return
         except OSError as error:
-            is_short = error.errno in _OUT_OF_MEANS
-            self._refuse(listener, error, OUT_OF_MEANS_PAUSE_S if is_short else limits.REFUSED_PAUSE_S)
+            is_short = error.errno in _OUT_OF_RESOURCES
+            self._refuse(listener, error, OUT_OF_RESOURCES_PAUSE_S if is_short else limits.REFUSED_PAUSE_S)
             return
         accepted.setblocking(False)
         try:

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """Of all sockets together."""
+    """One log for all sockets."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -25,7 +25,7 @@ class AuditLog:
         await self._ledger.audit(time.time_ns(), who, method, target, result[:_MAX_RESULT_LENGTH])
 
     async def note_refusal(self, caller: Caller, method: str, target: str, why: str) -> None:
-        """Of somebody who may not ask, or of a program that asks again and again: of many some."""
+        """Logs some of many refusals: somebody may not ask, or a program asks again and again."""
         unwritten = self._refusals.admit()
         if unwritten is not None:
             before = f" ({unwritten} more before it were not written)" if unwritten else ""

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 Serve = Callable[[Caller, Any], Awaitable[Done]]
 Served = Mapping[str, Serve]
-"""By the name of the method."""
+"""The keys are names of methods."""
 
 
 def served(context: Context, tables: Tables, audit: Audit, senders: Senders) -> Served:

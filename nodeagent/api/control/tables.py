@@ -15,7 +15,7 @@ from nodeagent.messages.mapping import writer
 from nodeagent.messages.pb import control_service_pb2 as pb
 
 MAX_REASON_BYTES: Final = 6000
-"""Of a status on the wire: gRPC takes 8 KiB of metadata by default."""
+"""gRPC takes 8 KiB of metadata by default, and a status is part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""Follows the committed events inside the daemon: what the journal and the metrics listen to.
+"""Gives the committed events in order to the readers inside the daemon: ``nodeagent.journal``, which writes
+them to the system's journal, and ``nodeagent.metrics.collector``, which counts them.
 
 Like a subscriber it keeps a number and no queue. Where retention has overtaken it, it continues with the
 oldest event that is kept.

@@ -32,7 +32,7 @@ class Frames:
         self._events: OrderedDict[int, tuple[StoredEvent, bytes]] = OrderedDict()
         self._newest = 0
         self.snapshot_size = limits.SMALL_ANSWER_BYTES
-        """Of the last one made: the next one will be about as large."""
+        """The size of the last snapshot: the next one will be about as large."""
         self._header: tuple[StoreId, bool, bytes] | None = None
 
     @property

@@ -15,7 +15,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent, StoreId
 
 PAGE_EVENTS: Final = 64
-"""To read and to serialise so many takes some milliseconds, in which nothing else happens."""
+"""Reading and serialising so many takes some milliseconds, in which nothing else happens."""
 
 PAGES_KEPT: Final = 32
 

@@ -86,7 +86,7 @@ class Search:
         return self.times != ALWAYS and self.history.durable
 
     async def _begun(self) -> Span:
-        """Of all numbers, without those before what is asked for."""
+        """The span of all numbers, without those before what is asked for."""
         last_seq = self.history.last_seq
         if not self._narrows:
             return Span(after_seq=self.after_seq, until_seq=last_seq)
@@ -94,7 +94,7 @@ class Search:
         return await begun(kept, self.times, self.history, self.turns, self.identity)
 
     async def _ended(self, span: Span) -> Span:
-        """Without those after it."""
+        """The span without the numbers after it."""
         if not self._narrows:
             return span
         return await ended(span, self.times, self.history, self.turns, self.identity)
@@ -112,7 +112,7 @@ class Search:
         return position
 
     async def newest(self) -> Listing:
-        """The last ones."""
+        """The newest events of the span."""
         span = await self._ended(await self._begun())
         last_seq = begin = span.until_seq
         floor = max(span.after_seq, self.history.oldest_seq - 1, last_seq - MAX_SCANNED)

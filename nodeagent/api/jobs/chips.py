@@ -14,7 +14,9 @@ _USE: Final[Mapping[str, str]] = {
     "ascend": "utilization_ratio.aicore",
     "nvidia": "utilization_ratio.gpu",
 }
-"""By vendor: what moves while a program computes. Ascend's other cores also work while nothing trains."""
+"""By vendor, the reading that moves while a program computes. Ascend's other cores also work while nothing
+trains.
+"""
 
 _MEMORY_USE: Final = "utilization_ratio.memory_bandwidth"
 _POWER: Final = "power_watts"
@@ -99,7 +101,7 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
 
 
 def _sum(readings: Readings, name: str) -> int | None:
-    """Over all its links."""
+    """The sum over all links of a chip."""
     values = [value for _, value in _parts(readings, name)]
     return int(sum(values)) if values else None
 

@@ -34,7 +34,7 @@ from nodeagent.store.records import Taken
 ISOLATED: Final = model.Status.RESCHEDULE_ISOLATED
 
 METHOD: Final = "SuperviseJob"
-"""In the audit log."""
+"""The name of the method in the audit log."""
 
 _RUNS_AFTER: Final = {
     lines.Word.STARTED: True,

@@ -16,7 +16,7 @@ from nodeagent.system.processes import printable
 
 _MOST: Final = 2**53
 _MOST_RUNS: Final = 2**31 - 1
-"""Of the numbers in the store and in the API."""
+"""The greatest number of a run in the store and in the API."""
 
 
 def check(begin: lines.Begin) -> None:

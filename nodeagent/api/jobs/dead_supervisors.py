@@ -16,7 +16,7 @@ from nodeagent.core.model import Holder, JobEnded, JobView, View
 from nodeagent.core.resets import registered_jobs
 from nodeagent.store.event_feed import EventFeed
 
-LEFT_S: Final = 60.0
+WAIT_FOR_RESTART_S: Final = 60.0
 """A supervisor that died may be started again, and go on with its job."""
 
 LOOK_EACH_S: Final = 10.0
@@ -30,14 +30,14 @@ class DeadSupervisors:
         self,
         feed: EventFeed,
         ask: Ask,
-        left_s: float = LEFT_S,
+        wait_s: float = WAIT_FOR_RESTART_S,
         look_each_s: float = LOOK_EACH_S,
         now_s: Callable[[], float] = time.monotonic,
         procfs: Path = peers.PROCFS,
     ) -> None:
         self._feed = feed
         self._ask = ask
-        self.left_s = left_s
+        self.wait_s = wait_s
         self.look_each_s = look_each_s
         self._now_s = now_s
         self._procfs = procfs
@@ -53,9 +53,9 @@ class DeadSupervisors:
     def look(self) -> list[str]:
         """The names of those that have been forsaken for so long."""
         view, now_s = self._feed.current.view, self._now_s()
-        dead_supervisors = {job.name for job in view.jobs if self._is_forsaken(view, job)}
-        self._since_s = {name: self._since_s.get(name, now_s) for name in dead_supervisors}
-        return [name for name, since_s in self._since_s.items() if now_s - since_s >= self.left_s]
+        forsaken = {job.name for job in view.jobs if self._is_forsaken(view, job)}
+        self._since_s = {name: self._since_s.get(name, now_s) for name in forsaken}
+        return [name for name, since_s in self._since_s.items() if now_s - since_s >= self.wait_s]
 
     def _is_forsaken(self, view: View, job: JobView) -> bool:
         if not names.is_live(job) or job.peer is None or peers.lives(job.peer, self._procfs):

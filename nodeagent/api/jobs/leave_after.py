@@ -14,7 +14,7 @@ from typing import Final
 from nodeagent.core.model import JobView, Wanted
 from nodeagent.store.consumers import Consumer
 
-HELD_S: Final = 10.0
+HOLD_LEAVE_S: Final = 10.0
 LOOK_EACH_S: Final = 0.02
 """While somebody is held: nobody announces an acknowledgement here."""
 
@@ -55,7 +55,7 @@ class LeaveAfter:
         """``seq`` counts at the first time only: what comes later is not why it leaves."""
         if not consumer or name in self._passed:
             return False
-        held = self._held.setdefault(name, _Held(seq, self._now_s() + HELD_S))
+        held = self._held.setdefault(name, _Held(seq, self._now_s() + HOLD_LEAVE_S))
         kept = self._consumer(consumer)
         if kept is not None and kept.seq >= held.seq:
             self._pass(name)
@@ -70,7 +70,7 @@ class LeaveAfter:
             consumer,
             come,
             held.seq,
-            HELD_S,
+            HOLD_LEAVE_S,
         )
         return False
 

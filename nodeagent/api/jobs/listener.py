@@ -17,7 +17,7 @@ from nodeagent.api.access.addresses import BACKLOG
 from nodeagent.api.access.limits import REFUSED_PAUSE_S
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.rate import Rate
-from nodeagent.api.access.relay import OUT_OF_MEANS_PAUSE_S, REFUSALS_LOGGED
+from nodeagent.api.access.relay import OUT_OF_RESOURCES_PAUSE_S, REFUSALS_LOGGED
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
@@ -36,12 +36,12 @@ from nodeagent.store.event_feed import EventFeed
 
 KEY: Final = "jobs.socket"
 
-_OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 log = logging.getLogger(__name__)
 
 
-class _Taker:
+class _CountedUser:
     """Who has a place, as quotas count."""
 
     is_operator = False
@@ -88,7 +88,7 @@ class JobListener:
         self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
 
     def reload(self, config: JobsConfig) -> None:
-        """For those who come from now on."""
+        """Take the configuration for those who connect from now on."""
         self._shared.config = config
 
     async def run(self) -> None:
@@ -97,7 +97,7 @@ class JobListener:
             tasks.create_task(self.dead_supervisors.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
-                tasks.create_task(self._show_all())
+                tasks.create_task(self._send_wanted())
 
     def open(self) -> None:
         """Raises ``OutletError``."""
@@ -127,9 +127,9 @@ class JobListener:
             try:
                 accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
-                is_short = error.errno in _OUT_OF_MEANS
+                is_short = error.errno in _OUT_OF_RESOURCES
                 log.warning("%s: %s", KEY, error)
-                await asyncio.sleep(OUT_OF_MEANS_PAUSE_S if is_short else REFUSED_PAUSE_S)
+                await asyncio.sleep(OUT_OF_RESOURCES_PAUSE_S if is_short else REFUSED_PAUSE_S)
                 continue
             try:
                 peer = peers.peer_of(accepted)
@@ -142,19 +142,19 @@ class JobListener:
 
     def _admit(self, accepted: socket.socket, peer: Peer) -> None:
         """Raises ``Refusal``, and ``OSError`` where its process has ended meanwhile."""
-        taker = _Taker(peer.uid)
-        if self._rate.spend(taker.counted_as):
-            often = f"{taker.counted_as} connects too often; try again later"
+        user = _CountedUser(peer.uid)
+        if self._rate.spend(user.counted_as):
+            often = f"{user.counted_as} connects too often; try again later"
             raise Refusal(Status.RESOURCE_EXHAUSTED, often)
-        obstacle = self._places.obstacle(taker)
+        obstacle = self._places.obstacle(user)
         if obstacle is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
         of_cgroup = peers.job_of_peer(peer)
-        self._places.take(taker.counted_as)
-        self._begin(self._serve(accepted, peer, of_cgroup), taker)
+        self._places.take(user.counted_as)
+        self._begin(self._serve(accepted, peer, of_cgroup), user)
 
     def _turn_away(self, accepted: socket.socket, why: str) -> None:
-        """In a word, if it takes it at once."""
+        """Send the reason, if the caller takes it at once."""
         self.refused += 1
         if self._refusals.admit() is not None:
             log.warning("%s: refused: %s", KEY, why)
@@ -165,10 +165,10 @@ class JobListener:
             except OSError as error:
                 log.debug("%s: %s", KEY, error)
 
-    def _begin(self, serving: Coroutine[Any, Any, None], taker: _Taker) -> None:
+    def _begin(self, serving: Coroutine[Any, Any, None], user: _CountedUser) -> None:
         def ended(task: asyncio.Task[None]) -> None:
             self._serving.discard(task)
-            self._places.give_back(taker.counted_as)
+            self._places.give_back(user.counted_as)
             if not task.cancelled() and (error := task.exception()) is not None:
                 log.error("the connection of a supervisor failed", exc_info=error)
 
@@ -183,7 +183,7 @@ class JobListener:
 
     # ------------------------------------------------------------------ what they are sent
 
-    async def _show_all(self) -> None:
+    async def _send_wanted(self) -> None:
         feed = self._shared.feed
         while True:
             publication = feed.current

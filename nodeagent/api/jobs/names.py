@@ -20,7 +20,7 @@ def is_live(job: JobView) -> bool:
 
 
 def live_jobs(view: View) -> dict[str, JobView]:
-    """By their names."""
+    """The jobs that have not ended, by name."""
     return {job.name: job for job in view.jobs if is_live(job)}
 
 

@@ -16,7 +16,7 @@ class Ended(Exception):
 
 
 class Lines:
-    """Of one supervisor; ``rate`` is that of all, which knows it as ``identity``."""
+    """The lines of one supervisor. ``rate`` counts those of all; it knows this one as ``identity``."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: Rate, identity: str

@@ -25,7 +25,7 @@ class NodeHealth:
 
 
 def health(devices: Iterable[DeviceView]) -> NodeHealth:
-    """Of the node and of all that work is placed on."""
+    """The health of the node and of all that work is placed on."""
     judged = [each for each in devices if each.kind in _WORKS or each.name == NODE]
     return NodeHealth(
         failed=tuple(_said(each) for each in judged if each.verdict in _FAILS),

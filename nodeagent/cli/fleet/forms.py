@@ -108,7 +108,7 @@ def headline(states: Iterable[NodeState]) -> str:
 
 
 def rows_that_fit(lines: int) -> int:
-    """Of a table below its headline, on a terminal with so many lines; each row may need two of them."""
+    """How many rows of a table fit below its headline on a terminal; each row may need two lines."""
     return max(1, (lines - 5) // (2 if width() < _COMFORTABLE else 1))
 
 

@@ -84,7 +84,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
 
 
 def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> Iterator[Input]:
-    """As a daemon begins."""
+    """The inputs with which a daemon begins."""
     yield Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
     yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=host_ids.machine_id())
     yield from configured.switched_off(config, engine.view())

@@ -1,7 +1,7 @@
 """What an earlier daemon left in its store, for a look at the node without one.
 
-The store is read as it lies, also beside a daemon that hangs, and not a byte of it is changed. Whether what
-it says still stands, the engine judges together with what is read of the devices.
+The store is read without changing it, also beside a daemon that hangs. Whether what it says still stands, the
+engine judges together with what is read of the devices.
 """
 
 import sqlite3

@@ -8,7 +8,7 @@ import click
 
 
 def command_of(module: str) -> click.Command:
-    """Of its ``command``. Raises ``ImportError``."""
+    """The module's ``command``. Raises ``ImportError``."""
     command = importlib.import_module(module).command
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}.command is no command")

@@ -84,7 +84,7 @@ _OTHERWISE: Final[Mapping[str, Mapping[str, Show]]] = {
 
 @cache
 def _keys(kind: Descriptor) -> list[tuple[str, Show]]:
-    """For one kind of message: the keys of its form in their order, each with what shows it of a message."""
+    """The keys of the form of one kind of message in their order, each with what shows it of a message."""
     name = kind.name
     shown = {field.name: _show(field) for field in kind.fields} | dict(_OTHERWISE.get(name, {}))
     first = _FIRST.get(name, "").split()

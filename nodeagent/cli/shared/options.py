@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STATE_DIRECTORY: Final = Path("/var/lib/nodeagent")
-"""Of the unit."""
+"""The state directory of the unit."""
 
 
 class Output(StrEnum):
@@ -89,7 +89,8 @@ def read_config(path: Path | None) -> "Config":
 
 
 def query_socket(socket: Path | None, config_path: Path | None) -> Path:
-    """Of a command that asks and ends: the control socket where it is open to us, else the public one.
+    """The socket for a command that asks and ends: the control socket where it is open to us, else the
+    public.
 
     On the public one nobody is an operator, and readers may have taken every place. Raises Failure.
     """
@@ -100,7 +101,7 @@ def query_socket(socket: Path | None, config_path: Path | None) -> Path:
 
 
 def public_socket(socket: Path | None, config_path: Path | None) -> Path:
-    """Of a command that follows, so that it keeps no place from orders. Raises Failure."""
+    """The socket for a command that follows, so that it takes no place from orders. Raises Failure."""
     return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.socket)
 
 

@@ -131,7 +131,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
 
 
 _LEAST_ROOM: Final = 16
-"""Of a column that is wrapped: with less it would be one word a line."""
+"""The least width of a column that is wrapped: with less it would be one word a line."""
 
 
 def _styled(cell: Cell, size: int, is_head: bool) -> str:

@@ -25,7 +25,7 @@ def _moment(_context: click.Context, _parameter: click.Parameter, text: str | No
 
 
 def moment(text: str, now_ns: int) -> Timestamp:
-    """In UTC where it names no zone. Raises ``click.BadParameter``."""
+    """The time that the text names, in UTC where it names no zone. Raises ``click.BadParameter``."""
     stamp = Timestamp()
     try:
         ago_ns = parse_duration_ns(text)

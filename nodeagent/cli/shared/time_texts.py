@@ -12,7 +12,7 @@ def rfc3339(stamp: Timestamp) -> str:
 
 
 def in_short(stamp: Timestamp, now: Timestamp) -> str:
-    """For a narrow column: the time of day where that is the same day in UTC, else the day."""
+    """The time of day where that is the same day in UTC, else the day: for a narrow column."""
     day, _, time = rfc3339(stamp).partition("T")
     return f"{time[:8]}Z" if rfc3339(now).startswith(day) else day
 

@@ -163,10 +163,10 @@ class RelationRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """For the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``, ``npu{id}``,
-    which else is ``node`` or a group. ``assertion`` recover: of lines that say a fault is over.
-    ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``:
-    where its groups took part, the fault is of that part of the device (see ``core.devices.instances``).
+    """A pattern for lines of the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``,
+    ``npu{id}``, which else is ``node`` or a group. ``assertion`` recover: of lines that say a fault is over.
+    ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``: where
+    its groups took part, the fault is of that part of the device (see ``core.devices.instances``).
     """
 
     id: str

@@ -44,7 +44,7 @@ class ResetSettings:
 
     @property
     def is_on(self) -> bool:
-        """For any vendor."""
+        """Whether resets are done for any vendor."""
         return any(mode is not ResetMode.OFF for mode in (self.mode, *self.modes.values()))
 
     def of_vendor(self, vendor: str) -> ResetMode:

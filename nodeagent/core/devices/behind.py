@@ -9,7 +9,7 @@ from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
 
 CHIPS_BEHIND = "chips_behind"
-"""In the evidence of an event about a link: the names of the chips behind it, comma separated."""
+"""The key in the evidence of an event about a link: the names of the chips behind it, comma separated."""
 
 
 def is_behind(chip: Device, link: Device) -> bool:

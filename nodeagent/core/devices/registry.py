@@ -1,4 +1,4 @@
-"""The devices that are known: which one stands behind a name, and one for a name that nobody knew.
+"""Finds the device of a name; makes a provisional one for an unknown name.
 
 What a driver's reading of a part changes is ``identity``'s. It ends nothing.
 """
@@ -74,7 +74,7 @@ def _part(state: State, chip: Device | None, part: str) -> Device | None:
 
 
 def _as_chip(state: State, device: Device) -> Device:
-    """A chip is what has a chip's fault, though its link was named first: no driver says what it is."""
+    """A provisional link becomes a chip when a chip's fault comes on it."""
     if device.kind is not Kind.LINK or not device.id.startswith(PROVISIONAL) or device.seen:
         return device
     chip = replace(device, kind=Kind.CHIP)

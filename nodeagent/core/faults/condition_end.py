@@ -34,5 +34,5 @@ def _measure_anew(state: State, condition: Condition) -> None:
     """
     for of in state.rule_cells:
         cell = state.get(of, condition.device_id, condition.rule)
-        if cell is not None and (anew := cell.anew(state.moment_ns)) is not cell:
-            state.put(anew)
+        if cell is not None and (after := cell.after_clear(state.moment_ns)) is not cell:
+            state.put(after)

@@ -49,7 +49,7 @@ SILENCE_HOLDS = 10
 
 
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
-    """Of a fault that the source reports first."""
+    """What a fault stands on that this source reports first."""
     chip = state.chip_of(device)
     speaks_for_itself = chip.source and chip.attributes.get(EVENTS) != NO_EVENTS
     is_line = source == KERNEL_LOG and device.kind in CHIP_KINDS and device.source != source

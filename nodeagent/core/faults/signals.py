@@ -45,13 +45,15 @@ _USER_INDUCED = FrequencyRule(
     id="(user-induced)", codes=(), times=3, time_window_ns=24 * 3600 * SECOND_NS, level=Level.NOT_HANDLE
 )
 _USER_INDUCED_OF_JOB = replace(_USER_INDUCED, counted_by=CountedBy.JOB)
-"""Where the rule that names the code counts by job or place: what one job does moves no other."""
+"""Where the rule that names the code counts by job or place: the failures of one job do not reschedule
+another.
+"""
 
 
 def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
 
-    With a duration rule ``duration`` counts the fault, and a ``once`` is none.
+    Where a duration rule names the code, ``rules.duration`` counts it instead, and a ``once`` does not count.
     """
     facts = state.lookup.facts(signal.code)
     if signal.source == PREVIOUS_BOOT:
@@ -79,6 +81,18 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         condition = state.condition(device.id, facts.key, signal.injected, signal.report)
     if signal.assertion is Assertion.RECOVER:
         return _recovered(state, device, condition, signal, facts) or learnt
+    return _occurred(state, device, condition, signal, facts, rule) or learnt
+
+
+def _occurred(
+    state: State,
+    device: Device | None,
+    condition: Condition | None,
+    signal: Signal,
+    facts: Facts,
+    rule: str,
+) -> bool:
+    """Open a condition or renew the open one, and count it. True if that changed anything."""
     at_ns = _occurred_ns(state, signal)
     if _is_absorbed(state, device, condition, signal, facts, at_ns):
         return True
@@ -88,7 +102,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     else:
         condition = _opened(state, device, signal, facts, at_ns, rule)
     if condition is None:
-        return learnt or (device is None and registry.find(state, signal.device) is not None)
+        return device is None and registry.find(state, signal.device) is not None
     if facts.relations is not None:
         condition = relation.occurred(state, condition)
     if condition.user_induced and is_held and frequency.counts_by_device(state, condition):
@@ -199,7 +213,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         gathered = attribution.gathered(after.evidence, signal.evidence, same_occurrence=same_occurrence)
         if gathered != after.evidence:
             after = changed(after, evidence=gathered)
-    if recovery_action.is_of_the_job(state, condition):
+    if recovery_action.only_restarts_its_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := unknown_codes.shared(state, after)) is not after:
         after = condition_level.relevel(state, condition, lowered, unknown_codes.ONE_CAUSE)
@@ -223,7 +237,7 @@ def _count_user_induced(
     state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
-    if condition.injected or not recovery_action.is_of_the_job(state, condition):
+    if condition.injected or not recovery_action.only_restarts_its_job(state, condition):
         return condition
     by_device = frequency.counts_by_device(state, condition)
     rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB

@@ -44,7 +44,7 @@ def of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
 
 
 def _notice(state: State, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
-    """Of the device if it is known, else of the node: it makes none."""
+    """Emit it about the device if it is known, else about the node: it makes no device."""
     device = registry.find(state, signal.device) or registry.resolve(state, NODE, None)
     if device is None:
         return False

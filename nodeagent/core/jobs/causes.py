@@ -1,7 +1,7 @@
 """Why a job is asked to stop, is sent away, or must wait: read from the state, which it does not change.
 
-A fault of the application (one that only restarts its job) counts for the run that it hit and for no later
-one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
+A fault that only restarts its job, such as an application fault, counts for the run that it hit and for no
+later one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
 """
 
 from collections.abc import Iterable, Iterator
@@ -144,7 +144,7 @@ def _is_helped(state: State, device: Device, said: Contribution) -> bool:
 
 
 def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
-    """Of several reasons the one that is the least likely to go away."""
+    """The reason that is the least likely to go away."""
     worst = max(
         found, key=lambda each: -1 if each[1].level is None else PRECEDENCE[each[1].level], default=None
     )
@@ -212,12 +212,12 @@ def _contributions(state: State, job: Job) -> Iterator[tuple[Device, Contributio
 
 def _of_the_job(state: State, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    return condition is not None and recovery_action.is_of_the_job(state, condition)
+    return condition is not None and recovery_action.only_restarts_its_job(state, condition)
 
 
 def _counts(state: State, job: Job, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    if condition is None or not recovery_action.is_of_the_job(state, condition):
+    if condition is None or not recovery_action.only_restarts_its_job(state, condition):
         return True
     return condition.occurred_ns > job.granted_ns
 

@@ -67,7 +67,9 @@ def views(state: State) -> tuple[JobView, ...]:
 
 
 def _view(state: State, job: Job) -> JobView:
-    """Of one that has ended it is made once: it changes no more, and there may be hundreds."""
+    """The view of a job. Once it has ended it is made only once: it changes no more, and there may be
+    hundreds.
+    """
     if job.stage is not JobStage.ENDED:
         return _supervised(state, job)
     known = state.ended_jobs.get(job.name)

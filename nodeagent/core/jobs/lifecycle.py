@@ -37,7 +37,7 @@ class Cause:
 
 
 class Happened(StrEnum):
-    """To a job: what may move it to another stage."""
+    """What may move a job to another stage."""
 
     GRANTED = "granted"
     FOUND_RUNNING = "found_running"
@@ -96,7 +96,7 @@ def grant(state: State, job: Job) -> None:
 
 
 def ask(state: State, job: Job, cause: Cause, *, by_operator: bool = False, held: bool = False) -> None:
-    """To stop, so that it may be run again."""
+    """Ask it to stop, so that it may be run again."""
     asked = advance(
         state,
         job,

@@ -127,7 +127,7 @@ def _found_stopped(state: State, job: Job, run: int) -> Job:
 
 
 def _devices(state: State, known: tuple[str, ...], given: JobBegun) -> tuple[str, ...]:
-    """They only ever grow."""
+    """The ids of the job's devices: they only ever grow."""
     found = (registry.find(state, name) for name in given.devices)
     ids = (device.id for device in found if device is not None and device.id != state.node_id)
     return tuple(dict.fromkeys((*known, *ids)))

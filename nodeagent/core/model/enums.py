@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 ALL_DEVICES = "*"
-"""In an ``ActiveSet``: the set speaks for every device of its source."""
+"""The device of an ``ActiveSet`` that speaks for every device of its source."""
 
 NODE = "node"
 """The name of the device that stands for the node itself."""
@@ -86,14 +86,21 @@ class Handling(StrEnum):
 
 
 class Backing(StrEnum):
-    """Whose word a fault stands on: that of the device's own driver (or of whoever else there is), or a
-    kernel line alone; then what has become of it is in ``core.faults.kernel_lines``.
-    """
+    """Which source a fault stands on; ``core.faults.kernel_lines`` says how that changes."""
 
     OWN = "own"
+    """The device's own driver shows it, or another source that has seen it for itself. So it is also with a
+    kernel line where no driver speaks for the device.
+    """
+
     ALONE = "alone"
+    """Only a line of the kernel log says so, and the device's driver has not confirmed it yet."""
+
     CONTRADICTED = "contradicted"
+    """Only a kernel line says so, and the driver has read the device since and does not show it."""
+
     DISREGARDED = "disregarded"
+    """It was contradicted for too long: the line has no effect any more."""
 
 
 class Affects(StrEnum):
@@ -116,7 +123,7 @@ class CountedBy(StrEnum):
 
 
 class Recovery(StrEnum):
-    """What a row's level means for the work on a chip: see ``core.verdicts.recovery``.
+    """What a row's level means for the work on a chip: see ``core.verdicts.recovery_action``.
 
     ``level``: what the level says. ``vendor``: the level names the recovery that the vendor asks for.
     ``none``: the chip needs none, whatever hit its job.
@@ -152,7 +159,7 @@ class EventKind(StrEnum):
     STARTED = "started"
     JOB_BEGUN = "job_begun"
     JOB_ASKED = "job_asked"
-    """To stop, or to leave this node."""
+    """It was asked to stop, or to leave this node."""
     JOB_STOPPED = "job_stopped"
     JOB_RERUN = "job_rerun"
     JOB_SUSPECTED = "job_suspected"

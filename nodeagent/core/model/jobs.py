@@ -34,14 +34,20 @@ class JobWord(StrEnum):
 
     STARTED = "started"
     STOPPED = "stopped"
-    """As it was asked to: no process of the run is left."""
+    """It ended as it was asked to: no process of the run is left."""
 
     EXITED = "exited"
-    """By itself: no process of the run is left."""
+    """It ended by itself: no process of the run is left."""
 
     SUSPECTED = "suspected"
+    """It may hang: it seems to stand still."""
+
     SUSPENDED = "suspended"
+    """It hangs, as its supervisor has confirmed. It has nothing to do with SIGSTOP."""
+
     CLEARED = "cleared"
+    """The suspicion was wrong, or the run goes on again."""
+
     UNKILLABLE = "unkillable"
 
 
@@ -123,16 +129,7 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A supervised job. ``run`` is the one that it makes, or is allowed to make next.
-
-    ``devices`` are ids of chips that it uses besides those claimed for it. ``said`` is the greatest number
-    that was taken. ``stopped``: it said that nothing of the asked run is left, which holders must confirm;
-    ``end`` is how it said so, until they do.
-    ``why``, ``code`` and ``device_id`` are of what it was asked to do last, ``reset_id`` the reset for which.
-    ``isolated``: of one that leaves, that the node or a chip of it is not to be used again. ``held``: an
-    operator wants it to stay stopped. ``granted_ns`` is when its run was allowed, or, before its first, when
-    it began. ``due_ns``: when its stage ends by itself.
-    """
+    """A supervised job."""
 
     name: str
     kind: str
@@ -140,25 +137,54 @@ class Job:
     stage: JobStage
     since_ns: int
     run: int = 1
+    """The run that it makes, or is allowed to make next."""
+
     policy: JobPolicy = field(default_factory=JobPolicy)
     devices: tuple[str, ...] = ()
+    """Ids of chips that it uses besides those claimed for it."""
+
     said: int = 0
+    """The greatest number of what its supervisor said that was taken."""
+
     stopped: bool = False
+    """It said that nothing of the asked run is left, which the lists of processes must confirm."""
+
     end: JobSaid | None = None
+    """How it said so, until they do."""
+
     started: bool = False
+    """The command of the run has begun."""
+
     why: str = ""
+    """Why it was asked to do what it was asked last; so are ``code``, ``device_id`` and ``reset_id``."""
+
     code: str = ""
     device_id: str = ""
     reset_id: str = ""
+    """The reset for which it was asked."""
+
     isolated: bool = False
+    """It leaves, and the node or a chip of it is not to be used again."""
+
     suspended: bool = False
+    """The run hangs, as its supervisor has confirmed."""
+
     by_operator: bool = False
+    """An operator asked it to stop."""
+
     due_ns: int | None = None
+    """When its stage ends by itself."""
+
     held: bool = False
+    """An operator wants it to stay stopped."""
+
     granted_ns: int = 0
+    """When its run was allowed, or, before its first, when it began."""
+
     asked_ns: int | None = None
     stopped_ns: int | None = None
     status: int | None = None
+    """The exit status of its supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

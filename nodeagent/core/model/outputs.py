@@ -79,7 +79,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """To a person's order. ``ids`` are those of what it made, found there, changed or ended.
+    """The answer to a person's order. ``ids`` are those of what it made, found there, changed or ended.
 
     ``refused`` is None where the order was accepted; else ``reason`` says why not, and what would help.
     ``reported`` is what became of each fault that another system reported.
@@ -97,7 +97,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Of one step. Order is a contract: records and events in one transaction, then publish, then act.
+    """What one step has done. Order is a contract: records and events in one transaction, then publish, then
+    act.
 
     ``answer`` is that to an ``Operator`` or to ``PublicFaults``, None to any other input.
     """

@@ -85,10 +85,12 @@ class RuleCell:
         """When its kind wants to look at it again, None for not by time."""
         raise NotImplementedError
 
-    def anew(self, _at_ns: int, /) -> Self:
-        """After a person or a reset ended what it raised: what continues as before shows that once more."""
+    def after_clear(self, _at_ns: int, /) -> Self:
+        """The cell after a person or a reset has ended the fault that it raised: what continues as before
+        raises that once more.
+        """
         return self
 
-    def goes_on(self, _before: Any, _rule: Any, /) -> bool:
-        """Whether it still says something by a rule that raises the same, though its bounds may differ."""
+    def survives_reload(self, _before: Any, _rule: Any, /) -> bool:
+        """Whether new tables leave it as it is: its rule raises the same, though its bounds may differ."""
         return True

@@ -28,7 +28,7 @@ _EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: Even
 
 
 _FOR: Final = "for_s"
-"""Of the evidence that says how long from its event a hold lasts: whole seconds, or ``_UNLIMITED``."""
+"""The key in the evidence of how long a hold lasts from its event: whole seconds, or ``_UNLIMITED``."""
 _UNLIMITED: Final = "unlimited"
 
 

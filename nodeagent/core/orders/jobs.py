@@ -53,7 +53,7 @@ def rerun(state: State, given: Operator) -> Answered:
 
 
 def _awaits(state: State, job: Job) -> str:
-    """For what it waits, though no operator has stopped it."""
+    """What it waits for, though no operator has stopped it."""
     if job.stage is JobStage.ASKED:
         return f"is asked to stop already, and is run again then: {job.why}"
     cause = causes.of_wait(state, job)

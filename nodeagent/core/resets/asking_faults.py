@@ -15,7 +15,11 @@ def wants(state: State, condition: Condition) -> bool:
     """
     if condition.level not in RESET_LEVELS:
         return False
-    if condition.injected or not condition.affect_verdict or recovery_action.is_of_the_job(state, condition):
+    if (
+        condition.injected
+        or not condition.affect_verdict
+        or recovery_action.only_restarts_its_job(state, condition)
+    ):
         return False
     if condition.backing is not Backing.OWN:
         return False
@@ -23,7 +27,7 @@ def wants(state: State, condition: Condition) -> bool:
 
 
 def is_live(state: State, condition: Condition) -> bool:
-    """Of a chip that is observed: shown as present and not gone since, or reported in this life.
+    """Whether an observed chip shows the fault as present and not gone since, or reported it in this life.
 
     What only a reset clears stays open when its driver says that it has gone; it is not there for that.
     """
@@ -35,7 +39,7 @@ def is_live(state: State, condition: Condition) -> bool:
 
 
 def is_shown(condition: Condition) -> bool:
-    """By its driver, until now. What came but once may be over by itself."""
+    """Whether the driver still shows it. What came but once may be over by itself."""
     return condition.present_ns is not None and condition.recovered_ns is None
 
 

@@ -30,7 +30,7 @@ from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import SEPARATING_LEVELS
 
 MAX_NAMED = 16
-"""Of those who use the members; a job may have a process for each core on each chip."""
+"""So many users of the members are named; a job may have a process for each core on each chip."""
 
 _NO_HOOK = (
     'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
@@ -239,7 +239,7 @@ def names(state: State, device_ids: tuple[str, ...]) -> str:
 
 
 def is_in_its_slot(state: State, device: Device) -> bool:
-    """Of one that is gone: PCI still shows it, so that what is done to its slot is done to it."""
+    """Whether PCI still shows a device that is gone, so that what is done to its slot is done to it."""
     return state.condition(device.id, state.lookup.facts("device_lost").key) is not None
 
 

@@ -39,23 +39,23 @@ from nodeagent.core.verdicts.emit import emit
 
 
 class Happened(StrEnum):
-    """To a reset: what may move it to another stage."""
+    """What may move a reset to another stage."""
 
     NEEDS_APPROVAL = "needs_approval"
     ANNOUNCED = "announced"
-    """For as long as it is to be, and nobody needs to approve it (any more)."""
+    """It was announced for long enough, and nobody needs to approve it (any more)."""
 
     APPROVED = "approved"
     CALLED_OFF = "called_off"
-    """By a person, by the time, or because it is not wanted any more. Nothing is done."""
+    """A person or the time called it off, or it is not wanted any more. Nothing is done."""
 
     STARTED = "started"
     DRY_RUN = "dry_run"
     DONE = "done"
-    """By the driver: polls must show that it helped."""
+    """The driver has done it: polls must show that it helped."""
 
     REFUSED = "refused"
-    """By whoever was to do it: nothing was done."""
+    """Whoever was to do it refused: nothing was done."""
 
     ONCE_MORE = "once_more"
     """It did not help, and is tried again."""

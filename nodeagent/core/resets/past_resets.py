@@ -25,7 +25,7 @@ def exhausted(state: State, members: tuple[str, ...], settings: ResetSettings) -
 
 
 def limit_words(state: State, spent: str, settings: ResetSettings) -> str:
-    """Of a device that has had all its resets."""
+    """Words about a device that has had all its resets."""
     hours = settings.limit_window_ns / 3.6e12
     return f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
 

@@ -57,7 +57,7 @@ def _reconsider(state: State, reset: Reset) -> bool:
 
 
 def _forget(state: State, reset: Reset) -> bool:
-    """Of one that ended: once it has cooled down, and keeps no open fault from asking."""
+    """Forget one that has ended, once it has cooled down and keeps no open fault from asking."""
     keeps = () if reset.may_ask_again and not reset.hindered else reset.conditions
     if any(("condition", each) in state.cells[Condition] for each in keeps):
         return False

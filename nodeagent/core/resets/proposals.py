@@ -26,7 +26,7 @@ from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
 OWNER = "nodeagent"
-"""Of the holds of a pending reset; no person has this name."""
+"""The owner of the holds of a pending reset; no person has this name."""
 
 _OF_RESET = f"/hold:{OWNER}!"
 

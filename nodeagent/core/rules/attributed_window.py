@@ -18,7 +18,7 @@ SEPARATOR = "; "
 """Between several of them."""
 
 MAX_OCCURRENCES = 128
-"""In one window; the oldest make way."""
+"""So many are kept in one window; the oldest make way."""
 
 
 def count(

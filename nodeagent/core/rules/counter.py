@@ -40,7 +40,7 @@ class Tally(RuleCell):
             return None
         return self.reached_ns + rule.time_window_ns + 1
 
-    def anew(self, _at_ns: int, /) -> Self:
+    def after_clear(self, _at_ns: int, /) -> Self:
         return self if self.reached_ns is None else replace(self, reached_ns=None, rises=())
 
 
@@ -66,7 +66,7 @@ def due(state: State, tally: Tally) -> None:
 
 
 def risen(rises: tuple[tuple[int, int], ...], rule: CounterRule, at_ns: int) -> int:
-    """By how much the counter rose within the window that ends at this time."""
+    """How much the counter rose within the window that ends at this time."""
     return sum(increase for rise_ns, increase in rises if rise_ns >= at_ns - rule.time_window_ns)
 
 

@@ -47,7 +47,7 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if rule.at_least is not None and PRECEDENCE[condition.level] < PRECEDENCE[rule.at_least]:
         return
-    if recovery_action.blames_nobody(state, condition):
+    if recovery_action.chip_needs_no_recovery(state, condition):
         return
     by_device = rule.counted_by is CountedBy.DEVICE
     if by_device and condition.user_induced and not occupancy.is_free(state, device.id):
@@ -176,7 +176,7 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
 
 
 def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
-    """A line names the process that the application's fault hit: what another source reported of it was
+    """A line names the process that the application fault hit: what another source reported of it was
     counted as on a free device, and is taken back, but for what has taken effect.
     """
     for promotion in promotions.of(state, condition):

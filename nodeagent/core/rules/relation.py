@@ -1,24 +1,9 @@
-"""The relation rule: two faults near each other are one incident, or a worse one, or one ends the other.
+"""The relation rule: what one fault does to another that occurred near it (``relation_pairs`` says which).
 
-``code``, ``with`` (families too) and ``same`` say which faults; ``within`` how far apart their newest
-occurrences may lie (``relation_pairs``). Nothing is paired with itself, nor by what is not an occurrence.
-
-- ``absorb``: ``code`` is a companion of ``with``, its root (Xid 45 after whatever stopped the GPU; an
-  AI-core error that a memory error brings about). It opens nothing, counts for no rule of its own, and is
-  counted in the root's condition and named in its evidence. Where it came first, its condition closes as
-  absorbed when the root comes, and what a frequency rule had counted of it near the root is taken back.
-  The worse of two is never hidden: a root is at least as strict as its companion. Of several roots the
-  open goes before the closed, then the strictest, then the newest. An absorbed fault is nobody's root,
-  so that windows do not chain. Of a root that has closed nothing is left to count in: a notice is emitted.
-  What is there, as its source shows, goes with an open root only (see ``companions``).
-- ``level``: beside ``with``, in whichever order they came, ``code`` has the rule's level in place of its
-  row's, be that stricter or not, until its condition closes; of several such rules the strictest counts.
-  A duration rule's level is still applied on top. An absorbed fault makes a pair as any other does.
-- ``cancel``: ``code`` closes the conditions of ``with`` that occurred before it. It has a direction, so
-  ``with`` that comes later is a new fault. ``within = "0s"``: however long ago they occurred.
-
-The order at one occurrence: absorbed or opened, levels, companions that came first, cancelled ones, and
-only then frequency rules count it.
+Xid 45 only follows whatever stopped the GPU: by ``then = "absorb"`` it is counted in that fault, its root,
+and opens nothing. ``level`` gives ``code`` another level beside ``with``, ``cancel`` lets it close ``with``.
+docs/tables.md says what each does. The order at one occurrence: it is absorbed or opened, then come levels,
+companions that came first, what it cancels, and only then frequency rules count it.
 """
 
 from nodeagent.core.catalog.catalog import RelationRule

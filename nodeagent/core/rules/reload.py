@@ -16,7 +16,7 @@ def review(state: State, before: Lookup) -> None:
     for of in state.rule_cells:
         for cell in state.all(of):
             old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
-            if not _may_end(before, state.lookup, cell.rule) or not cell.goes_on(old, new):
+            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
                 state.drop(cell)
     for condition in state.all(Condition):
         if condition.rule and not _may_end(before, state.lookup, condition.rule):

@@ -30,10 +30,10 @@ class Crossing(RuleCell):
         """When it was above for longer than the rule asks, None once it was."""
         return None if self.raised or not isinstance(rule, ThresholdRule) else self.since_ns + rule.for_ns + 1
 
-    def anew(self, at_ns: int, /) -> Self:
+    def after_clear(self, at_ns: int, /) -> Self:
         return replace(self, raised=False, since_ns=at_ns) if self.raised else self
 
-    def goes_on(self, before: ThresholdRule, rule: ThresholdRule, /) -> bool:
+    def survives_reload(self, before: ThresholdRule, rule: ThresholdRule, /) -> bool:
         bounds, bounds_before = ((each.above, each.clear_below, each.for_ns) for each in (rule, before))
         return self.raised or bounds == bounds_before
 

@@ -56,8 +56,8 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Noticed: lambda cell: ("noticed", cell.device_id, cell.code),
     Shown: lambda cell: ("shown", cell.device_id),
 }
-"""In the order in which cells are carried: what decides over a cell's timer comes before it. Those of rules
-come last (``keys_of``).
+"""The key of each kind of cell, in the order in which cells are carried: what decides over a cell's timer
+comes before it. Those of rules come last (``keys_of``).
 """
 
 

@@ -85,7 +85,7 @@ def _reported(state: State, device: Device) -> list[Condition]:
 
 
 def for_promotion(state: State, device: Device, level: Level) -> bool:
-    """As for a condition."""
+    """Whether there is room for a promotion by now, as for a condition."""
     if limits.room_for_promotion(state):
         return True
     mildest = _mildest(state, state.all(Promotion), (True, PRECEDENCE[level], device.seen, True))

@@ -33,15 +33,15 @@ MAX_PARTS_ON_CHIP = 32
 MAX_CONDITIONS = 4096
 MAX_CONDITIONS_ON_DEVICE = 256
 MAX_REPORTED_ON_DEVICE = 128
-"""By other systems: half of what a device may have, so that its own sources always find room. A message has
-at most 100 faults.
+"""Conditions that other systems report: half of what a device may have, so that its own sources always find
+room. A message has at most 100 faults.
 """
 
 MAX_INJECTED = 256
 MAX_PROMOTIONS = 4096
 MAX_HOLDS = 1024
 MAX_HOLDS_OF_OWNER = 16
-"""On one device."""
+"""So many holds of one owner are on one device."""
 
 MAX_CLAIMS_ON_DEVICE = 64
 MAX_RESETS = 256
@@ -57,7 +57,7 @@ MAX_NOTICED = 1024
 MAX_ORDINALS = 8192
 
 MAX_RULE_CELLS = 8192
-"""Of each kind of rules."""
+"""So many cells of each kind of rules."""
 
 _REMEMBERED: dict[type[Cell], int] = {
     Window: 4096,
@@ -74,7 +74,7 @@ INJECTED = "!injected"
 _FORGOTTEN = ""
 """The key of the ordinal that stands for all of a device's that were forgotten."""
 _NO_DEVICE = ""
-"""Of the ordinal that stands for those of all devices."""
+"""The device of the ordinal that stands for those of all devices."""
 
 
 def room_for_device(state: State) -> bool:

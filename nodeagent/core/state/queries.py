@@ -52,7 +52,7 @@ class Queries:
         self.uses = Uses()
 
     def lookup_on(self, device_id: str) -> Lookup:
-        """By which what is open on the device is judged."""
+        """The lookup by which what is open on the device is judged."""
         if not self.in_place or (device := self.get(Device, device_id)) is None:
             return self.lookup
         return self.lookup.gracefully if self.chip_of(device).id in self.in_place else self.lookup

@@ -116,7 +116,7 @@ def _of_hold(_: State, hold: Hold) -> Contribution:
 
 
 def _of_condition(state: State, condition: Condition) -> Contribution:
-    is_none_needed = recovery_action.is_of_the_job(state, condition) and not condition.user_induced
+    is_none_needed = recovery_action.only_restarts_its_job(state, condition) and not condition.user_induced
     reason = Reason(
         kind="condition",
         id=condition.id,

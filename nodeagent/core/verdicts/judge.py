@@ -118,9 +118,9 @@ def stance(level: Level, phase: int, settings: Settings) -> Stance:
 
 
 def of_job_stance(kind: Kind, *, rescheduling: bool) -> Stance:
-    """A fault of the application on a part of that kind: the job of a chip restarts, from the third time it
-    moves; the chip stays in use. Of the node nobody knows whose program it was, and all others are well: the
-    job that it was of ends by itself.
+    """What a fault asks for that only restarts its job, such as an application fault, on a device of that
+    kind. The job of a chip restarts, from the third time it moves; the chip stays in use. On the node nobody
+    knows whose program it was, and all others are well: the job that it hit ends by itself.
     """
     if kind not in CHIP_KINDS:
         return FREE

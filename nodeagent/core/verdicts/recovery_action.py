@@ -3,8 +3,8 @@
 NVIDIA's driver says by itself what a GPU needs: nothing, a reset, a drain and a reset, a reboot (NVML's
 recovery action, nvmlDeviceGpuRecoveryAction_t in nvml.h; decided in _gpuRefreshRecoveryActionInLock of
 src/nvidia/src/kernel/gpu/gpu.c, open-gpu-kernel-modules). Where it does, it decides: a fault below a reset
-restarts its job and blames nobody, and what the driver asks for is a fault of its own beside it. A drain
-lets work continue: no new jobs, and a reset once the chip is idle. It opens and closes nothing.
+only restarts its job, and what the driver asks for is a fault of its own beside it. A drain lets work
+continue: no new jobs, and a reset once the chip is idle. It opens and closes nothing.
 """
 
 from nodeagent.core.model import Condition, Level, Recovery
@@ -23,7 +23,7 @@ NAMED_BY_DRIVER = "told"
 """An attribute of a chip whose driver says which recovery it needs."""
 
 
-def blames_nobody(state: State, condition: Condition) -> bool:
+def chip_needs_no_recovery(state: State, condition: Condition) -> bool:
     """Whether the driver, or the fault itself, says that the chip needs no recovery from it."""
     if condition.level not in BELOW_RESET:
         return False
@@ -37,11 +37,13 @@ def blames_nobody(state: State, condition: Condition) -> bool:
             return False
 
 
-def is_of_the_job(state: State, condition: Condition) -> bool:
-    """Whether its job restarts, and that is all: the chip stays in use."""
+def only_restarts_its_job(state: State, condition: Condition) -> bool:
+    """Whether its job restarts, and that is all: the chip stays in use. So it is for an application fault
+    (``user_induced``), and for one of the chip after which that needs no recovery.
+    """
     if condition.user_induced:
         return True
-    return condition.level in JOB_LEVELS and blames_nobody(state, condition)
+    return condition.level in JOB_LEVELS and chip_needs_no_recovery(state, condition)
 
 
 def waits_for_idle(state: State, condition: Condition) -> bool:
@@ -50,7 +52,7 @@ def waits_for_idle(state: State, condition: Condition) -> bool:
 
 
 def stance_of(state: State, condition: Condition) -> Stance:
-    if is_of_the_job(state, condition):
+    if only_restarts_its_job(state, condition):
         kind = state.device(condition.device_id).kind
         return of_job_stance(kind, rescheduling=condition.rescheduling)
     if waits_for_idle(state, condition):

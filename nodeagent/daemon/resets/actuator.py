@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EACH_S: Final = 0.2
 START_LIMIT_S: Final = 30.0
-"""For the process to begin, under systemd by way of its queue."""
+"""So long the process may take to begin, under systemd by way of its queue."""
 
 MAX_REASON: Final = 1000
 

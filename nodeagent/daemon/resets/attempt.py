@@ -18,7 +18,7 @@ class Attempt:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its devices."""
+        """The names of its devices."""
         return tuple(device.name for device in self.devices)
 
 

@@ -16,7 +16,7 @@ from nodeagent.vendors import RESETS
 log = logging.getLogger(__name__)
 
 BACK_LIMIT_S: Final = 30.0
-"""For the devices to be read again, before the result of the reset is reported."""
+"""So long the devices may take to be read again, before the result of the reset is reported."""
 
 
 class Detachment:

@@ -53,7 +53,7 @@ async def _ask_unit(name: str) -> None:
 
 
 async def _detach(folder: Path, name: str, config_path: Path | None) -> None:
-    """By way of a process that ends at once, so that it is nobody's child."""
+    """Start it through a process that ends at once, so that it is nobody's child."""
     command = [sys.executable, "-m", "nodeagent.reset_unit", name, "--folder", str(folder)]
     if config_path is not None:
         command += ["--config", str(config_path)]

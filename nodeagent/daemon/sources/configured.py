@@ -83,7 +83,9 @@ def expected_chips(section: DriverConfig) -> int | None:
 
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
-    """Of sources that were heard once and have no driver any more: nobody else will ever say how they are."""
+    """The loss of sources that were heard once and have no driver any more: nobody else will say how they
+    are.
+    """
     read = {source.name for source in view.sources}
     return tuple(
         SourceLost(source=name, reason=f"drivers.{name}.enabled is false", required=False)

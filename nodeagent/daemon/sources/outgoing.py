@@ -10,7 +10,7 @@ from nodeagent.daemon.workers.worker_set import WorkerSet
 
 
 class Outgoing:
-    """Of one source. ``deliver`` and ``hand_over`` may wait."""
+    """What goes from one source to the pump. ``deliver`` and ``hand_over`` may wait."""
 
     def __init__(
         self, source: str, deliver: Callable[[Delivery], Awaitable[None]], workers: WorkerSet

@@ -26,7 +26,7 @@ class Nonsense(Exception):
 
 
 class ReportHandler:
-    """For all workers of one source, one after another."""
+    """Takes the reports of all workers of one source, one after another."""
 
     def __init__(
         self,

@@ -196,12 +196,12 @@ class Supervisor:
         reason = f"no answer within {limit_s:g} s"
         log.warning("%s: %s: %s", self.name, ", ".join(late), reason)
         if worker.lateness.all_late:
-            accusation = await worker.accuse(limit_s)
+            why = await worker.name_suspect(limit_s)
             await self._outgoing.deliver(
-                [*self._observation.lost(accusation), *self._observation.late(late, reason)]
+                [*self._observation.lost(why), *self._observation.late(late, reason)]
             )
             worker.ended_unasked()
-            await self._dismiss(worker, accusation)
+            await self._dismiss(worker, why)
         else:
             await self._outgoing.deliver(self._observation.late(late, reason))
 

@@ -18,13 +18,18 @@ from nodeagent.wire import SOURCE
 SHORTEST_NS: Final = 10 * SECOND_NS
 """No counter of a device is reported more often than this."""
 
-_PARTS_THAT_MATTER: Final = 8
-_SLOW_PARTS: Final = 64
-_FAST_PARTS: Final = 256
+_STEPS_PER_INCREASE: Final = 8
+"""A rise by this part of the increase that a rule asks for is reported soon: the rule is met hardly late."""
+
+_FAST_REPORTS_PER_WINDOW: Final = 256
+"""But no more often than this in the rule's window, which keeps rises this close together as one anyhow."""
+
+_SLOW_REPORTS_PER_WINDOW: Final = 64
+"""A smaller rise is reported this often at most: it must not be placed much too late in the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pace:
+class _ReportInterval:
     """How often a counter is reported: ``step`` more after ``fast_ns``, any change after ``slow_ns``."""
 
     step: int
@@ -42,7 +47,9 @@ class _Counter:
 
 
 class Readings:
-    """Of one source, over the lives of its workers. A reading of the source as a whole is the node's."""
+    """The readings of one source, over the lives of its workers. A reading of the source as a whole is the
+    node's.
+    """
 
     def __init__(
         self, source: str, threshold: Sequence[ThresholdRule] = (), counter: Sequence[CounterRule] = ()
@@ -51,14 +58,16 @@ class Readings:
         self._above: dict[tuple[str, str], bool] = {}
         self._counters: dict[tuple[str, str], _Counter] = {}
         self._threshold: Sequence[ThresholdRule] = ()
-        self._paces: Mapping[str, _Pace] = {}
+        self._intervals: Mapping[str, _ReportInterval] = {}
         self.judge_by(threshold, counter)
 
     def judge_by(self, threshold: Sequence[ThresholdRule], counter: Sequence[CounterRule]) -> None:
         """From now on these rules; every reading is reported anew, as the rules forget what changed."""
         self._threshold = threshold
         metrics = {rule.metric for rule in counter}
-        self._paces = {name: _pace(rule for rule in counter if rule.metric == name) for name in metrics}
+        self._intervals = {
+            name: _interval(rule for rule in counter if rule.metric == name) for name in metrics
+        }
         self.forget()
 
     def forget(self) -> None:
@@ -74,10 +83,10 @@ class Readings:
             value = readings.get(rule.metric)
             if value is not None and math.isfinite(value):
                 inputs += self._edge(name, rule, value)
-        for metric, pace in self._paces.items():
+        for metric, interval in self._intervals.items():
             value = readings.get(metric)
             if value is not None and math.isfinite(value) and value >= 0:
-                inputs += self._marks(name, metric, pace, int(value), now_ns)
+                inputs += self._marks(name, metric, interval, int(value), now_ns)
         return inputs
 
     def _edge(self, device: str, rule: ThresholdRule, value: float) -> list[Input]:
@@ -90,20 +99,22 @@ class Readings:
         self._above[device, rule.id] = above
         return [Edge(source=self._source, device=device, rule=rule.id, above=above, value=value)]
 
-    def _marks(self, device: str, metric: str, pace: _Pace, value: int, now_ns: int) -> list[Input]:
+    def _marks(
+        self, device: str, metric: str, interval: _ReportInterval, value: int, now_ns: int
+    ) -> list[Input]:
         known = self._counters.get((device, metric))
         if known is None:
             self._counters[device, metric] = _Counter(reported=value, reported_ns=now_ns, read=value)
             return [self._mark(device, metric, value)]
         passed_ns = now_ns - known.reported_ns
         if value < known.read:
-            if passed_ns < pace.fast_ns:
+            if passed_ns < interval.fast_ns:
                 return []
             values = [known.read, value] if known.read != known.reported else [value]
         else:
             known.read = value
-            matters = value - known.reported >= pace.step and passed_ns >= pace.fast_ns
-            if value == known.reported or not (matters or passed_ns >= pace.slow_ns):
+            matters = value - known.reported >= interval.step and passed_ns >= interval.fast_ns
+            if value == known.reported or not (matters or passed_ns >= interval.slow_ns):
                 return []
             values = [value]
         self._counters[device, metric] = _Counter(reported=value, reported_ns=now_ns, read=value)
@@ -113,12 +124,12 @@ class Readings:
         return CounterMark(source=self._source, device=device, metric=metric, value=value)
 
 
-def _pace(rules: Iterable[CounterRule]) -> _Pace:
+def _interval(rules: Iterable[CounterRule]) -> _ReportInterval:
     """What the most demanding of a metric's rules needs."""
     listed = list(rules)
     window_ns = min(rule.time_window_ns for rule in listed)
-    return _Pace(
-        step=max(1, min(rule.increase for rule in listed) // _PARTS_THAT_MATTER),
-        fast_ns=max(SHORTEST_NS, window_ns // _FAST_PARTS),
-        slow_ns=max(SHORTEST_NS, window_ns // _SLOW_PARTS),
+    return _ReportInterval(
+        step=max(1, min(rule.increase for rule in listed) // _STEPS_PER_INCREASE),
+        fast_ns=max(SHORTEST_NS, window_ns // _FAST_REPORTS_PER_WINDOW),
+        slow_ns=max(SHORTEST_NS, window_ns // _SLOW_REPORTS_PER_WINDOW),
     )

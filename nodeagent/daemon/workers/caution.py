@@ -13,7 +13,7 @@ from nodeagent.wire import MAX_SKIPPED
 
 
 class Caution:
-    """Of one source. ``careful`` and ``skip`` are for the next worker."""
+    """What the workers of one source beware of. ``careful`` and ``skip`` are for the next worker."""
 
     def __init__(self) -> None:
         self.careful = False

@@ -82,7 +82,7 @@ class Child:
 
     @classmethod
     async def of(cls, process: Process, inbox: Happenings, log: logging.Logger) -> "Child":
-        """Of a process that has just started. Where that is called off, it is discarded."""
+        """The child of a process that has just started. If that is cancelled, the process is discarded."""
         child = cls(process, inbox, log)
         try:
             await child._connect()

@@ -29,7 +29,7 @@ class Process(Protocol):
         """False: this one cannot be sent."""
 
     def how_it_ended(self) -> str:
-        """For people, after its end: "killed by SIGSEGV", "exit status 3"."""
+        """How it ended, in words for people: "killed by SIGSEGV", "exit status 3"."""
 
     def discard(self) -> None:
         """Nobody wants it any more, before it got an order: it holds nothing, so it may be killed."""
@@ -62,7 +62,7 @@ class Spawned:
         )
 
     def signal(self, number: signal.Signals) -> bool:
-        """By pidfd: the number of a child that has ended may already be another's."""
+        """Signal it by its pidfd: the number of a child that has ended may already be another's."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
         return True

@@ -49,7 +49,7 @@ class Pace:
 
 
 class Renewal:
-    """For the workers of one source."""
+    """The renewal of one source's workers."""
 
     def __init__(self, source: str, workers: WorkerSet, queue: Happenings) -> None:
         self._source = source

@@ -100,7 +100,7 @@ class Worker:
                 self.ended_by,
             )
 
-    async def accuse(self, limit_s: float) -> str:
+    async def name_suspect(self, limit_s: float) -> str:
         """Why no device answered in time, as far as its threads show it; names the suspect."""
         stuck = await self.child.stuck_threads()
         self.suspect = self._suspect(stuck)
@@ -140,7 +140,7 @@ class Worker:
         )
 
     async def end(self) -> None:
-        """For good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
+        """End it for good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
         child = self.child
         child.hang_up()
         if self.state is State.ABANDONED or await child.wait(self._spec.hang_up_limit_s):

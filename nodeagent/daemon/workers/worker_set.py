@@ -54,7 +54,9 @@ class WorkerSet:
 
     @property
     def state(self) -> str:
-        """Of the worker in use; without one ``waiting`` for the next, or ``abandoned``. From any thread."""
+        """The state of the worker in use; without one ``waiting`` for the next, or ``abandoned``. From any
+        thread.
+        """
         if (worker := self.worker) is not None:
             return worker.state.value
         return "abandoned" if self.abandoned and self.spawn_at_s is None else "waiting"
@@ -184,7 +186,7 @@ class WorkerSet:
             self.spawn_soon()
 
     async def end_all(self) -> None:
-        """For good, in bounded time."""
+        """End all of them for good, in bounded time."""
         workers = self._all()
         self.worker, self.successor, self.retired, self.abandoned = None, None, [], []
         for worker in workers:

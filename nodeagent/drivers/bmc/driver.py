@@ -150,7 +150,7 @@ class BmcDriver:
         return faults
 
     def _made_by_huawei(self) -> bool:
-        """By its id (IPMI 2.0, section 20.1), asked until it says so."""
+        """Whether its id (IPMI 2.0, section 20.1) is Huawei's; it is asked until it says so."""
         if not self._is_huaweis:
             answer = Session(self._bmc).ask("the BMC's id", NETFN_APPLICATION, GET_DEVICE_ID)
             if len(answer) < 11:

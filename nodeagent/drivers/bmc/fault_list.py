@@ -18,7 +18,7 @@ from nodeagent.drivers.bmc.session import Session
 from nodeagent.wire import Active
 
 HUAWEI: Final = 2011
-"""Of the enterprise numbers of IANA: that in Get Device ID, and in the request itself."""
+"""Its enterprise number at IANA: that in Get Device ID, and in the request itself."""
 
 NETFN: Final = 0x30
 COMMAND: Final = 0x94

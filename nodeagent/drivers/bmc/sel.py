@@ -38,7 +38,7 @@ OVERFLOW: Final = 0x80
 DEASSERTED: Final = 0x80
 
 MAX_RECORDS: Final = 100
-"""Of one reading; the next one goes on behind them."""
+"""So many records are read at a time; the next reading goes on behind them."""
 
 NO_TIME_FROM: Final = 0xE0
 """Records of this kind and above have no time (table 32-1)."""

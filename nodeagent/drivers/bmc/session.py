@@ -6,7 +6,9 @@ from typing import Final
 from nodeagent.drivers.bmc.ipmi import NODE_BUSY, Bmc, Refused
 
 ANSWER_LIMIT_S: Final = 5.0
-"""For one answer; ipmi_kcs_sm.c of the kernel gives the BMC as long for each byte (OBF_RETRY_TIMEOUT)."""
+"""So long one answer may take; ipmi_kcs_sm.c of the kernel gives the BMC as long for each byte
+(OBF_RETRY_TIMEOUT).
+"""
 
 READING_LIMIT_S: Final = 20.0
 BUSY_PAUSE_S: Final = 0.2

@@ -30,7 +30,7 @@ MAX_WATCHED: Final = 128
 _TOTAL: Final = "TOTAL_ERR_"
 
 Counters = Mapping[str, int]
-"""By the name of the error; the total under ``_TOTAL``."""
+"""The count of each error by its name; the total is under ``_TOTAL``."""
 
 
 class Aer:

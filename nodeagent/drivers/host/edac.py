@@ -141,7 +141,9 @@ class Memory:
 
 
 def named(modules: Sequence[Module]) -> Sequence[str]:
-    """By their labels, as boards have them printed; by their places where these are unknown or not unique."""
+    """The names of modules: their labels, as printed on boards, or their places if these are unknown or not
+    unique.
+    """
     labels = [_NOT_IN_A_NAME.sub("_", module.label)[:_MAX_LABEL] for module in modules]
     times = Counter(labels)
     return [
@@ -194,7 +196,7 @@ class Watched:
 
 
 def risen(before: int, now: int) -> int:
-    """By how much a counter has risen; one that is lower than before has begun anew."""
+    """How much a counter has risen; one that is lower than before has begun anew."""
     return now - before if now >= before else now
 
 

@@ -1,8 +1,8 @@
 """The PCI Express links of NPUs and network cards: lanes and speed against what card and slot both can do.
 
-sysfs has what a function can do and does (``max_link_width``, ``max_link_speed``, ``current_link_width`` and
-``current_link_speed`` in Documentation/ABI/testing/sysfs-bus-pci of Linux), and the same of the port above
-it.
+sysfs shows, for a function, the possible and the current width and speed (``max_link_width``,
+``max_link_speed``, ``current_link_width`` and ``current_link_speed`` in
+Documentation/ABI/testing/sysfs-bus-pci of Linux), and the same for the port above it.
 
 - The speed is judged of network cards alone. An accelerator may lower its own while it is idle, which cannot
   be seen from here; active state power management puts a link to sleep, but changes neither speed nor lanes.
@@ -90,17 +90,19 @@ def _lanes(text: str) -> float:
 
 
 def _speed(text: str) -> float:
-    """In GT/s, from "16.0 GT/s PCIe", or "8 GT/s" of older kernels; 0 where it is not known."""
+    """The speed in GT/s, from "16.0 GT/s PCIe", or "8 GT/s" of older kernels; 0 where it is not known."""
     number, _, unit = text.partition(" ")
     return float(number) if unit.startswith("GT/s") and number.replace(".", "", 1).isdecimal() else 0.0
 
 
 _VENDORS: Final = ("QEMU", "KVM", "OpenStack", "KubeVirt", "VMware", "Xen", "Bochs", "Parallels")
-"""Of machines that are none, as their firmware says (``dmi_vendor_table`` in src/basic/virt.c of systemd)."""
+"""Firmware vendors of virtual machines (``dmi_vendor_table`` in src/basic/virt.c of systemd)."""
 
 
 def is_virtual(sysfs: Path, procfs: Path) -> bool:
-    """By the flag that processors have in a guest (x86), or by the vendor in the firmware."""
+    """Whether this is a virtual machine: processors have a flag in a guest (x86), or the firmware names a
+    vendor.
+    """
     vendor = optional(sysfs / "class/dmi/id/sys_vendor")
     flags = next((line for line in optional(procfs / "cpuinfo").splitlines() if line.startswith("flags")), "")
     return "hypervisor" in flags.split() or vendor.startswith(_VENDORS)

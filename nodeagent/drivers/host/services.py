@@ -55,7 +55,7 @@ SERVICES: Final[Mapping[str, Need]] = MappingProxyType(
 """Ascend's driver has no service of its own: it is kernel modules and device files."""
 
 _CODES: Final[Mapping[str, str]] = MappingProxyType({"nvidia-fabricmanager.service": FABRIC_MANAGER_DOWN})
-"""Of services for which another source has a code."""
+"""Services for which another source has a code, with that code."""
 
 
 @dataclass(slots=True)

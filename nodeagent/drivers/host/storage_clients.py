@@ -56,7 +56,7 @@ CLIENTS: Final[Mapping[str, tuple[Fault, ...]]] = {
 """The faults of a file in the order of its lines."""
 
 Instances = Mapping[int, tuple[bool, ...]]
-"""By the number of the instance, for each fault whether it is so."""
+"""For each instance, by its number, whether it has each of the faults."""
 
 
 class Refused(ValueError):

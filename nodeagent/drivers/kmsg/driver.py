@@ -40,7 +40,7 @@ BRISK_WAIT_MS: Final = 1.0
 after one we look by ourselves each millisecond; always doing so would cost 3 % of a core."""
 
 MATCH_LIMIT_S: Final = 2.0
-"""Of processor time, for the lines that are matched together: a hostile one, as long as the kernel makes it,
+"""The processor time for the lines that are matched together: a hostile one, as long as the kernel makes it,
 has cost at most 5 ms with the shipped patterns. Where honest lines cost more, a careful worker takes them."""
 
 REOPEN_FIRST_S: Final = 0.05

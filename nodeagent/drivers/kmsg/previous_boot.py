@@ -29,7 +29,7 @@ STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")
 MAX_LINES: Final = 100_000
 AT_ONCE: Final = 4096
 MATCH_LIMIT_S: Final = 10.0
-"""Of processor time for lines that are matched together."""
+"""The processor time for lines that are matched together."""
 
 Entry = Mapping[str, Any]
 
@@ -158,7 +158,7 @@ def _last_of_previous(reader: journal.Reader, boot: UUID) -> Entry | None:
 
 
 def _kernel_lines(reader: journal.Reader, last: Entry, window: timedelta) -> Iterator[Entry]:
-    """Of the boot that the reader is limited to, oldest first."""
+    """The kernel's lines of the boot that the reader is limited to, oldest first."""
     reader.add_match(_TRANSPORT="kernel")
     reader.seek_realtime(last["__REALTIME_TIMESTAMP"] - window)
     for _ in range(MAX_LINES):

@@ -30,7 +30,7 @@ class Chips:
         )
 
     def of(self, names: Sequence[str], place: Place | None) -> tuple[str, ...]:
-        """By name, id or PCI address, for the port that has these names and sits there."""
+        """The chips behind the port of these names at this place, by name, id or PCI address."""
         for name in names:
             if name in self._named:
                 return tuple(self._named[name])

@@ -84,7 +84,7 @@ class LinkDriver:
         self._ignored: set[int] = set()
         self._ports: dict[str, WatchedPort] = {}
         self._rdma_names: Sequence[str] = ()
-        self._is_stale = True
+        self._ports_are_stale = True
         self._looked_ns = 0
         self._listings = 0
 
@@ -156,15 +156,15 @@ class LinkDriver:
 
     # ------------------------------------------------------------------ what the follower reports
 
-    def wants(self, index: int) -> bool:
+    def is_relevant(self, index: int) -> bool:
         """All but those that are known to be no ports; by its name a pattern may come to mean any."""
         return bool(self._settings.watch or self._settings.expected_ports) or index not in self._ignored
 
-    def listed(self, interfaces: Mapping[int, Interface]) -> None:
+    def interfaces_listed(self, interfaces: Mapping[int, Interface]) -> None:
         with self._lock:
             before, self._interfaces = self._interfaces, dict(interfaces)
-            self._is_stale = True
-            self._note(
+            self._ports_are_stale = True
+            self._interfaces_changed(
                 {index for index in {*before, *interfaces} if before.get(index) != interfaces.get(index)}
             )
 
@@ -174,14 +174,16 @@ class LinkDriver:
                 before = self._interfaces.get(change.index)
                 if isinstance(change, Vanished):
                     self._ignored.discard(change.index)
-                    self._is_stale = self._interfaces.pop(change.index, None) is not None or self._is_stale
+                    self._ports_are_stale = (
+                        self._interfaces.pop(change.index, None) is not None or self._ports_are_stale
+                    )
                 else:
                     self._interfaces[change.index] = change
                     is_known = before is not None and (before.name, before.bond) == (change.name, change.bond)
-                    self._is_stale = self._is_stale or not is_known
-                self._note({change.index})
+                    self._ports_are_stale = self._ports_are_stale or not is_known
+                self._interfaces_changed({change.index})
 
-    def pass_on_due(self) -> float | None:
+    def report_due(self) -> float | None:
         now_ns = _now_ns()
         with self._lock:
             waiting = [watched for watched in self._ports.values() if watched.due_ns is not None]
@@ -192,7 +194,7 @@ class LinkDriver:
             left = [watched.due_ns - now_ns for watched in waiting if watched.due_ns is not None]
             return max(0, min(left)) / 1e9 if left else None
 
-    def _note(self, indexes: set[int]) -> None:
+    def _interfaces_changed(self, indexes: set[int]) -> None:
         """The interfaces of these have changed: what follows for their ports, and for bonds of them."""
         now_ns = _now_ns()
         for watched in self._ports.values():
@@ -206,14 +208,14 @@ class LinkDriver:
 
     def _is_due(self, now_ns: int) -> bool:
         names = place.names(self._settings.sysfs / "class/infiniband")
-        return self._is_stale or names != self._rdma_names or now_ns - self._looked_ns >= LOOK_EACH_NS
+        return self._ports_are_stale or names != self._rdma_names or now_ns - self._looked_ns >= LOOK_EACH_NS
 
     def _look(self, now_ns: int) -> None:
         """Find the ports anew. Raises ``CallFailed``."""
         sysfs = self._settings.sysfs
         with self._lock:
             interfaces = list(self._interfaces.values())
-            self._is_stale = False
+            self._ports_are_stale = False
         try:
             names = place.names(sysfs / "class/infiniband")
             self._chips.look()
@@ -226,7 +228,7 @@ class LinkDriver:
                 expected=self._settings.expected_ports,
             )
         except OSError as error:
-            self._is_stale = True
+            self._ports_are_stale = True
             raise CallFailed(f"sysfs cannot be read: {error}", errno=error.errno or 0) from None
         with self._lock:
             before, self._ports = self._ports, {}

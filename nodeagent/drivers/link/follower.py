@@ -19,19 +19,21 @@ LIST_EACH_S: Final = 60.0
 
 
 class Taker(Protocol):
-    """Who is called on a change. All calls come from the follower's thread, but for the first ``listed``."""
+    """Who is called on a change. All calls come from the follower's thread, but for the first
+    ``interfaces_listed``.
+    """
 
-    def wants(self, index: int) -> bool:
+    def is_relevant(self, index: int) -> bool:
         """Whether the interface of this index is worth being read."""
 
-    def listed(self, interfaces: Mapping[int, Interface]) -> None:
+    def interfaces_listed(self, interfaces: Mapping[int, Interface]) -> None:
         """These there are, and no others that are wanted."""
 
     def changed(self, changes: Sequence[Interface | Vanished]) -> None:
-        """In the order in which they happened."""
+        """These interfaces have changed, in this order."""
 
-    def pass_on_due(self) -> float | None:
-        """Pass on what has fallen due; in how many seconds more will have, None for nothing."""
+    def report_due(self) -> float | None:
+        """Report what has fallen due. The answer: in how many seconds something more will; None: nothing."""
 
 
 class Follower:
@@ -46,7 +48,7 @@ class Follower:
         self.lists = 0
         self._taker = taker
         self._list_each_s = list_each_s
-        self._socket = LinkSocket(taker.wants, receive_buffer_bytes)
+        self._socket = LinkSocket(taker.is_relevant, receive_buffer_bytes)
         self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._list_at_s = 0.0
 
@@ -73,7 +75,7 @@ class Follower:
         for descriptor in (self._socket.fileno(), self._end):
             waiting.register(descriptor, select.POLLIN)
         while True:
-            due_s = self._taker.pass_on_due()
+            due_s = self._taker.report_due()
             left_s = max(0.0, self._list_at_s - time.monotonic())
             ready = waiting.poll(1000 * (left_s if due_s is None else min(left_s, due_s)) + 1)
             if any(descriptor == self._end for descriptor, _ in ready):
@@ -92,5 +94,5 @@ class Follower:
 
     def _list(self) -> None:
         self._list_at_s = time.monotonic() + self._list_each_s
-        self._taker.listed(list_interfaces(self._taker.wants))
+        self._taker.interfaces_listed(list_interfaces(self._taker.is_relevant))
         self.lists += 1

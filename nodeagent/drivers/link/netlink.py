@@ -123,7 +123,7 @@ def _open() -> socket.socket:
 
 
 def _messages(chunk: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-    """Of each message its type, its flags, the index of its interface, and itself."""
+    """For each message its type, its flags, the index of its interface, and itself."""
     at = 0
     while at + _HEADER.size <= len(chunk):
         length, kind, flags, _, _ = _HEADER.unpack_from(chunk, at)

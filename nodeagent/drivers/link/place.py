@@ -40,7 +40,7 @@ def place_of_interface(sysfs: Path, name: str) -> Place | None:
 
 
 def place_of_device(device: Path, number: int) -> Place | None:
-    """Of what the link ``device`` of a class leads to; None as above."""
+    """The place of what the link ``device`` of a class leads to; None as above."""
     if not device.exists() or (device / "physfn").exists() or _target(device / "subsystem") == "usb":
         return None
     real = device.resolve()

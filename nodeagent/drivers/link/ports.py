@@ -89,8 +89,8 @@ def ports_of(
     watch: Sequence[str] = (),
     expected: Sequence[str] = (),
 ) -> dict[str, Port]:
-    """By name. ``watch`` are patterns of further interfaces, ``expected`` the names of ports that ought to be
-    up.
+    """The ports by name. ``watch`` are patterns of further interfaces, ``expected`` the names of ports that
+    ought to be up.
     """
     listed = sorted(interfaces, key=lambda interface: interface.index)
     places = {interface.index: place_of(interface.name) for interface in listed}
@@ -163,7 +163,7 @@ def _judged(
 
 
 def _is_called(port: Port, name: str, listed: Sequence[Interface]) -> bool:
-    """By the name that is shown, that of its RDMA port, or that of its interface."""
+    """Whether that is the port's name: the one that is shown, its RDMA port's, or its interface's."""
     if name == port.name or (port.rdma is not None and name == port.rdma.name):
         return True
     return any(interface.index == port.index and interface.name == name for interface in listed)

@@ -21,7 +21,7 @@ _COUNT: Final = re.compile(r"\d{1,20}")
 
 _ACTIVE: Final = "4"
 _DISABLED: Final = "3"
-"""Of ``phys_state``: an administrator has switched the port off."""
+"""The ``phys_state`` of a port that an administrator has switched off."""
 
 DATA_WORD_BYTES: Final = 4
 """``port_rcv_data`` and ``port_xmit_data`` count words of four bytes."""

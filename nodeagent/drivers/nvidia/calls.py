@@ -84,7 +84,7 @@ def name_of(number: int) -> str:
 
 
 class Calls:
-    """Of one GPU, for one thread. ``turn`` begins a poll; the counts are those of the poll."""
+    """The calls about one GPU, for one thread. ``turn`` begins a poll; the counts are those of the poll."""
 
     def __init__(self, handle: Any) -> None:
         self.handle = handle

@@ -26,7 +26,7 @@ MAX_XID: Final = 9999
 NO_INSTANCE: Final = 0xFFFFFFFF
 
 NVLINK_XIDS: Final = range(144, 151)
-"""Of these NVML gives the number alone; whether it was fatal stands in the kernel log only."""
+"""For these NVML gives the number alone; whether it was fatal stands in the kernel log only."""
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -80,7 +80,7 @@ class Storm:
 
 
 class Events:
-    """Of one GPU. ``heal`` is called at each poll, and starts listening again where it has ended."""
+    """The events of one GPU. ``heal`` is called at each poll, and listens again where that has ended."""
 
     def __init__(
         self, device: str, handle: Any, report: Report, *, known_by_state: Callable[[int], bool]
@@ -116,7 +116,9 @@ class Events:
         self._begun.wait(LISTEN_LIMIT_S)
 
     def end(self) -> None:
-        """Of another GPU from now on; a thread that waits notices at its next look."""
+        """Listen no more: another GPU has this place from now on. A thread that waits notices at its next
+        look.
+        """
         self._ended = True
 
     def _listen(self) -> None:

@@ -35,7 +35,7 @@ DESCRIBE: Final = 60
 
 
 class Gpu:
-    """By its index. ``device`` is how it was last described."""
+    """One GPU, known by its index. ``device`` is how it was last described."""
 
     def __init__(self, index: int, around: Surroundings) -> None:
         self.device: Device = identity.unread(index)

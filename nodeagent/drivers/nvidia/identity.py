@@ -119,7 +119,9 @@ def is_in_guest(device: Device) -> bool:
 
 
 def versions() -> Mapping[str, str]:
-    """Of the driver and its library: the same for every GPU of the node. Raises ``pynvml.NVMLError``."""
+    """The versions of the driver and its library: the same for every GPU of the node. Raises
+    ``pynvml.NVMLError``.
+    """
     return {
         "driver": _printable(pynvml.nvmlSystemGetDriverVersion()),
         "library": _printable(pynvml.nvmlSystemGetNVMLVersion()),

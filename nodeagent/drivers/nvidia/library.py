@@ -48,7 +48,7 @@ CODES: Final[dict[int, str]] = {
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: DRIVER_NOT_LOADED,
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: VERSION_MISMATCH,
 }
-"""Of the node, by NVML's answer."""
+"""The code of the node's fault, by NVML's answer."""
 
 _DEVICE_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/nvidia0"))
 

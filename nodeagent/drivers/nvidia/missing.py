@@ -18,7 +18,7 @@ LOOK_S: Final = 5.0
 """PCI is read this often, and when a GPU is gone; all of sysfs each second would be much for nothing."""
 
 OUR_DRIVERS: Final = ("nvidia", "nvidia-nvswitch")
-"""Of GPUs, and of NVSwitches."""
+"""The drivers of GPUs and of NVSwitches."""
 
 _BRIDGE: Final = 0x0680
 """The class of NVSwitches up to the third generation; those of the fourth are on no PCI bus."""
@@ -66,7 +66,7 @@ class Slots:
         self._looked_s = time.monotonic()
 
     def missing(self, listed: Sequence[Device], taken: Collection[str] | None) -> tuple[Missing, ...]:
-        """Of the expected those that are not listed, named by their address. ``taken``: see ``taken``.
+        """The expected GPUs that are not listed, named by their address. ``taken``: see ``taken``.
 
         Raises ``CallFailed``.
         """

@@ -29,7 +29,7 @@ _OTHERS: Final[Sequence[_List]] = (
 
 
 class Processes:
-    """Of one GPU."""
+    """The processes on one GPU."""
 
     def __init__(self, calls: Calls, procfs: Path) -> None:
         self._calls = calls

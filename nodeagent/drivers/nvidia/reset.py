@@ -26,7 +26,7 @@ from nodeagent.drivers.shared.resetting import (
 
 TOOL: Final = "nvidia-smi"
 RESET_WORDS: Final = "successfully reset"
-"""In a line of the tool's for each GPU."""
+"""The tool prints a line with these words for each GPU."""
 
 IN_USE: Final = "in use by another client"
 """NVML's words for IN_USE; the tool ends with 255, as for any other failure, and has done nothing."""
@@ -47,7 +47,7 @@ SWITCHES: Final = "/dev/nvidia-nvswitch"
 
 
 def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """By what they say, as far as they do."""
+    """The reset group of each device, as far as it says."""
     return settled(devices)
 
 

@@ -122,5 +122,5 @@ def _number(file: Path) -> int:
 
 
 def _upstream(entry: Path) -> tuple[str, ...]:
-    """In sysfs a device lies in the folder of the bridge above it."""
+    """The bridges above a device: in sysfs it lies in the folder of the bridge above it."""
     return tuple(parent.name for parent in entry.resolve().parents if ADDRESS.fullmatch(parent.name))

@@ -31,7 +31,7 @@ WHAT: Final[Mapping[str, int]] = {
 }
 """What can be done to a call, by its word."""
 NO_LIE: Final = LIMITS["NO_LIE"]
-"""In a ``…_lie`` field: answer the truth."""
+"""The value of a ``…_lie`` field that answers the truth."""
 
 
 class StateError(RuntimeError):

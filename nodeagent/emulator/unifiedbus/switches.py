@@ -56,7 +56,9 @@ class Switches:
         return self.send_event(fault, RECOVER) if deliver else ""
 
     def fill_ring(self) -> None:
-        """Of the newest process that has subscribed to the switches, which takes nothing any more."""
+        """Fill the ring of the newest process that has subscribed to the switches, and takes nothing any
+        more.
+        """
         self._state.node.fabric_ring_is_full = True
 
     def standing(self) -> list[FabricFault]:

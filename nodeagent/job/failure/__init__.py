@@ -1,1 +1,1 @@
-"""Why a command failed: the sort of its failure, and its signature. It reads no file."""
+"""Why a command failed: the kind of its failure, and its signature. It reads no file."""

@@ -1,4 +1,4 @@
-"""What is known of why a command failed: the sort of failure, and a signature that is stable over runs.
+"""What is known of why a command failed: the kind of failure, and a signature that is stable over runs.
 
 It reads what torch has written of the error, else the errors at the end of what the run wrote. Of several it
 takes the last that does not merely follow from another rank's end. It never guesses: what it does not know is
@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from nodeagent.job.failure.exit_rows import ROWS, ExitRow
-from nodeagent.job.failure.known import Known, Sort
+from nodeagent.job.failure.known import FailureKind, Known
 from nodeagent.job.inputs import Failure
 
 _MAX_LINE: Final = 300
@@ -93,15 +93,15 @@ def known(failure: Failure | None) -> Known:
     if failure is None:
         return Known()
     errors = _errors(failure)
-    sorts = [_sort(failure, error) for error in errors]
+    kinds = [_kind(failure, error) for error in errors]
     chosen = next(
-        (place for place in reversed(range(len(errors))) if sorts[place] is not Sort.TRANSIENT),
+        (place for place in reversed(range(len(errors))) if kinds[place] is not FailureKind.TRANSIENT),
         len(errors) - 1,
     )
     if chosen < 0:
-        return Known(sort=_sort(failure, None), line=_first_line(failure.message))
+        return Known(kind=_kind(failure, None), line=_first_line(failure.message))
     error = errors[chosen]
-    return Known(sort=sorts[chosen], signature=signature_of(error), line=_text(error)[:_MAX_LINE])
+    return Known(kind=kinds[chosen], signature=signature_of(error), line=_text(error)[:_MAX_LINE])
 
 
 def signature_of(error: Raised) -> str:
@@ -194,16 +194,16 @@ def _split(line: str) -> tuple[str, str]:
     return line[:end].strip(), line[end:]
 
 
-def _sort(failure: Failure, error: Raised | None) -> Sort:
+def _kind(failure: Failure, error: Raised | None) -> FailureKind:
     """An error that comes of one that may pass may pass, too, whatever its own type."""
     everything = f"{failure.error_type}: {failure.message}\n{failure.tail}"
     earlier = () if error is None else error.earlier
-    own, *others = (_sort_of_one(failure, each, everything) for each in (error, *earlier))
-    return Sort.TRANSIENT if own is Sort.USER and Sort.TRANSIENT in others else own
+    own, *others = (_kind_of_one(failure, each, everything) for each in (error, *earlier))
+    return FailureKind.TRANSIENT if own is FailureKind.USER and FailureKind.TRANSIENT in others else own
 
 
-def _sort_of_one(failure: Failure, error: Raised | None, everything: str) -> Sort:
-    return next((row.sort for row in ROWS if _fits(row, failure, error, everything)), Sort.UNKNOWN)
+def _kind_of_one(failure: Failure, error: Raised | None, everything: str) -> FailureKind:
+    return next((row.kind for row in ROWS if _fits(row, failure, error, everything)), FailureKind.UNKNOWN)
 
 
 def _fits(row: ExitRow, failure: Failure, error: Raised | None, everything: str) -> bool:

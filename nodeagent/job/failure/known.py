@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Sort(str, Enum):
-    """Whose a failure is. ``transient``: it may well pass by itself."""
+class FailureKind(str, Enum):
+    """What kind of failure it is. ``transient``: it may well pass by itself."""
 
     USER = "user"
     HARDWARE = "hardware"
@@ -19,6 +19,6 @@ class Known:
     people are shown.
     """
 
-    sort: Sort = Sort.UNKNOWN
+    kind: FailureKind = FailureKind.UNKNOWN
     signature: str = ""
     line: str = ""

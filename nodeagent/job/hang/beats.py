@@ -50,7 +50,7 @@ class Beats:
         return False
 
     def unknown(self, seconds: float) -> bool:
-        """For so long nothing was known: it does not count. True: for too long, the limit begins anew."""
+        """Nothing was known for so long: it does not count. True: for too long, and the limit begins anew."""
         self._unknown_s += seconds
         return self._unknown_s >= self._settings.most_unknown_s
 

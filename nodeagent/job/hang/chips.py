@@ -18,7 +18,7 @@ from nodeagent.job.sample import ChipSample
 FLAT_VARIANCE: Final = 1.0
 FLAT_SHIFT: Final = 1.0
 FLAT_SPREAD: Final = 2.0
-"""Of single samples, where the beginning of what is flat is looked for."""
+"""The spread of single samples, where the beginning of what is flat is looked for."""
 
 IDLE_USE: Final = 5.0
 IDLE_POWER: Final = 0.7
@@ -80,7 +80,7 @@ class Chip:
 
     @property
     def is_used(self) -> bool:
-        """By what can be read now."""
+        """Whether it is in use, by what can be read now."""
         return self.readable and (self.varies or self.level > IDLE_USE)
 
     def learn(self) -> None:

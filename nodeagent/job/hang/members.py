@@ -21,7 +21,7 @@ class Roles:
     ranks: tuple[ProcessSample, ...]
     others: tuple[ProcessSample, ...]
     stopped: tuple[ProcessSample, ...]
-    """Of all of the tree."""
+    """All stopped processes of the tree."""
 
 
 class Members:

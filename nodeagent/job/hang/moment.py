@@ -18,30 +18,48 @@ from nodeagent.job.sample import ChipSample, ProcessSample, Sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Reasons are "" where there is none. ``works``: why the run does not stand still. ``unknown``: why
-    nothing can be said of this sample; ``chips_unknown``: of the chips alone.
-
-    ``still_since_s``: all ranks are quiet and all chips show no work; ``dead_since_s``: and no rank of an
-    idle chip uses CPU. ``flat_since_s``: all chips are flat, whatever the ranks do; ``high_since_s``: and in
-    use by what is told, without any sign of work. ``quiet``: all ranks are; ``flat``: all chips are that can
-    be read; ``readable``: all can. ``what`` says it in words.
-    """
+    """What a sample shows. ``works``, ``unknown`` and ``chips_unknown`` are reasons, "" for none."""
 
     began_s: float
     now_s: float
     works: str
+    """Why the run does not stand still."""
+
     unknown: str
+    """Why nothing can be said of this sample."""
+
     chips_unknown: str
+    """Why nothing can be said of the chips."""
+
     quiet: bool
+    """All ranks are quiet."""
+
     flat: bool
+    """All chips that can be read are flat."""
+
     readable: bool
+    """All chips can be read."""
+
     vary: bool
+    """All chips are in use, and the use of some varies."""
+
     still_since_s: float | None
+    """Since when all ranks are quiet and all chips show no work."""
+
     dead_since_s: float | None
+    """Since when, besides, no rank of an idle chip uses CPU."""
+
     flat_since_s: float | None
+    """Since when all chips are flat, whatever the ranks do."""
+
     high_since_s: float | None
+    """Since when all chips report that they are in use, and show no sign of work."""
+
     what: str
+    """All of this in words."""
+
     ranks_replaced: bool
+    """None of the ranks of the sample before is there any more, and others are."""
 
 
 class Run:
@@ -162,7 +180,7 @@ class Run:
         )
 
     def _still_since(self) -> float | None:
-        """Of ranks and chips that are all still: since when the last of them is."""
+        """Since when the last of the ranks and chips is still; all of them are."""
         return _latest(
             (
                 *(each.quiet_since_s for each in self._ranks.values()),

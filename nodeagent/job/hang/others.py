@@ -16,7 +16,7 @@ BUSY_CPU_S_PER_MIN: Final = 5.0
 
 
 class _Work:
-    """Of one process, or of several: the newest samples. What there was no sample of was no work."""
+    """The work of one process, or of several, in the newest samples. Without a sample there was no work."""
 
     __slots__ = ("bytes", "cpu", "samples")
 

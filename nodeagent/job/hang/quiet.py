@@ -15,7 +15,7 @@ from nodeagent.job.hang.settings import SAMPLES_OF_A_MEAN, Settings
 QUIET_BYTES_PER_S: Final = 4000.0
 QUIET_CALLS_PER_S: Final = 10.0
 QUIET_SHARE: Final = 0.01
-"""Of what was usual of this process while the run was healthy."""
+"""The share of what was usual for this process while the run was healthy."""
 
 CALM_CPU_S_PER_MIN: Final = 5.0
 

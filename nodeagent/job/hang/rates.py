@@ -35,7 +35,7 @@ class Rates:
         self._chips: dict[str, ChipSample] = {}
 
     def measured(self, sample: Sample, seconds: float | None) -> tuple[dict[Key, Rate], dict[str, float]]:
-        """Of processes, and bytes per second of chips: those that are known.
+        """The known rates of processes, and bytes per second of chips.
 
         ``seconds`` since the sample before; None where there was none, or where it is too long ago.
         """

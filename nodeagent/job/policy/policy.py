@@ -102,7 +102,7 @@ def read_file(text: str, path: str, *, own: bool = False) -> tuple[Setting, ...]
 
 
 def _unquoted(text: str) -> str | None:
-    """Of Go's escapes those that JSON has: no value of ours holds another."""
+    """The text without Go's quotes and those of its escapes that JSON has: no value of ours holds another."""
     if not text.startswith('"'):
         return text
     try:

@@ -93,5 +93,5 @@ def _report(turn: Turn, cause: Cause, verdict: Verdict, known: Known) -> None:
         Word.STOPPED if by_order else Word.EXITED,
         verdict.why,
         status=status,
-        evidence={"class": known.sort.value, "line": known.line} if known.line and not by_order else {},
+        evidence={"class": known.kind.value, "line": known.line} if known.line and not by_order else {},
     )

@@ -58,7 +58,7 @@ class Record:
 
 
 def encode(at_ns: int, given: Given) -> bytes:
-    """With its newline."""
+    """The record as a line with its newline."""
     values = {"at_ns": at_ns, "given": _BY_TYPE[type(given)], **to_plain(given)}
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 

@@ -123,7 +123,7 @@ def hung(turn: Turn, given: Hung) -> None:
 
 
 def gathered(turn: Turn, given: Gathered) -> None:
-    """Of a run that is not stopped for it."""
+    """The evidence of a hang is there, of a run that is not stopped for it."""
     report_hang(turn, given)
 
 

@@ -145,7 +145,9 @@ class Session:
         return _next(self.state)
 
     def leave_again(self) -> tuple[Order, ...]:
-        """Of a session that had left, where its supervisor was ended before it could: what that was to do."""
+        """The orders of a session that had left, where its supervisor was ended before it could: what that
+        was to do.
+        """
         state = self.state
         if state.status is None:
             return ()

@@ -112,7 +112,7 @@ class State:
     blame: Wanted | None = None
     blamed_ns: int = 0
     status: int | None = None
-    """Of a session that has left."""
+    """The exit status of a session that has left."""
 
     @property
     def is_watched_only(self) -> bool:

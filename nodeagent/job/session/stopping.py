@@ -88,7 +88,7 @@ def signalled_while_running(turn: Turn, given: Signalled) -> None:
 
 
 def signalled_while_judging(turn: Turn, given: Signalled) -> None:
-    """In a step the command's own failure stands: another node may have failed for it."""
+    """The command's own failure stands in a step: another node may have failed for it."""
     _note(turn, given)
     cause = Cause.EXITED if turn.state.policy.in_step else Cause.SIGNALLED
     if turn.state.emptied:
@@ -98,8 +98,8 @@ def signalled_while_judging(turn: Turn, given: Signalled) -> None:
 
 
 def signalled_while_stopping(turn: Turn, given: Signalled) -> None:
-    """In a step it is stopped for its own reason: the signal says only that another node has failed, or
-    that the job ends, which Slurm and the loop both tell.
+    """The command of a step is stopped for its own reason: the signal says only that another node has failed,
+    or that the job ends, which Slurm and the loop both tell.
     """
     second = turn.state.signal is not None
     _note(turn, given)

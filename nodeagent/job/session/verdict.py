@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nodeagent.job.failure.known import Known, Sort
+from nodeagent.job.failure.known import FailureKind, Known
 from nodeagent.job.inputs import Failure
 from nodeagent.job.inputs import Wanted as WantedByDaemon
 from nodeagent.job.model import Counts, Policy, Status, Why, Wish
@@ -67,7 +67,7 @@ class Case:
 
     @property
     def failed(self) -> bool:
-        """By itself."""
+        """Whether the command failed by itself."""
         return self.ending.cause is Cause.EXITED and own_status(self.ending.failure) != 0
 
 
@@ -132,7 +132,7 @@ def _done(case: Case) -> bool:
 
 
 def _of_user(case: Case) -> bool:
-    return case.failed and case.ending.known.sort is Sort.USER and not case.ending.progressed
+    return case.failed and case.ending.known.kind is FailureKind.USER and not case.ending.progressed
 
 
 def _twice(case: Case) -> bool:
@@ -141,7 +141,7 @@ def _twice(case: Case) -> bool:
     return (
         case.failed
         and not case.ending.progressed
-        and known.sort in (Sort.UNKNOWN, Sort.USER)
+        and known.kind in (FailureKind.UNKNOWN, FailureKind.USER)
         and known.signature != ""
         and known.signature == case.counts.signature
     )

@@ -172,7 +172,7 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
 
 
 def _counts(parts: _Parts, key: str, environment: Mapping[str, str], session: Session) -> Counts:
-    """In a step its loop has counted the placement already."""
+    """What was counted so far. The loop of a step has counted the placement already."""
     if parts.member is None:
         return counts_of(parts.place, key, environment, session)
     return (kept_counts(parts.place, key) if parts.place is not None else None) or Counts()

@@ -111,7 +111,7 @@ class Link:
             self._put(_line(said), now_ns)
 
     def ask(self, number: int, now_ns: int) -> bool:
-        """For the job's chips; false where nobody can be asked."""
+        """Ask for the readings of the job's chips; false where nobody can be asked."""
         if self._has_begun:
             from nodeagent.job.lines import Ask
 
@@ -250,5 +250,5 @@ def _line(said: Report | Bye) -> Said | Bye:
 
 
 def socket_path(given: str, environment: Mapping[str, str]) -> str:
-    """Of ``--socket``, else of the variable, else where the daemon has it."""
+    """The path given by ``--socket``, else by the variable, else the daemon's usual one."""
     return given or environment.get(SOCKET_VARIABLE) or DEFAULT_SOCKET

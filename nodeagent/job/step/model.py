@@ -13,11 +13,12 @@ from nodeagent.job.orders import Keep, Print
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run has ended on one node: what its supervisor left there with.
+    """How a run has ended on one node: the status and the reason with which its supervisor exited.
 
     ``fault``: because of the daemon's word on the chips or the node. ``signalled``: the supervisor was ended,
-    and nothing else is known. ``next_why`` and ``pause_s`` are of the run that 85 asks for. ``waited_s``: how
-    long the command was not allowed to begin; 0 once it has begun. ``placements`` is the policy's limit.
+    and nothing else is known. ``next_why`` and ``pause_s`` are of the run that status 85 (RESTART_TOGETHER)
+    asks for. ``waited_s``: how long the command was not allowed to begin; 0 once it has begun. ``placements``
+    is the policy's limit.
     """
 
     node: str
@@ -36,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One run of the command. ``execution``: which one it is of this placement, from 1.
+    """One run of the command. ``execution``: the number of this run within the placement, from 1.
 
     ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs
     before was held, by node.

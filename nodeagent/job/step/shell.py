@@ -117,7 +117,7 @@ class Shell:
             print_message(f"{error.filename}: {error.strerror}; the nodes are not told of it")
 
     def _ended(self, plan: Plan, status: int) -> None:
-        """Of a run that is done, and of one that is not to be made again, the scheduler is asked nothing."""
+        """A run has ended. If it is done, or is not to be made again, the scheduler is asked nothing."""
         found = {each: self._folder.outcome(plan.run, each) for each in plan.nodes}
         outcomes = {node: outcome for node, outcome in found.items() if outcome is not None}
         allocated: Allocated | None = Allocated(nodes=plan.nodes)

@@ -67,7 +67,7 @@ def asks(job: str) -> tuple[str, ...]:
 
 
 def state_and_list(answer: str, job: str) -> tuple[str, str]:
-    """Of what ``asks`` prints: the state of the job, and its nodes as Slurm abbreviates them. A job that
+    """What ``asks`` prints says: the state of the job, and its nodes as Slurm abbreviates them. A job that
     Slurm does not know any more has none. The last task of an array has the number of the whole array, and
     squeue tells of all its tasks.
     """

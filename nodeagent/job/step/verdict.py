@@ -35,7 +35,7 @@ class Case:
 
     @property
     def said(self) -> list[Outcome]:
-        """In the order of the nodes."""
+        """The outcomes in the order of the nodes."""
         outcomes = self.ended.outcomes
         return [outcomes[each] for each in self.nodes if each in outcomes]
 

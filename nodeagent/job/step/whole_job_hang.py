@@ -44,7 +44,7 @@ class Finding:
 
 
 class WholeJobHang:
-    """Of one run on these nodes."""
+    """The words of all nodes on one run, one sample after another."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
         self._nodes = tuple(nodes)

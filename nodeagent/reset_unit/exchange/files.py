@@ -1,7 +1,6 @@
-"""Files in a folder where a process of fewer rights writes too: what is opened is what it seems to be.
+"""In a folder where a process of fewer rights writes too, opens only plain files, never a link or a pipe.
 
-No link is followed, no pipe is waited for, no more is read than a bound, and what is written appears by
-rename. It knows neither requests nor results.
+No more is read than a bound, and what is written appears by rename. It knows neither requests nor results.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ class Locked(Exception):
 
 
 def make(folder: Path) -> None:
-    """For its owner alone; it may be there. Raises ``OSError``."""
+    """Make the folder for its owner alone; it may be there. Raises ``OSError``."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -32,7 +32,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """By both clocks; ``boot_id`` as the kernel writes it, "" where the boot is not known."""
+    """A time by both clocks; ``boot_id`` as the kernel writes it, "" where the boot is not known."""
 
     boot_id: str
     boottime_ns: int
@@ -96,7 +96,7 @@ def resets_of_late(
 
 
 class Record:
-    """For the one that writes. The methods raise ``OSError`` and ``ValueError``."""
+    """The record for the one process that writes it. The methods raise ``OSError`` and ``ValueError``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -123,7 +123,7 @@ class Record:
             files.write(folder, _file_of(entry), msgspec.json.encode(entry))
 
     def drop(self, entry: Entry) -> None:
-        """Nothing was done."""
+        """Drop the attempt: nothing was done."""
         (self.folder / RESETS / _file_of(entry)).unlink(missing_ok=True)
 
     def forget_old(self, present: Moment) -> None:

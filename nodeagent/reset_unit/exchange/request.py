@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from nodeagent.core.model import ActionState
 
 MAX_BYTES: Final = 4 << 20
-"""Of a request or a result."""
+"""The size of a request or a result."""
 
 MAX_REASON: Final = 1000
 
@@ -77,7 +77,7 @@ class Result(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
 
     def summary(self) -> str:
-        """In one line, with the times."""
+        """The result in one line, with the times."""
         steps = "; ".join(f"{step.what} at {step.after_s:.1f} s" for step in self.steps)
         return f"{self.reason} ({steps})" if steps else self.reason
 
@@ -87,7 +87,9 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def name_of(action: str, attempt: int) -> str:
-    """Of the files of an attempt: no "/" is in it, nor what else a path reads. Raises ``ValueError``."""
+    """The name of the files of an attempt: no "/" is in it, nor what else a path reads. Raises
+    ``ValueError``.
+    """
     return plain(f"{action}.{attempt}")
 
 

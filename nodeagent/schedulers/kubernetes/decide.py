@@ -32,7 +32,9 @@ LOOK_AGAIN_NS: Final = 300 * SECOND_NS
 """At what another writes, or wrote: whoever removes it hands it over."""
 
 BETWEEN_WRITES_NS: Final = SECOND_NS
-"""Of one thing. ``MinCMReportInterval`` of MindCluster: its readers expect no more."""
+"""The time between two writes of one thing. ``MinCMReportInterval`` of MindCluster: its readers expect no
+more.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """Of one target. ``settled``: what the facts mean for it is done, or is not to be done by us."""
+    """What is wanted of one target. ``settled``: what the facts mean for it is done, or is not to be done by
+    us.
+    """
 
     settled: bool
     order: Order | None = None

@@ -82,7 +82,7 @@ def _no_answer(failure: Exception) -> Refused:
 
 
 def not_understood(failure: Exception) -> Refused:
-    """For an answer that says yes and is none of the API server's, such as a page of a proxy."""
+    """The refusal for an answer that says yes and is none of the API server's, such as a page of a proxy."""
     return Refused(0, f"the answer is not understood: {type(failure).__name__}: {failure}")
 
 

@@ -88,7 +88,9 @@ Order = Look | Drain | Resume | Requeue | Acknowledge
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """By the daemon. ``jobs`` are those that are to run elsewhere, () where the site leaves them alone."""
+    """What the daemon reports. ``jobs`` are those that are to run elsewhere, () where the site leaves them
+    alone.
+    """
 
     position: Position
     verdicts: Verdicts
@@ -127,24 +129,36 @@ Given = Reported | Seen | Done | Failed | Unsure | Tick
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``bad_seq`` is the number at which it became bad, ``well_since_ns`` since when it is well. ``busy`` is
-    the order that is being done, ``failures`` how many failed in a row, ``tries`` those of one requeue, and
-    ``requeued`` the jobs that were requeued or could not be.
-    """
+    """What is known of the daemon and of Slurm, and what is being done."""
 
     position: Position | None = None
     acknowledged: Position | None = None
     verdicts: Verdicts = _UNKNOWN
     bad_seq: int = 0
+    """The number of the event at which the standing last changed: of a bad node, at which it became bad."""
+
     well_since_ns: int | None = None
+    """Since when it is well, None: it is not."""
+
     jobs: tuple[int, ...] = ()
     requeued: frozenset[int] = frozenset()
+    """The jobs that were requeued or could not be."""
+
     node: Node | None = None
     seen_ns: int = 0
+    """When Slurm last said how the node is."""
+
     busy: Order | None = None
+    """The order that is being done."""
+
     failures: int = 0
+    """How many orders failed in a row."""
+
     tries: int = 0
+    """How often one requeue failed."""
+
     not_before_ns: int = 0
+    """No order is given before: the last one failed."""
 
 
 def decide(state: State, given: Given, now_ns: int, settings: Settings) -> tuple[State, Order | None]:

@@ -13,7 +13,7 @@ from nodeagent.schedulers.slurm.reasons import reason
 from nodeagent.schedulers.slurm.standing import Standing, Verdicts
 
 STAMP: Final = Path("/run/nodeagent-slurm/well-since")
-"""In seconds since boot."""
+"""The file has the time in seconds since boot."""
 
 
 def wanted(verdicts: Verdicts, node: Node, well_s: float, resume_after_ns: int) -> str | None:

@@ -19,7 +19,7 @@ COMMAND_LIMIT_S: Final = 30.0
 """A slurmctld that is busy answers late; scontrol itself gives up after some tries."""
 
 _ENVIRONMENT: Final = ("SLURM_CONF", "SLURM_CONF_SERVER", "TZ")
-"""Of ours, what its commands are to know: where Slurm's configuration is."""
+"""The variables that Slurm's commands get of ours: where its configuration is."""
 
 _STATE: Final = re.compile(r"^\s*State=(\S+)", re.MULTILINE)
 _REASON: Final = re.compile(r"^\s*Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?$", re.MULTILINE)
@@ -53,7 +53,7 @@ class Slurm:
         self._environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", **kept}
 
     async def name_of_this_node(self) -> str:
-        """By the configuration of Slurm: the node whose NodeHostname is this machine's.
+        """The name in Slurm's configuration: the node whose NodeHostname is this machine's.
 
         Raises SlurmError, also where there are several.
         """
@@ -127,7 +127,7 @@ class Slurm:
 
 
 def _name_of(job: int, listed: str) -> str:
-    """By which it is requeued; "" where it is not listed. ``listed`` is of squeue(1), %A and %i.
+    """The name by which it is requeued; "" where it is not listed. ``listed`` is of squeue(1), %A and %i.
 
     The number of one task of an array is that of the whole array as well: the task has to be named "41_3".
     A part of a heterogeneous job, "41+1", goes by the number of its leader.

@@ -37,7 +37,7 @@ class Verdicts:
 
 
 def judge(devices: Iterable[Device]) -> Verdicts:
-    """Of all devices of the node. A node of which nothing is said is unknown."""
+    """The standing of the node, from all its devices. A node of which nothing is said is unknown."""
     counted = [each for each in devices if decides(each.kind, each.name)]
     shut = [each for each in counted if each.verdict in _SHUT]
     if shut:
@@ -48,7 +48,7 @@ def judge(devices: Iterable[Device]) -> Verdicts:
 
 
 def _code(device: Device) -> str:
-    """Of its first reason that has one; else what keeps work away, such as a hold."""
+    """The code of its first reason that has one; else what keeps work away, such as a hold."""
     codes = (each.code for each in device.reasons if each.code)
     kinds = (each.kind for each in device.reasons if each.kind)
     return next(codes, "") or next(kinds, "") or str(device.verdict)

@@ -86,8 +86,8 @@ def carve(path: Path) -> Iterator[Carved]:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Of a write-ahead log, behind the frames that SQLite took from it: how many commits end there, and
-    whether anything follows the last of them.
+    """The end of a write-ahead log, behind the frames that SQLite took from it: how many commits end there,
+    and whether anything follows the last of them.
     """
 
     commits: int
@@ -157,7 +157,8 @@ def _frames(log: "mmap.mmap | bytes") -> Iterator[tuple[int, int]]:
 
 
 def _rows(page: bytes, skipped: int, pages: Pages) -> Iterator[Carved]:
-    """Of a page that says it is a leaf, or whose header else could be one's: one of its bytes may be damaged.
+    """The rows of a page that says it is a leaf, or whose header else could be one's: one of its bytes may be
+    damaged.
 
     Each pointer up to where the cells begin is followed, also beyond the count of them.
     """

@@ -30,7 +30,7 @@ from nodeagent.store.layout import (
 )
 
 Rows = dict[SqlValue, Row]
-"""By the key of the row."""
+"""Rows by their key."""
 
 LONG: Final = (INPUT, EVENT, AUDIT)
 """The tables that grow without end: of these only the numbers are kept in memory."""
@@ -228,7 +228,7 @@ _AGES: Final[Mapping[Table, Callable[[Row], Any]]] = {
     CONSUMER: lambda row: row[CONSUMER.columns.index("seq")],
     CURSOR: lambda row: row[CURSOR.columns.index("seq")],
 }
-"""Of the tables whose rows are written again and again: what grows with it."""
+"""What grows each time that a row is written again, for the tables where that happens."""
 
 
 def _is_decodable(table: Table, row: Row) -> bool:

@@ -273,7 +273,7 @@ _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSc
 
 
 def _text(error: Exception) -> str:
-    """In words; what nobody foresaw is logged with its place."""
+    """The error in words; what nobody foresaw is logged with its place."""
     if isinstance(error, _FORESEEN):
         return str(error)
     _log.error("store: a defect of nodeagent; please report it", exc_info=error)

@@ -93,7 +93,7 @@ class WriteBack:
 
 
 def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
-    """Of what was on the disk, what memory cannot write again. In words."""
+    """What was on the disk and memory cannot write again, in words."""
     lines = (
         (found.seq, known.seq, "events {} to {} of the history"),
         (found.audit, known.audit, "entries {} to {} of the audit log"),

@@ -120,7 +120,7 @@ def lay_over(
 def _warn_of_codes_left(
     rows: Mapping[str, Entry[Row]], layer: VendorLayer, warn: Callable[[str], None]
 ) -> None:
-    """Of codes such as the file lists: what the kernel says of a chip is no matter of MindCluster's."""
+    """Warn of codes such as the file lists: what the kernel says of a chip is no matter of MindCluster's."""
     forms = {form.kind: form for form in LEVEL_FILES.values()}
     for kind, file in layer.files.items():
         left = sum(
@@ -157,7 +157,7 @@ def _about_chips(
 
 
 def _new_row(given: Given, decoding: Decoding) -> Row:
-    """For a code of which only the site's file knows."""
+    """A row for a code that only the site's file knows."""
     code = given.code if given.kind is Kind.UNIFIEDBUS else given.code.upper()
     decoded = decoding.name(code) if given.kind is Kind.CHIP else None
     return Row(

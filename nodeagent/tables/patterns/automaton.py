@@ -26,7 +26,7 @@ _MAX_EDGES: Final = 50_000
 
 _ASCII: Final = tuple(map(chr, range(128)))
 OTHER: Final = 1 << 128
-"""Of a set of characters, which is a number with a bit for each: any that is not ASCII."""
+"""The bit for any character that is not ASCII: a set of characters is a number with a bit for each."""
 
 ANY: Final = (OTHER << 1) - 1
 REPEATS: Final = frozenset({op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT})
@@ -57,7 +57,9 @@ class TooLargeError(Exception):
 
 
 class _Part(NamedTuple):
-    """Of the expression: the states it may begin and end with, and in how many ways it takes no character."""
+    """A part of the expression: the states it may begin and end with, and in how many ways it takes no
+    character.
+    """
 
     first: tuple[int, ...] = ()
     last: tuple[int, ...] = ()
@@ -103,7 +105,7 @@ def tree_of(regex: str) -> Any:
 
 
 def automaton_of(tree: Any, nodes: Iterable[tuple[Any, Any]]) -> Automaton:
-    """Of some nodes of the tree, one after the other. Raises ``TooLargeError``."""
+    """The automaton of some nodes of the tree, one after the other. Raises ``TooLargeError``."""
     builder = _Builder(tree.state.flags)
     builder.made.first = builder.sequence(nodes).first
     return builder.made

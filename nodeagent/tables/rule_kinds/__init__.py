@@ -18,7 +18,8 @@ RULE_SECTIONS: Final[Mapping[str, RuleSection]] = {
         pattern.SORT,
     )
 }
-"""By the key that their tables stand under, in the order in which they are read and shown."""
+"""The kinds of rules by the key that their tables stand under, in the order in which they are read and shown.
+"""
 
 _OF_RULES: Final[Mapping[type[Rule], RuleSection]] = {
     section.rule: section for section in RULE_SECTIONS.values()

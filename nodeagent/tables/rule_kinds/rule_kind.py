@@ -25,8 +25,8 @@ def _nothing(_: Any) -> Objections:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSection:
     """``key`` is what its tables stand under, ``in_catalog`` its field of the catalog. ``words`` say in one
-    line what a rule does, ``codes`` name the codes that need a row. ``first_counts``: of several rules that
-    name a code the first counts alone.
+    line what a rule does, ``codes`` name the codes that need a row. ``first_counts``: only the first rule
+    that names a code counts.
     """
 
     key: str

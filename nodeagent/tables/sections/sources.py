@@ -24,7 +24,7 @@ DEFAULT_TRAITS: Final[Traits] = {
     "kmsg": SourceTraits(burst_ns=180_000_000_000, once_hold=OnceHold.NO_ROW),
     "nvidia": SourceTraits(burst_ns=180_000_000_000),
 }
-"""Of sources that no table names: tables and stored catalogs may be older than these words."""
+"""The traits of sources that no table names: tables and stored catalogs may be older than these words."""
 
 Part = Annotated[str, Meta(pattern=r"\A[0-7][0-9A-F]{2}\Z")]
 

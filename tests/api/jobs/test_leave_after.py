@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodeagent.api.jobs.leave_after import HELD_S, LeaveAfter
+from nodeagent.api.jobs.leave_after import HOLD_LEAVE_S, LeaveAfter
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Assertion, JobStage, Level, Signal
 from nodeagent.job import lines
@@ -78,7 +78,7 @@ def test_nobody_is_held_for_longer_than_ten_seconds() -> None:
     kept: list[Consumer] = []
     leaving = LeaveAfter(lambda _name: kept[-1] if kept else None, lambda: now_s[0])
     assert leaving.holds("slurm:7", 12, "slurm")
-    now_s[0] += HELD_S - 0.1
+    now_s[0] += HOLD_LEAVE_S - 0.1
     kept.append(Consumer(name="slurm", owner="uid:0", seq=11, acked_wall_ns=0))
     assert leaving.holds("slurm:7", 13, "slurm")
     now_s[0] += 0.1

@@ -96,7 +96,7 @@ async def test_only_jobs_that_a_hook_claimed_are_taken_where_that_is_wanted_and_
 
 async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        stage.listener.dead_supervisors.left_s = stage.listener.dead_supervisors.look_each_s = 0.05
+        stage.listener.dead_supervisors.wait_s = stage.listener.dead_supervisors.look_each_s = 0.05
         async with connected(stage.socket) as supervisor:
             name = f"pid:{supervisor.pid}"
             await stage.hold("npu0", holder(supervisor.pid))
@@ -111,7 +111,7 @@ async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left
 
 async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
-        stage.listener.dead_supervisors.left_s = 0.0
+        stage.listener.dead_supervisors.wait_s = 0.0
         await supervisor.begin()
         supervisor.write(b"no line\n")
         await supervisor.hear(lines.Refused)

@@ -48,10 +48,10 @@ def process(pid: int) -> Process:
     return found.process
 
 
-def gathered(state: State, wanted: Wanted) -> evidence.Aide:
-    aide = evidence.begin(state, wanted)
-    assert os.waitpid(aide.pid, 0) == (aide.pid, 0)
-    return aide
+def gathered(state: State, wanted: Wanted) -> evidence.EvidenceProcess:
+    gathering = evidence.begin(state, wanted)
+    assert os.waitpid(gathering.pid, 0) == (gathering.pid, 0)
+    return gathering
 
 
 def wanted(rank: Process, samples: tuple[Path, ...] = (), *, aborts: bool = False) -> Wanted:
@@ -59,10 +59,10 @@ def wanted(rank: Process, samples: tuple[Path, ...] = (), *, aborts: bool = Fals
 
 
 def test_status_and_threads_of_each_process_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
-    aide = gathered(state, wanted(process(rank.pid)))
+    gathering = gathered(state, wanted(process(rank.pid)))
 
-    text = (aide.folder / "processes.txt").read_text()
-    assert aide.folder == state.folder / "run-3" / "hang" / "1"
+    text = (gathering.folder / "processes.txt").read_text()
+    assert gathering.folder == state.folder / "run-3" / "hang" / "1"
     assert text.startswith(f"== {rank.pid} {sys.executable} -c import faulthandler")
     assert f"\nPid:\t{rank.pid}\n" in text
     assert f"\nthread {rank.pid} " in text
@@ -99,22 +99,22 @@ def test_newest_samples_are_kept_under_their_header(
     older.write_text(header + row * 10_000)
     newer.write_text(header + row.replace("1", "2", 1) * 10)
 
-    aide = gathered(state, wanted(process(rank.pid), (older, newer)))
+    gathering = gathered(state, wanted(process(rank.pid), (older, newer)))
 
-    kept = (aide.folder / "samples.jsonl").read_text().splitlines(keepends=True)
+    kept = (gathering.folder / "samples.jsonl").read_text().splitlines(keepends=True)
     assert kept[0] == header
     assert [json.loads(line)["t_s"] for line in kept[-11:]] == [1, *[2] * 10]
-    assert (aide.folder / "samples.jsonl").stat().st_size <= 6 << 20
+    assert (gathering.folder / "samples.jsonl").stat().st_size <= 6 << 20
 
 
 def test_digest_is_of_all_that_lies_there(state: State, rank: "subprocess.Popen[bytes]") -> None:
-    aide = gathered(state, wanted(process(rank.pid)))
+    gathering = gathered(state, wanted(process(rank.pid)))
     whole = hashlib.sha256()
-    for file in sorted(aide.folder.iterdir()):
+    for file in sorted(gathering.folder.iterdir()):
         if file.name != "digest":
             whole.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
 
-    assert aide.digest() == whole.hexdigest()
+    assert gathering.digest() == whole.hexdigest()
 
 
 def test_only_the_newest_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
@@ -156,12 +156,12 @@ def test_aide_that_takes_too_long_is_ended_with_what_it_has_started(
     spy.chmod(0o755)
     monkeypatch.setenv("PATH", f"{spy.parent}:{os.environ['PATH']}")
 
-    aide = evidence.begin(state, wanted(process(rank.pid)))
+    gathering = evidence.begin(state, wanted(process(rank.pid)))
     wait_until((tmp_path / "pid").exists, "py-spy runs")
     wait_until((tmp_path / "pid").read_text, "and has a child")
-    aide.end()
+    gathering.end()
 
-    assert os.waitpid(aide.pid, 0)[1] == signal.SIGKILL
+    assert os.waitpid(gathering.pid, 0)[1] == signal.SIGKILL
     child = int((tmp_path / "pid").read_text())
     wait_until(lambda: not lives(child), "the child has ended")
-    assert aide.digest() == ""
+    assert gathering.digest() == ""

@@ -17,7 +17,7 @@ from nodeagent.core.model import Reported
 
 ACCEPTED: Final = "accepted"
 UNKNOWN_SENDER: Final = "(unknown)"
-"""In place of a name that is none of ours: whoever calls could make any number of them."""
+"""Stands for every name that is not configured: a caller could make up any number of them."""
 
 
 class Senders:
@@ -26,9 +26,9 @@ class Senders:
     def __init__(self, config: PublicConfig, now_s: Callable[[], float] = time.monotonic) -> None:
         self.config = config
         self.messages = Counter[tuple[str, str]]()
-        """By sender and result: ``accepted``, or the status in small letters."""
+        """The keys are sender and result: ``accepted``, or the status in small letters."""
         self.faults = Counter[tuple[str, str]]()
-        """By sender and what became of them."""
+        """The keys are sender and what became of the fault."""
         self.turn = asyncio.Lock()
         """Held by the message that is checked and judged: all else has its turns between two messages."""
         self._now_s = now_s
@@ -73,5 +73,5 @@ class Senders:
 
 
 def _in_words(length_s: float) -> str:
-    """To two digits, rounded up: who waits so long is not refused again."""
+    """The length rounded up to two digits: who waits so long is not refused again."""
     return f"{math.ceil(length_s)} s" if length_s >= 10 else f"{math.ceil(length_s * 10) / 10:g} s"

@@ -96,7 +96,7 @@ def _before(found: pb.ListEventsResponse) -> int:
 
 
 def _refuse_options(context: click.Context) -> None:
-    """Of the listing, where a command of its own follows: it would not get them."""
+    """Refuse the options of the listing before a subcommand: it would not get them."""
     given = [
         each for each in context.params if context.get_parameter_source(each) is ParameterSource.COMMANDLINE
     ]

@@ -92,7 +92,7 @@ def look(socket: Path | None, config_path: Path | None) -> Answer:
 
 
 def _unread(sources: Iterable[types_pb2.Source]) -> Iterator[str]:
-    """Of sources that are lost as a whole: what they would show was maybe never seen."""
+    """Lines about sources that are lost as a whole: what they would show was maybe never seen."""
     for source in sources:
         if not source.observing and not source.device_id:
             yield f"{source.name}: {source.reason}"

@@ -61,6 +61,6 @@ def command(
 
 
 def _is_longer(hold: "types_pb2.Hold", request: "pb.IsolateDeviceRequest") -> bool:
-    """By more than what the clocks may differ by."""
+    """Whether it lasts longer than asked, by more than the clocks may differ."""
     ends_ns, asked_ns = hold.until.ToNanoseconds(), request.until.ToNanoseconds()
     return not hold.HasField("until") or ends_ns - asked_ns > _CLOCKS_DIFFER_NS

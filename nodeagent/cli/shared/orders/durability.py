@@ -6,7 +6,7 @@ from nodeagent.cli.shared.output import note
 
 
 class Answer(Protocol):
-    """Of any order."""
+    """The answer to any order."""
 
     not_durable_reason: str
 

@@ -1,4 +1,4 @@
-"""In whose name an order is given: the option, and who it is where nobody says it.
+"""The owner of an order, in whose name it is given: the option, and who it is without one.
 
 The name is the caller's own word. What he may do the daemon decides by who really calls.
 """

@@ -13,13 +13,13 @@ from nodeagent.wire import Device
 
 FEWER: Final = "fewer_chips_than_expected"
 MORE: Final = "more_chips_than_expected"
-"""Of the node, with the name of the source behind it."""
+"""Both are codes of the node, with the name of the source behind them."""
 
 MAX_NAMED: Final = 16
 
 
 class ExpectedChips:
-    """Of one source. ``number`` 0: any will do; None: it has no chips, and nothing is ever reported of it."""
+    """How many chips one source ought to have. ``number`` 0: any; None: none, and nothing is reported."""
 
     def __init__(self, source: str, number: int | None) -> None:
         self.number = number
@@ -40,7 +40,7 @@ class ExpectedChips:
         return [*self._report(MORE, ""), *self._report(FEWER, reason)]
 
     def never_mind(self) -> list[Signal]:
-        """Neither is so."""
+        """There are neither more nor fewer than expected, or that does not matter now."""
         return [*self._report(FEWER, ""), *self._report(MORE, "")]
 
     def _report(self, code: str, reason: str) -> list[Signal]:

@@ -6,7 +6,7 @@ from nodeagent.wire import Reply
 
 
 class HolderChanges:
-    """Of one source."""
+    """What has changed in who holds the devices of one source."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Holder, ...]] = {}

@@ -116,7 +116,9 @@ class Library:
     # ------------------------------------------------------------------ in pieces
 
     def _initialise(self) -> Generation:
-        """Of both generations the one whose chips the library knows; v1 answers "not supported" on a 950."""
+        """Choose the generation of calls by which the library shows chips; v1 answers "not supported" on a
+        950.
+        """
         refused: list[VendorCallFailed] = []
         for generation, symbol in _INITIALISES.items():
             try:

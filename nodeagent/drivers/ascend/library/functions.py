@@ -131,7 +131,7 @@ def bind(library: ctypes.CDLL, symbol: str, prototype: tuple[Any, ...]) -> Funct
 
 
 def bind_chip_calls(library: ctypes.CDLL, generation: Generation) -> dict[str, Function]:
-    """By our names; without those that the library or the generation does not have."""
+    """The calls by our names, without those that the library or the generation does not have."""
     bound = {}
     for name, call in CHIP_CALLS.items():
         symbol = call.symbol(generation)
@@ -142,6 +142,6 @@ def bind_chip_calls(library: ctypes.CDLL, generation: Generation) -> dict[str, F
 
 
 def bind_library_calls(library: ctypes.CDLL) -> dict[str, Function]:
-    """By their symbols."""
+    """The calls of the library itself, by their symbols."""
     found = {symbol: bind(library, symbol, prototype) for symbol, prototype in LIBRARY_CALLS.items()}
     return {symbol: function for symbol, function in found.items() if function is not None}

@@ -24,10 +24,10 @@ from nodeagent.drivers.api import Unavailable
 from nodeagent.wire import Batch, Signal
 
 CODE: Final = "private_mount_namespace"
-"""Of the node, in ``agent.toml``."""
+"""The code of the node's fault, in ``agent.toml``."""
 
 OVER: Final = Batch(signals=(Signal(device=NODE, code=CODE, assertion=Assertion.RECOVER),))
-"""To be reported once the library is open."""
+"""What is reported once the library is open."""
 
 DEVICES: Final = Path("/dev")
 MEMORY_CGROUP: Final = Path("/sys/fs/cgroup/memory")
@@ -98,5 +98,5 @@ def _is_read_only(folder: Path) -> bool:
 
 
 def _number(namespace: Path) -> int:
-    """Of the link's own text, ``kind:[number]``: a tree that stands for /proc can have it as well."""
+    """The number in the link's text, ``kind:[number]``: a tree that stands for /proc can have it as well."""
     return int(namespace.readlink().name.partition("[")[2].rstrip("]"))

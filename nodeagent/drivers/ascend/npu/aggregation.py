@@ -28,7 +28,7 @@ SILENT_NS: Final = 5_000_000_000
 
 
 class UnifiedBusPorts:
-    """Of all chips of the node; each chip asks for itself, in the thread that polls it."""
+    """The ports of all chips of the node; each chip asks for itself, in the thread that polls it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

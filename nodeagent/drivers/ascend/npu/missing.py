@@ -56,8 +56,8 @@ def not_opened(error: Unavailable, listed: Sequence[PciFunction]) -> Unavailable
 
 
 def missing(listed: Sequence[PciFunction], addresses: Collection[str]) -> tuple[Missing, ...]:
-    """By address, which is the name of a slot. ``addresses``: of the chips that the library shows, "" of one
-    that cannot be asked where it sits.
+    """The missing chips, by address, which is the name of a slot. ``addresses``: of the chips that the
+    library shows, "" of one that cannot be asked where it sits.
     """
     unplaced = sum(1 for address in addresses if not address)
     lost = [function.address for function in listed if function.address not in addresses]

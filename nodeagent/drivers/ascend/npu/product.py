@@ -35,7 +35,7 @@ A3_BOARDS: Final = frozenset({0x81, 0x83, 0xB0, 0xB1, 0xB2, 0xB3, 0xB4, 0xD1, 0x
 """``a3BoardIds`` of MindCluster's devmanager/common/constants.go."""
 
 NAME_OF_TWO: Final = "Ascend910"
-"""Of a 910, and of an A3."""
+"""The name of a 910, and of an A3."""
 
 _BY_NAME: Final = (
     ("910_93", Series.A3),

@@ -48,7 +48,7 @@ FREE_LIMIT_S: Final = 5.0
 """A process that has just ended may still be listed for a moment."""
 
 DIES_OF_A_MODULE: Final = 2
-"""Of an A3; their physical ids follow each other."""
+"""The dies of a module of an A3; their physical ids follow each other."""
 
 KILL_LIST: Final = Path("/etc/custom_process.cfg")
 
@@ -92,7 +92,9 @@ def reset(order: Order) -> None:
 
 
 def _report_killed(library: Library, places: Mapping[str, Place], order: Order) -> None:
-    """Of the library's own doing, on whichever chips of the machine: nobody holds those that are reset."""
+    """Report which processes the library will kill by itself, on whichever chips of the machine: nobody holds
+    those that are reset.
+    """
     try:
         listed = killed.listed(Path(order.procfs), KILL_LIST)
     except OSError as error:
@@ -211,7 +213,7 @@ def _boot_status(chip: Chip) -> int | str:
 
 
 def _places(library: Library) -> dict[str, Place]:
-    """By name. Raises ``CallFailed``."""
+    """The place of each chip, by its name. Raises ``CallFailed``."""
     return {f"npu{place.physical}": place for card in library.cards() for place in library.places(card)}
 
 
@@ -235,8 +237,8 @@ def _check_cards(places: Mapping[str, Place], members: Sequence[Member]) -> None
 
 
 def _chips(library: Library, places: Mapping[str, Place], members: Sequence[Member]) -> dict[str, Chip]:
-    """By name, each looked at once more: what sits there must be what was judged. Without those that are not
-    listed, where they are reset with the others all the same. Raises ``CallFailed``.
+    """The chips by name, each looked at once more: what sits there must be what was judged. Without those
+    that are not listed, where they are reset with the others all the same. Raises ``CallFailed``.
     """
     listed = [member for member in members if member.name in places]
     lost = [member.name for member in members if member.name not in places]

@@ -74,8 +74,8 @@ def _group(place: Place, series: Series | None, board: int | None, module: str) 
 
 
 def _modules(chips: Mapping[str, Sitting]) -> dict[int, str]:
-    """By card, of an A3: both dies of the card and both of the one that shares its network, if any does. It
-    takes one die that names it.
+    """The module of each card of an A3: both dies of the card and both of the one that shares its network, if
+    any does. It takes one die that names it.
     """
     modules = {}
     for each in chips.values():

@@ -37,7 +37,7 @@ where any process's ring is full ("[lqdcmi]Queue is full"; lqdrv/kernel/pci-dev.
 
 CAUGHT_UP_LIMIT_S: Final = 2.0
 THE_WHOLE: Final[Port] = (0, 0, 0, 0)
-"""Of a switch chip or a port no part is distinguished."""
+"""No part of a switch chip or a port is distinguished."""
 
 MAX_WAITING: Final = 64
 """Events of one port that is not listed yet."""

@@ -26,7 +26,7 @@ _COUNT: Final[Field] = (pynvml.NVML_FI_DEV_C2C_LINK_COUNT, 0)
 
 
 class C2c:
-    """Of one GPU. ``now_s`` is a clock that does not step."""
+    """The C2C links of one GPU. ``now_s`` is a clock that does not step."""
 
     def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
         self._calls = calls

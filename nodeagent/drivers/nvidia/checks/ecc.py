@@ -61,7 +61,7 @@ _HISTOGRAM: Final = ("max", "high", "partial", "low", "none")
 
 
 class Memory:
-    """Of one GPU; each method returns the codes that its flags make active."""
+    """The memory of one GPU; each method returns the codes that its flags make active."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -83,7 +83,7 @@ class Memory:
 
     @property
     def flags(self) -> Sequence[Flag]:
-        """What else is set."""
+        """The codes of the other faults, with what reads which of them are there."""
         return (
             (frozenset({SRAM_THRESHOLD}), self._sram),
             (frozenset({CHANNEL_REPAIR, TPC_REPAIR}), self._repairs),

@@ -46,7 +46,9 @@ _SHARED: Final = re.compile(r"^\s*FABRIC_MODE\s*=\s*[12]\s*$", re.MULTILINE)
 
 
 class Manager:
-    """Of the node. ``look`` is called at every poll. ``driver_root`` is of a driver in a root of its own."""
+    """The fabric manager of the node. ``look`` is called at every poll. ``driver_root`` is of a driver in a
+    root of its own.
+    """
 
     def __init__(self, procfs: Path, sysfs: Path, driver_root: str = "") -> None:
         self._procfs = procfs
@@ -81,7 +83,9 @@ class Manager:
         return self._shared[1]
 
     def _configuration(self, pid: str) -> str:
-        """Of the process with this pid, "" for that of none: in its own root, in the driver's, or in ours."""
+        """The configuration of the process with this pid, "" for no process: in its own root, in the
+        driver's, or in ours.
+        """
         words = _text(self._procfs / pid / "cmdline").split("\0") if pid else []
         named = [after for word, after in pairwise(words) if word in _OPTIONS]
         path = (named or [_CONFIGURATION])[0].lstrip("/")

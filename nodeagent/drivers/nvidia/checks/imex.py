@@ -25,7 +25,7 @@ CODES: Final = (NOT_READY, DOWN, DEGRADED)
 
 ASK_S: Final = 60.0
 LIMIT_S: Final = 30.0
-"""For each of the two questions. Both as in DCGM."""
+"""So long each of the two questions may take. Both are as in DCGM."""
 
 _COMMAND: Final = "nvidia-imex-ctl"
 _FOLDERS: Final = ("usr/bin", "usr/local/bin", "opt/nvidia/imex/bin", "usr/local/nvidia/imex/bin")
@@ -51,7 +51,9 @@ class _Domain(msgspec.Struct):
 
 
 class Imex:
-    """Of the node. ``look`` is called at every poll. ``driver_root`` is of a driver in a root of its own."""
+    """The IMEX service of the node. ``look`` is called at every poll. ``driver_root`` is of a driver in a
+    root of its own.
+    """
 
     def __init__(self, driver_root: str = "") -> None:
         self._roots = [Path("/"), *([Path(driver_root)] if driver_root else [])]

@@ -20,7 +20,7 @@ EACH_S: Final = 3600.0
 
 
 class Inforom:
-    """Of one GPU. ``now_s`` is a clock that does not step."""
+    """The inforom of one GPU. ``now_s`` is a clock that does not step."""
 
     def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
         self._is_valid = Cached(lambda: _answer(calls), EACH_S, now_s)

@@ -37,13 +37,13 @@ class Peers:
             self._switched.setdefault(product, {})[device] = active
 
     def most(self, product: str) -> int:
-        """Of the best GPU of that product; 0 where none has links to a switch."""
+        """How many links the best GPU of that product has; 0 where none has links to a switch."""
         with self._lock:
             return max(self._switched.get(product, {}).values(), default=0)
 
 
 class Links:
-    """Of one GPU of a product. ``peers`` are the others."""
+    """The links of one GPU of a product. ``peers`` are the others."""
 
     def __init__(self, calls: Calls, device: str, product: str, peers: Peers) -> None:
         self._calls = calls
@@ -85,7 +85,7 @@ class Links:
         return self._peers.most(self._product) > 0
 
     def errors(self, readings: Readings) -> None:
-        """Of the links that are up."""
+        """Read the errors of the links that are up."""
         self._errors.read(self._up, readings)
 
     def _count(self) -> None:

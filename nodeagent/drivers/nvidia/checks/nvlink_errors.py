@@ -67,7 +67,7 @@ _FIELDS: Final = (*(number for _, number in _ERRORS), *_BYTES.values(), *_BIT_ER
 
 @dataclass(slots=True)
 class _Count:
-    """Of one kind on one link: as it was read last, and all that it has counted."""
+    """One kind of error on one link: the count as it was read last, and all that was counted."""
 
     last: float = 0.0
     total: float = 0.0
@@ -79,8 +79,8 @@ class _Count:
 
 
 class LinkErrors:
-    """Of one GPU. A link that goes down, or begins to count anew, takes nothing back of what was reported:
-    else its errors would seem to come once more when it is back.
+    """The link errors of one GPU. A link that goes down, or begins to count anew, takes nothing back of what
+    was reported: else its errors would seem to come once more when it is back.
     """
 
     def __init__(self, calls: Calls) -> None:

@@ -96,7 +96,7 @@ class Generation:
 
 
 class PciExpress:
-    """Of one GPU."""
+    """The PCI Express link of one GPU."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls

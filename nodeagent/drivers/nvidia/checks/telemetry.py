@@ -62,7 +62,7 @@ _GAUGES: Final[Mapping[Field, tuple[str, float, float, float]]] = {
 
 
 class Telemetry:
-    """Of one GPU."""
+    """The readings of one GPU."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls

@@ -29,7 +29,7 @@ _HOTTEST: Final = 150.0
 
 
 class Thermal:
-    """Of one GPU."""
+    """The temperatures of one GPU."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls

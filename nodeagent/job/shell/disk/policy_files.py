@@ -1,4 +1,6 @@
-"""The policy of the job, of all who have a say: reads the files that the user names. It decides nothing."""
+"""Reads the policy files that the user names, and joins them with the settings of the site, the environment
+and the command line. It decides nothing.
+"""
 
 import os
 import re

@@ -42,7 +42,7 @@ class State:
         self.folder = folder
         self.counts = counts or folder / "run_state.json"
         self.is_given = is_given
-        """By ``--state``: others look into it."""
+        """The folder was given by ``--state``: others look into it."""
 
         self._lock = lock
 
@@ -67,8 +67,8 @@ class State:
         return aside
 
     def beat_path(self, environment: Mapping[str, str]) -> str:
-        """Of a socket: on this node, and short. The same one for each supervisor of this STATE, and for no
-        other: containers that share /tmp may have folders of one name.
+        """The path of a socket: on this node, and short. The same one for each supervisor of this STATE, and
+        for no other: containers that share /tmp may have folders of one name.
         """
         found = self.folder.stat()
         name = f"beat-{_digest(f'{found.st_dev}:{found.st_ino}')}"
@@ -115,7 +115,7 @@ def open_alone(folder: Path, counts: Path | None = None) -> State:
 
 
 def open_default(key: str, command: Sequence[str], environment: Mapping[str, str]) -> State:
-    """By the key of the job; one that a supervisor uses leads to the next. Raises ``StateError``."""
+    """Open the folder of the job's key; if a supervisor uses it, the next one. Raises ``StateError``."""
     name = key_of(key, command, environment)
     try:
         home = _own_folder(environment)
@@ -133,8 +133,8 @@ def open_default(key: str, command: Sequence[str], environment: Mapping[str, str
 
 
 def key_of(key: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Of ``--job``, else of Slurm's variables, else of the working directory and the command. One name of a
-    folder; a placement has its own, so that nothing is taken over from the one before.
+    """The key of the job: from ``--job``, else Slurm's variables, else the working directory and the command.
+    One name of a folder; a placement has its own, so that nothing is taken over from the one before.
     """
     if key:
         words = [_plain(key)] if _plain(key) == key else [_plain(key), _digest(key)]

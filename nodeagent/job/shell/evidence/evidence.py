@@ -26,7 +26,7 @@ from nodeagent.job.shell.processes.tree import send
 
 NEWEST: Final = 20
 MAX_BYTES: Final = 16 << 20
-"""Of all that is kept, in one STATE."""
+"""The size of all that is kept in one STATE."""
 
 _MISSING: Final = "missing.txt"
 """Which parts there are not, and why."""
@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Aide:
+class EvidenceProcess:
     """The child that gathers, and the folder it fills."""
 
     pid: int
@@ -77,16 +77,16 @@ class Aide:
             return ""
 
 
-def begin(state: State, wanted: Wanted) -> Aide:
+def begin(state: State, wanted: Wanted) -> EvidenceProcess:
     """Raises ``OSError`` where there is no place for it."""
     make_room(state)
     folder = _next_folder(state.run(wanted.run) / "hang")
     pid = os.fork()
     if pid == 0:
-        _be_the_aide(folder, wanted)
+        _gather_as_child(folder, wanted)
     with suppress(OSError):  # the child does it, too: whoever comes first
         os.setpgid(pid, pid)
-    return Aide(pid, folder)
+    return EvidenceProcess(pid, folder)
 
 
 def make_room(state: State) -> None:
@@ -110,7 +110,7 @@ def _next_folder(home: Path) -> Path:
 # ---------------------------------------------------------------------- in the child
 
 
-def _be_the_aide(folder: Path, wanted: Wanted) -> None:
+def _gather_as_child(folder: Path, wanted: Wanted) -> None:
     """Never returns."""
     try:
         signal.set_wakeup_fd(-1)
@@ -188,8 +188,8 @@ def _samples(files: Sequence[Path]) -> Iterator[bytes]:
 
 
 def _processes(members: Sequence[Process], end_s: float) -> Iterator[bytes]:
-    """Of each: its command, status, and of each thread the state, where in the kernel it waits, its stack
-    there as far as that may be read.
+    """For each process its command, its status, and of each thread the state, where in the kernel it waits,
+    its stack there as far as that may be read.
     """
     for process in members[:_MAX_PROCESSES]:
         if time.monotonic() > end_s:
@@ -253,7 +253,7 @@ def _lives(process: Process) -> bool:
 
 
 def _catches(process: Process, number: int) -> bool:
-    """By the mask of caught signals in ``status``."""
+    """Whether it catches the signal, by the mask in ``status``."""
     for line in (procfs.read(process.pid, "status") or b"").splitlines():
         if line.startswith(b"SigCgt:"):
             return bool(int(line.split()[1], 16) >> (number - 1) & 1)

@@ -1,4 +1,4 @@
-"""The evidence of a hang, gathered by an aide beside the loop: begun, waited for, cut off in time."""
+"""The evidence of a hang, gathered by a child process: begun, waited for, cut off in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodeagent.job.shell.processes.tree import Tree
 
 if TYPE_CHECKING:
     from nodeagent.job.shell.disk.state import State
-    from nodeagent.job.shell.evidence.evidence import Aide
+    from nodeagent.job.shell.evidence.evidence import EvidenceProcess
 
 
 class Gathering:
@@ -25,7 +25,7 @@ class Gathering:
         self._tree = tree
         self._samples = tuple(samples)
         self._run = 0
-        self._aide: Aide | None = None
+        self._process: EvidenceProcess | None = None
         self._due_ns: int | None = None
         self._found: list[Given] = []
 
@@ -46,26 +46,26 @@ class Gathering:
             within_s=order.within_s,
         )
         try:
-            self._aide = evidence.begin(self._state, wanted)
+            self._process = evidence.begin(self._state, wanted)
         except OSError as error:
             print_message(f"no evidence of the hang is kept: {error}")
             self._found.append(Gathered(run=order.run, path=""))
             return
-        self._tree.exclude(self._aide.pid)
+        self._tree.exclude(self._process.pid)
         self._due_ns = now_ns + round(order.within_s * SECOND_NS)
 
     def next_deadline_ns(self) -> int | None:
         return self._due_ns
 
     def tick(self, now_ns: int) -> None:
-        if self._aide is not None and self._due_ns is not None and now_ns >= self._due_ns:
-            self._finished(self._aide)
+        if self._process is not None and self._due_ns is not None and now_ns >= self._due_ns:
+            self._finished(self._process)
             self._cut_off()
 
     def ended(self, pid: int) -> None:
         """A child that was not the command has ended."""
-        if self._aide is not None and pid == self._aide.pid:
-            self._finished(self._aide)
+        if self._process is not None and pid == self._process.pid:
+            self._finished(self._process)
             self._cut_off()
 
     def take(self) -> list[Given]:
@@ -73,11 +73,11 @@ class Gathering:
         found, self._found = self._found, []
         return found
 
-    def _finished(self, aide: Aide) -> None:
-        self._found.append(Gathered(run=self._run, path=str(aide.folder), digest=aide.digest()))
+    def _finished(self, process: EvidenceProcess) -> None:
+        self._found.append(Gathered(run=self._run, path=str(process.folder), digest=process.digest()))
 
     def _cut_off(self) -> None:
-        if self._aide is not None:
-            self._aide.end()
-        self._aide = None
+        if self._process is not None:
+            self._process.end()
+        self._process = None
         self._due_ns = None

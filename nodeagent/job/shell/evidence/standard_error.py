@@ -8,7 +8,7 @@ _STDERR: Final = 2
 
 
 def size() -> int | None:
-    """Of the file at descriptor 2; None where it is none: a pipe or a terminal keeps nothing."""
+    """The size of the file at descriptor 2; None where it is none: a pipe or a terminal keeps nothing."""
     try:
         found = os.fstat(_STDERR)
     except OSError:

@@ -15,7 +15,7 @@ from nodeagent.job.shell.processes import procfs
 
 
 def forbid_cores() -> None:
-    """Of ranks that are ended one by one, cores would fill the disk. What the command raises anew, it has."""
+    """Cores of ranks that are ended one by one would fill the disk. The command may raise the limit again."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 

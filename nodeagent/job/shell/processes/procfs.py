@@ -15,14 +15,16 @@ PROC: Final = "/proc"
 
 _MAX_READ_BYTES: Final = 1 << 20
 _MAX_SMALL_BYTES: Final = 4096
-"""Of what is a line or a few: the memory for more is asked of the kernel anew with each read."""
+"""The size of a file of a line or a few: the memory for more is asked of the kernel anew with each read."""
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """Of ``/proc/PID/stat``: ``group`` is the process group, ``start_time`` is in clock ticks since boot."""
+    """What ``/proc/PID/stat`` says: ``group`` is the process group, ``start_time`` is in clock ticks since
+    boot.
+    """
 
     pid: int
     state: str
@@ -76,7 +78,7 @@ def stat(pid: int) -> Stat | None:
 
 
 def pids() -> Iterator[int]:
-    """Of all processes that this ``/proc`` shows: of none where there is no ``/proc``."""
+    """The numbers of all processes that this ``/proc`` shows; none where there is no ``/proc``."""
     try:
         names = os.listdir(PROC)  # noqa: PTH208 # thousands of entries
     except FileNotFoundError:
@@ -85,7 +87,7 @@ def pids() -> Iterator[int]:
 
 
 def threads(pid: int) -> list[int]:
-    """Of that process. Raises ``FileNotFoundError``."""
+    """The threads of that process. Raises ``FileNotFoundError``."""
     return sorted(int(each.name) for each in Path(PROC, str(pid), "task").iterdir())
 
 
@@ -95,7 +97,7 @@ def table() -> dict[int, Stat]:
 
 
 def children(pid: int) -> list[int]:
-    """Of a process with one thread."""
+    """The children of a process that has one thread."""
     data = read(pid, f"task/{pid}/children")
     if data is None:  # a kernel without CONFIG_PROC_CHILDREN
         return [each.pid for each in table().values() if each.ppid == pid]
@@ -118,7 +120,7 @@ def descendants(processes: Mapping[int, Stat], roots: Iterable[int], excluded: f
 
 
 def counters(pid: int) -> dict[bytes, int]:
-    """Of ``/proc/PID/io``; {} where it may not be read."""
+    """The counters of ``/proc/PID/io``; {} where it may not be read."""
     words = (read(pid, "io", _MAX_SMALL_BYTES) or b"").split()
     return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
 
@@ -131,7 +133,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def boot_id() -> str:
-    """Of this boot of the machine; "" where ``/proc`` does not tell."""
+    """The id of this boot of the machine; "" where ``/proc`` does not say."""
     try:
         with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as opened:  # noqa: PTH123 # pathlib costs milliseconds
             return opened.read().strip()

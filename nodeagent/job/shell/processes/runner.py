@@ -22,10 +22,12 @@ from nodeagent.job.shell.processes.tree import Tree, reap, send_to_child
 
 FIRST_PAUSE_NS: Final = SECOND_NS // 200
 LONGEST_PAUSE_NS: Final = SECOND_NS // 5
-"""Between two walks over what is left: of thousands of processes each takes tens of milliseconds."""
+"""The longest pause between two walks over what is left: of thousands of processes each takes tens of
+milliseconds.
+"""
 
 _MOST_WALKS: Final = 50
-"""In one turn of the loop."""
+"""So many walks are made in one turn of the loop."""
 
 _LOOKS_AGAIN_S: Final = 1.0
 
@@ -103,8 +105,8 @@ class Runner:
             self.tree.signal_adopted(each)
 
     def pass_on(self, number: int) -> None:
-        """To the command, as it was sent to the supervisor. What a terminal sends goes to all of its
-        foreground: the command there has it already, one in a session of its own gets it with its group.
+        """Send the command the signal that was sent to the supervisor. What a terminal sends goes to all of
+        its foreground: the command there has it already, one in a session of its own gets it with its group.
         """
         if self._foreground and number in _OF_TERMINALS and os.isatty(_STDIN):
             return

@@ -23,8 +23,8 @@ _NO_PIDFD: Final = {errno.ENOSYS, errno.EPERM, errno.EINVAL}
 
 
 class Tree:
-    """Of one supervisor. What was below it before it began (a script may start others and then exec) and its
-    own aides are excluded: they are none of the job's.
+    """The processes of one supervisor. What was below it before it began (a script may start others and then
+    exec) and its own helper processes are excluded: they are none of the job's.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Tree:
         return procfs.descendants(processes, (self._own,), excluded) | adopted
 
     def signal_group(self, command: Process, number: int, *, is_child: bool) -> None:
-        """To the command's group; where it has none of its own (``--foreground``), to the command alone.
+        """Signal the command's group; where it has none of its own (``--foreground``), to the command alone.
 
         ``is_child``: the command was not reaped, so that its number is its own, also where it is not shown.
         """
@@ -107,8 +107,9 @@ def _living(processes: Mapping[int, Stat], members: Iterable[int]) -> list[Stat]
 
 
 def survivors_of(command: Process | None, marker: tuple[str, str] | None) -> tuple[Process, ...]:
-    """Of a run that an earlier supervisor made: whoever has the variable of the run in its environment, the
-    command, its session while it lives (later the number may be another one's), and what is below these.
+    """What is left of a run that an earlier supervisor made: whoever has the variable of the run in its
+    environment, the command, its session while it lives (later the number may be another one's), and what is
+    below these.
     """
     processes = procfs.table()
     own = os.getpid()
@@ -126,7 +127,9 @@ def _has(pid: int, marker: tuple[str, str]) -> bool:
 
 
 def send(process: Process, number: int) -> None:
-    """To this process and to no other one that has its number by now. Nothing happens once it has ended."""
+    """Send it to this process, and to no other one that has its number by now. Nothing happens once it has
+    ended.
+    """
     try:
         opened = _pidfd(process.pid)
     except ProcessLookupError:
@@ -143,7 +146,7 @@ def send(process: Process, number: int) -> None:
 
 
 def send_to_child(pid: int, number: int) -> None:
-    """By its number, which is nobody else's: a child that was not reaped keeps it."""
+    """Send it by the number, which is nobody else's: a child that was not reaped keeps it."""
     _if_it_lives(lambda: os.kill(pid, number))
 
 

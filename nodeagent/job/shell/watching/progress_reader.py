@@ -26,7 +26,7 @@ Seen = str | None | Mapping[str, Look]
 
 
 class ProgressReader:
-    """Of one ``--progress``: a path, or a pattern where it holds one of ``*?[``."""
+    """Reads one ``--progress``: a path, or a pattern where it holds one of ``*?[``."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class ProgressReader:
         threading.Thread(target=self._read, daemon=True).start()
 
     def baseline(self, counts: Counts) -> Counts:
-        """For a job of which nothing was ever seen: what lies there already."""
+        """What lies there already, for a job of which nothing was ever seen."""
         seen = self._first_look()
         if isinstance(seen, str):
             return with_baseline(counts, [number_in(seen)])

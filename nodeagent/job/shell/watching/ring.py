@@ -25,7 +25,7 @@ class Ring:
         self._is_broken = False
 
     def begin(self) -> None:
-        """Of a new run: what the one before measured says nothing of it."""
+        """A new run begins: what the one before measured says nothing of it."""
         self._since_s = None
         for file in self.files:
             with suppress(OSError):

@@ -131,7 +131,7 @@ class Watching:
         return found
 
     def ranks(self) -> tuple[Process, ...]:
-        """Of the last sample: who holds a chip, else who has a rank, else all but launchers."""
+        """The ranks of the last sample: who holds a chip, else who has a rank, else all but launchers."""
         last = self._last
         chosen = (
             [each for each in last if each.holds]

@@ -46,7 +46,7 @@ NAMES: Final[Mapping[str, Names]] = {
     "A3": Names("huawei.com/Ascend910", "Ascend910"),
     "950": Names("huawei.com/npu", "npu"),
 }
-"""By series. ``GetAscend910Key`` and ``getAscend910Name``."""
+"""The names for each series. ``GetAscend910Key`` and ``getAscend910Name``."""
 
 _WITH_SWITCHES: Final = ("A3", "950")
 

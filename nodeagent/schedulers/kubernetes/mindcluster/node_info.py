@@ -25,7 +25,7 @@ RENEWED_AFTER_S: Final = 1800
 
 _LEVELS: Final = (Level.NOT_HANDLE, Level.PRE_SEPARATE_FAULT, Level.SEPARATE_FAULT)
 _STATUS: Final = ("Healthy", "PreSeparate", "UnHealthy")
-"""Of a node, by the place of its worst level."""
+"""The status of a node, by the place of its worst level."""
 
 _BY_VERDICT: Final = {Verdict.NO_NEW_JOBS: 1, Verdict.ISOLATE: 2}
 

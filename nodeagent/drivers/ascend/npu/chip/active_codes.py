@@ -19,7 +19,7 @@ Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
 
 
 class ActiveCodes:
-    """Of one chip. ``refused`` counts what was given as what cannot be."""
+    """The codes of one chip. ``refused`` counts values that cannot be."""
 
     def __init__(
         self,
@@ -67,14 +67,17 @@ class ActiveCodes:
         return active, decided and not full and not nonsense and not unsettled
 
     def _await_events(self, listed: set[str]) -> None:
-        """Of codes that the list shows for the first time; what stood at the start has none."""
+        """Wait for the events of codes that the list shows for the first time; what stood at the start has
+        none.
+        """
         before, self._listed = self._listed, listed
         if before is not None and (fresh := listed - before):
             self._events.expect(fresh, self._list_leads_s)
 
     def _read_events(self, *, slow_round: bool) -> None:
-        """Of codes of which no event has given the severity, and the parts on which each stands, which the
-        list of codes does not name; only some libraries can say (``dcmiv2_get_device_current_fault_event``).
+        """Read the events of codes of which none has given the severity, and the parts on which each stands,
+        which the list of codes does not name; only some libraries can say
+        (``dcmiv2_get_device_current_fault_event``).
         """
         if not self._asks_events or not self._refusals.asks("events", slow_round=slow_round):
             return

@@ -45,7 +45,7 @@ class BackgroundCall(Generic[Answer]):
         return self._latest
 
     def wait(self, limit_s: float) -> None:
-        """For the answer to what was asked, as long as that."""
+        """Wait at most so long for the answer to what was asked."""
         self._answered.wait(limit_s)
 
     def end(self) -> None:

@@ -28,7 +28,7 @@ LIST_LEADS_S: Final = 0.1
 
 MAX_CODES_REMEMBERED: Final = 4096
 MAX_PARTS_REMEMBERED: Final = 256
-"""Of one code; no chip has as many ports."""
+"""So many parts are remembered of one code; no chip has as many ports."""
 MAX_TEXT: Final = 256
 
 _ASSERTIONS: Final = (Assertion.RECOVER, Assertion.OCCUR, Assertion.ONCE)
@@ -134,7 +134,7 @@ class Listener:
         self.refused = 0
 
     def expect(self, chips: Mapping[int, ChipEvents]) -> None:
-        """By logic id; what an event names otherwise is refused."""
+        """Expect events of these chips, by logic id; one that names another is refused."""
         self._chips = chips
 
     def severity(self, code: str) -> int | None:

@@ -31,8 +31,8 @@ class HangRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Of one chip at one moment. ``processes`` by id and start; ``cpu_s`` is theirs in all, as ``packets`` is
-    the chip's; both only grow. None is unknown.
+    """What one chip shows at one moment. ``processes`` by id and start; ``cpu_s`` is theirs in all, as
+    ``packets`` is the chip's; both only grow. None is unknown.
     """
 
     processes: frozenset[tuple[int, int]] | None
@@ -55,7 +55,7 @@ def sample_of(readings: Mapping[str, float], holders: Sequence[Holder] | None, c
 
 
 class HangWatch:
-    """Of one chip. ``see`` a sample whenever one is ``due``."""
+    """Watches one chip for a hang. ``see`` a sample whenever one is ``due``."""
 
     def __init__(self, rule: HangRule) -> None:
         self._rule = rule
@@ -113,6 +113,6 @@ def _difference(last: float | None, now: float | None) -> float | None:
 
 
 def _growth(last: float | None, now: float | None) -> float | None:
-    """Of a counter."""
+    """How much a counter has grown."""
     grown = _difference(last, now)
     return None if grown is None or grown < 0 else grown

@@ -25,7 +25,7 @@ NOT_AVAILABLE: Final = "NA"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """Of the part with this die id. Not ``complete``: asked again, it may say more."""
+    """The label of the part with this die id. Not ``complete``: asked again, it may say more."""
 
     die: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Label:
 
 
 class LabelReader:
-    """Of the chip in one place. ``chip`` is used by the thread that asks alone."""
+    """Reads the label of the chip in one place. ``chip`` is used by the thread that asks alone."""
 
     def __init__(self, chip: Chip, device: str) -> None:
         self._chip = chip
@@ -61,7 +61,7 @@ class LabelReader:
             self._beside.read(ask=True)
 
     def wait(self, limit_s: float) -> None:
-        """For the answer to what was asked, as long as that."""
+        """Wait at most so long for the answer to what was asked."""
         self._beside.wait(limit_s)
 
     def end(self) -> None:

@@ -11,7 +11,7 @@ from nodeagent.wire import Holder
 
 
 class Processes:
-    """Of one chip. ``refused`` counts what was given as what cannot be."""
+    """The processes on one chip. ``refused`` counts values that cannot be."""
 
     def __init__(self, chip: Chip, procfs: Path, refusals: Refusals) -> None:
         self.refused = 0
@@ -21,7 +21,9 @@ class Processes:
         self._holders: dict[int, Holder] = {}
 
     def holders(self, *, slow_round: bool, anew: bool) -> tuple[Holder, ...] | None:
-        """By pid; None where they cannot be read. ``anew``: also those that are known are looked at."""
+        """Who holds the chip, by pid; None where that cannot be read. ``anew``: also those that are known are
+        looked at.
+        """
         if not self._refusals.asks("processes", slow_round=slow_round):
             return None
         try:

@@ -12,7 +12,7 @@ REFUSED_AFTER: Final = 3
 
 
 class Refusals:
-    """Of one chip; a call is whatever its caller knows it by."""
+    """The calls that one chip refuses; a call is whatever its caller knows it by."""
 
     def __init__(self) -> None:
         self._in_a_row: dict[Hashable, int] = {}
@@ -22,12 +22,12 @@ class Refusals:
         return slow_round or self._in_a_row.get(call, 0) < REFUSED_AFTER
 
     def note(self, call: Hashable, *, refused: bool) -> None:
-        """How it was answered."""
+        """Note how the call was answered."""
         if refused:
             self._in_a_row[call] = self._in_a_row.get(call, 0) + 1
         else:
             self._in_a_row.pop(call, None)
 
     def forget(self) -> None:
-        """The chip was away."""
+        """Forget all refusals: the chip was away."""
         self._in_a_row.clear()

@@ -44,7 +44,9 @@ _HCCS, _PCIE = 16, 55
 """``dcmi_main_cmd``."""
 
 _PROFILED: Final = 0xEF
-"""Of a core: it is profiled (``dms_calculate_average_utilization`` of the driver's dms_ts_info.c)."""
+"""The utilization of a core that is profiled (``dms_calculate_average_utilization`` of the driver's
+dms_ts_info.c).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +58,7 @@ class Gauge:
 
 
 class Telemetry:
-    """Of one chip. Used by one thread at a time. ``refused`` counts the values that cannot be."""
+    """The readings of one chip. Used by one thread at a time. ``refused`` counts values that cannot be."""
 
     def __init__(self, chip: Chip, gauges: Sequence[Gauge] | None = None) -> None:
         self._chip = chip
@@ -164,7 +166,7 @@ def _ecc(location: str, kind: int) -> Gauge:
 
 
 def _packets(chip: Chip) -> Iterator[Measured]:
-    """Of the chip's own network port."""
+    """The packets of the chip's own network port."""
     packets = chip.structure("packets", PacketStatistics, 0)
     yield "link_received_bytes_total.roce", packets.mac_rx_total_oct_num, 0, _LARGEST
     yield "link_sent_bytes_total.roce", packets.mac_tx_total_oct_num, 0, _LARGEST
@@ -241,7 +243,7 @@ GAUGES: Final[Sequence[Gauge]] = (
     Gauge(read=_pcie_link_errors, seldom=True),
     Gauge(read=_boot_status, seldom=True),
 )
-"""In the order of asking."""
+"""The gauges in the order in which they are asked for."""
 
 MAY_WAIT: Final[Sequence[Gauge]] = (_signed("network_health", "network_health", 0, 8),)
 """The vendor's own tools ask for it with a time limit: it may wait for the network itself."""

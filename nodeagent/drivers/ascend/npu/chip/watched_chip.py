@@ -243,7 +243,7 @@ class WatchedChip:
         return health
 
     def _says_not_there(self, error: CallFailed) -> bool:
-        """Of a 950 the library asks the chip's MCU for its health too, and refuses where there is none
+        """Whether the library refuses because a 950 has no MCU: it asks that for the chip's health, too
         (``dcmi_get_device_health_950`` of the vendor's dcmi_inner_info_get_ext.c).
         """
         is_950 = self._chip.generation is Generation.V2
