@@ -17,11 +17,11 @@ IN_PLACE = ("--in-place", "--grace", "5s")
 
 
 def forever(tmp_path: Path) -> tuple[str, ...]:
-    """Notes its pid and which run it is."""
+    """Notes which run it is, then its pid: who has read that may stop it."""
     return (
         "sh",
         "-c",
-        f"echo $$ >> {tmp_path}/pids; echo $NODEAGENT_RUN $NODEAGENT_WHY >> {tmp_path}/runs; exec sleep 600",
+        f"echo $NODEAGENT_RUN $NODEAGENT_WHY >> {tmp_path}/runs; echo $$ >> {tmp_path}/pids; exec sleep 600",
     )
 
 
