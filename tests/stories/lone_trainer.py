@@ -1,7 +1,8 @@
 """The example of a training job, which also notes each of its starts, and whether it was ever not alone.
 
-Each of its processes has a lock of its launcher's for as long as it lives: the kernel lets go of it, however
-the process ends. One that begins while another launcher's is taken notes that.
+Each of its processes has a lock of its own for as long as it lives: the kernel lets go of it, however the
+process ends. One that begins while a process of another launcher has its lock notes that. It looks by a
+shared lock, so that two that look at once do not take each other for that launcher.
 """
 
 import fcntl
@@ -18,10 +19,11 @@ VARIABLES = ("NODEAGENT_RUN", "MA_PROC_START_CNT", "NODEAGENT_WHY")
 def main() -> int:
     folder = Path.cwd()
     launcher = os.environ.setdefault("LONE_TRAINER", str(os.getpid()))
-    with (folder / f"{launcher}.lock").open("a") as own:
-        fcntl.flock(own, fcntl.LOCK_SH)
+    with (folder / f"{launcher}.{os.getpid()}.lock").open("a") as own:
+        fcntl.flock(own, fcntl.LOCK_EX)
         for path in sorted(folder.glob("*.lock")):
-            if path.stem != launcher and is_taken(path):
+            other, _, _ = path.stem.partition(".")
+            if other != launcher and is_taken(path):
                 note(folder / "together", f"{launcher} beside {path.stem}")
         if launcher == str(os.getpid()):
             note(folder / "starts", " ".join(os.environ.get(each, "-") for each in VARIABLES))
@@ -31,7 +33,7 @@ def main() -> int:
 def is_taken(path: Path) -> bool:
     with path.open("a") as other:
         try:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False
