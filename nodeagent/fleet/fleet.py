@@ -26,7 +26,7 @@ class Fleet:
         self, group: asyncio.TaskGroup, *, node_states: NodeStates, delivery: Delivery, connect: Connect
     ) -> None:
         self._group = group
-        self._board = node_states
+        self._node_states = node_states
         self._delivery = delivery
         self._connect = connect
         self._pace = Pace()
@@ -38,15 +38,15 @@ class Fleet:
         ending = {endpoint.name: self._following.pop(endpoint) for endpoint in gone}
         for task in ending.values():
             task.cancel()
-        self._board.remove(gone)
+        self._node_states.remove(gone)
         for endpoint in endpoints:
             if endpoint not in self._following:
-                self._board.list(endpoint)
+                self._node_states.list(endpoint)
                 follower = Follower(
                     endpoint,
                     connect=self._connect,
                     pace=self._pace,
-                    node_states=self._board,
+                    node_states=self._node_states,
                     delivery=self._delivery,
                 )
                 self._following[endpoint] = self._group.create_task(

@@ -41,7 +41,7 @@ class Follower:
         self._endpoint = endpoint
         self._connect = connect
         self._pace = pace
-        self._board = node_states
+        self._node_states = node_states
         self._delivery = delivery
         self._done = delivery.position_of(endpoint.name)
 
@@ -66,7 +66,7 @@ class Follower:
             async for response in responses:
                 with _reading():
                     values = values_of(session, response)
-                is_first = self._board.of(self._endpoint).contact is not Contact.ANSWERS
+                is_first = self._node_states.of(self._endpoint).contact is not Contact.ANSWERS
                 if is_first:
                     await self._put_contact(Contact.ANSWERS, "", response.node.node_name)
                 await self._take(values)
@@ -75,13 +75,13 @@ class Follower:
 
     async def _take(self, values: list[Received]) -> None:
         """The board first, for all of them; then each with its effect, in order."""
-        now = self._board.of(self._endpoint)
+        now = self._node_states.of(self._endpoint)
         for value, _ in values:
             if isinstance(value, Snapshot):
                 now = state.with_devices(now, value.devices, value.position)
             elif isinstance(value, Event):
                 now = state.with_event(now, value)
-        self._board.put(now)
+        self._node_states.put(now)
         for value, message in values:
             if isinstance(value, Bookmark):
                 self._delivery.pass_over(self._endpoint.name, value.position)
@@ -100,17 +100,19 @@ class Follower:
 
     async def _read_devices(self, client: AsyncClient) -> None:
         answer: pb.ListDevicesResponse = await client.call(pb.ListDevicesRequest())
-        now = self._board.of(self._endpoint)
+        now = self._node_states.of(self._endpoint)
         with _reading():
             devices = [received.device(each) for each in answer.devices]
-        self._board.put(state.with_devices(now, devices, received.position(answer.store_id, answer.seq)))
+        self._node_states.put(
+            state.with_devices(now, devices, received.position(answer.store_id, answer.seq))
+        )
 
     async def _put_contact(self, contact: Contact, reason: str, said_name: str = "") -> None:
         """On the board, and delivered where it is news. That a node answers for the first time is none."""
-        before = self._board.of(self._endpoint)
+        before = self._node_states.of(self._endpoint)
         at = datetime.now(UTC)
         after = state.with_contact(before, contact, reason, at, said_name)
-        self._board.put(after)
+        self._node_states.put(after)
         what = news_of(before.contact, contact)
         if what is not None:
             await self._delivery.deliver(News(what=what, node=after, at=at, reason=reason))

@@ -33,7 +33,7 @@ class RowChange:
 class RuleChange:
     """``before`` or ``after`` is empty for a rule that only the other catalog has."""
 
-    section: str
+    kind: str
     id: str
     before: Values
     after: Values

@@ -74,12 +74,12 @@ def _catalog(merged: Merged, settings: Settings) -> Catalog:
     return Catalog(
         digest="",
         rows=rows,
-        **{section.in_catalog: _of_sort(merged, section.rule) for section in RULE_SECTIONS.values()},
+        **{section.in_catalog: _of_kind(merged, section.rule) for section in RULE_SECTIONS.values()},
         decoding=merged.decoding,
         sources={**DEFAULT_TRAITS, **merged.sources},
         settings=settings,
     )
 
 
-def _of_sort(merged: Merged, section: type[Rule]) -> tuple[Any, ...]:
-    return tuple(rule.value for rule in merged.rules if isinstance(rule.value, section))
+def _of_kind(merged: Merged, kind: type[Rule]) -> tuple[Any, ...]:
+    return tuple(rule.value for rule in merged.rules if isinstance(rule.value, kind))

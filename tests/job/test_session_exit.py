@@ -1,4 +1,4 @@
-"""The command ends by itself: what the daemon knows of it decides, then the ladder."""
+"""The command ends by itself: what the daemon knows of it decides, then the table of verdicts."""
 
 import pytest
 
@@ -205,7 +205,7 @@ def test_a_run_that_vanished_has_failed() -> None:
     assert (play.phase, play.run) == (Phase.PAUSING, 2)
 
 
-# ---------------------------------------------------------------------- the ladder, run by run
+# ---------------------------------------------------------------------- the table of verdicts, run by run
 
 
 def test_a_value_error_in_the_configuration_is_run_once_and_its_line_is_told() -> None:

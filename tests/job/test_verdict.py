@@ -1,4 +1,4 @@
-"""Every row of the ladder: what becomes of a job, and what it costs."""
+"""Every row of the table of verdicts: what becomes of a job, and what it costs."""
 
 from dataclasses import replace
 

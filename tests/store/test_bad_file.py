@@ -34,7 +34,7 @@ from tests.store.samples import (
 from tests.waiting import WAIT_LIMIT_S, until
 
 MIB = 1024 * 1024
-FAST = Limits(commit_deadline_s=60.0, open_deadline_s=60.0, retry_s=0.02, ballast_size=MIB)
+FAST = Limits(commit_deadline_s=60.0, open_deadline_s=60.0, retry_s=0.02, reserved_size=MIB)
 
 
 class Opened:
@@ -182,7 +182,7 @@ async def test_the_ballast_is_given_up_before_anything_else_on_a_full_disk(small
 @pytest.mark.root
 async def test_a_full_disk_is_survived_in_memory_and_written_once_there_is_space(small_disk: Path) -> None:
     directory = small_disk / "state"
-    async with opened(directory, Limits(retry_s=0.02, ballast_size=0)) as one:
+    async with opened(directory, Limits(retry_s=0.02, reserved_size=0)) as one:
         filler = fill_up(small_disk)
         number = 0
         while one.ledger.durable:
@@ -210,7 +210,7 @@ async def test_a_start_on_a_full_disk_knows_the_last_life(small_disk: Path) -> N
     directory = small_disk / "state"
     before = await fill(directory)
     filler = fill_up(small_disk)
-    async with opened(directory, Limits(retry_s=0.02, ballast_size=0)) as one:
+    async with opened(directory, Limits(retry_s=0.02, reserved_size=0)) as one:
         assert (one.recovery.durable, one.recovery.last_seq) == (False, 5)
         assert one.recovery.store_id.uuid == before.store_id.uuid
         assert (await one.ledger.commit(transaction(6))).last_seq == 6

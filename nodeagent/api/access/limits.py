@@ -7,6 +7,7 @@ orders find a place on the control socket. `tests/api/access/limits_sum.py` adds
 memory.
 """
 
+import errno
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,6 +106,10 @@ CONNECTION_RATE: Final = RateLimit(each=50, total=1000, burst_s=5.0)
 REFUSED_PAUSE_S: Final = 0.002
 """Nobody is accepted for so long after a refusal: who only connects, all the time, takes little time."""
 
+_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_OUT_OF_RESOURCES_PAUSE_S: Final = 1.0
+"""Until more is tried where there are no descriptors or no memory; others free some, or nothing helps."""
+
 IDENTITIES_KNOWN: Final = 1024
 """Beyond so many, those are forgotten that did nothing of late."""
 
@@ -127,3 +132,8 @@ CANCELLED, and from twice as many on all.
 
 STREAMS_ON_CONNECTION: Final = 128
 """All streams that one identity may have fit on one connection: clients share connections."""
+
+
+def pause_s(failure: OSError) -> float:
+    """How long nobody is accepted after accept(2) has failed."""
+    return _OUT_OF_RESOURCES_PAUSE_S if failure.errno in _OUT_OF_RESOURCES else REFUSED_PAUSE_S

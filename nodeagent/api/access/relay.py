@@ -28,13 +28,9 @@ from nodeagent.api.access.sockets import remove
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 
 CHUNK_BYTES: Final = 65536
-OUT_OF_RESOURCES_PAUSE_S: Final = 1.0
-"""Until more is tried where there are no descriptors or no memory; others free some, or nothing helps."""
-
 REFUSALS_LOGGED: Final = 3
 """So many refusals are logged each minute."""
 
-_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NAME_TRIES: Final = 8
 _PEER_PREFIX: Final = "unix-abstract:"
 
@@ -141,8 +137,7 @@ class Relay:
         except BlockingIOError:
             return
         except OSError as error:
-            is_short = error.errno in _OUT_OF_RESOURCES
-            self._refuse(listener, error, OUT_OF_RESOURCES_PAUSE_S if is_short else limits.REFUSED_PAUSE_S)
+            self._refuse(listener, error, limits.pause_s(error))
             return
         accepted.setblocking(False)
         try:

@@ -51,13 +51,13 @@ class DeadSupervisors:
             await asyncio.sleep(self.look_each_s)
 
     def look(self) -> list[str]:
-        """The names of those that have been forsaken for so long."""
+        """The names of jobs that have had neither a supervisor nor a process for so long."""
         view, now_s = self._feed.current.view, self._now_s()
-        forsaken = {job.name for job in view.jobs if self._is_forsaken(view, job)}
-        self._since_s = {name: self._since_s.get(name, now_s) for name in forsaken}
+        left_alone = {job.name for job in view.jobs if self._is_left_alone(view, job)}
+        self._since_s = {name: self._since_s.get(name, now_s) for name in left_alone}
         return [name for name, since_s in self._since_s.items() if now_s - since_s >= self.wait_s]
 
-    def _is_forsaken(self, view: View, job: JobView) -> bool:
+    def _is_left_alone(self, view: View, job: JobView) -> bool:
         if not names.is_live(job) or job.peer is None or peers.lives(job.peer, self._procfs):
             return False
         devices = chips.devices_of(view, job)

@@ -6,7 +6,6 @@ of them what is wanted, one publication after the other, so that nobody sees wha
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 from collections.abc import Callable, Coroutine, Mapping
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.api.access.addresses import BACKLOG
-from nodeagent.api.access.limits import REFUSED_PAUSE_S
+from nodeagent.api.access.limits import REFUSED_PAUSE_S, pause_s
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.rate import Rate
-from nodeagent.api.access.relay import OUT_OF_RESOURCES_PAUSE_S, REFUSALS_LOGGED
+from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
@@ -36,7 +35,6 @@ from nodeagent.store.event_feed import EventFeed
 
 KEY: Final = "jobs.socket"
 
-_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 log = logging.getLogger(__name__)
 
@@ -127,9 +125,8 @@ class JobListener:
             try:
                 accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
-                is_short = error.errno in _OUT_OF_RESOURCES
                 log.warning("%s: %s", KEY, error)
-                await asyncio.sleep(OUT_OF_RESOURCES_PAUSE_S if is_short else REFUSED_PAUSE_S)
+                await asyncio.sleep(pause_s(error))
                 continue
             try:
                 peer = peers.peer_of(accepted)

@@ -1,4 +1,4 @@
-"""The end of a run, and of the session: what the ladder decides is reported, counted and done."""
+"""The end of a run, and of the session: what the table of verdicts decides is reported, counted and done."""
 
 from dataclasses import replace
 

@@ -14,7 +14,7 @@ What has no row changes nothing. Equal values at equal times give equal states a
                                         v
                                      killing ──> as stopping, or left
 
-    each of them ──> left    as the ladder says
+    each of them ──> left    as the table of verdicts says
 
 The journal: every given value is written before its orders are done, except a ``Tick`` before
 ``next_deadline_ns``, which changes nothing. Replayed, it gives the same state. Then ``Began`` is given again,

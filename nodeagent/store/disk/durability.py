@@ -46,7 +46,7 @@ class Limits:
     retry_s: float = 0.5
     backlog_events: int = 10_000
     backlog_inputs: int = 20_000
-    ballast_size: int = 8 * 1024 * 1024
+    reserved_size: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Durability:
         self.backlog = WriteBacklog(event_cap=limits.backlog_events, input_cap=limits.backlog_inputs)
         self.path = path
         directory = path.parent
-        self.reserved_space = ReservedSpace(directory / "ballast", limits.ballast_size)
+        self.reserved_space = ReservedSpace(directory / "ballast", limits.reserved_size)
         self._identity = identity
         self._limits = limits
         self._changed = changed

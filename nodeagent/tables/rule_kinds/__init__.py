@@ -10,12 +10,12 @@ from nodeagent.tables.rule_kinds.rule_kind import RuleSection as RuleSection
 RULE_SECTIONS: Final[Mapping[str, RuleSection]] = {
     section.key: section
     for section in (
-        frequency.SORT,
-        duration.SORT,
-        threshold.SORT,
-        counter.SORT,
-        relation.SORT,
-        pattern.SORT,
+        frequency.SECTION,
+        duration.SECTION,
+        threshold.SECTION,
+        counter.SECTION,
+        relation.SECTION,
+        pattern.SECTION,
     )
 }
 """The kinds of rules by the key that their tables stand under, in the order in which they are read and shown.

@@ -21,7 +21,7 @@ def words(rule: CounterRule) -> str:
     return f"raised by {rule.metric} growing by {rule.increase} in {duration(rule.time_window_ns)}"
 
 
-SORT = RuleSection(
+SECTION = RuleSection(
     key="counter",
     in_catalog="counter",
     form=CounterForm,

@@ -30,7 +30,7 @@ def words(rule: DurationRule) -> str:
     )
 
 
-SORT = RuleSection(
+SECTION = RuleSection(
     key="duration",
     in_catalog="duration",
     form=DurationForm,

@@ -77,7 +77,7 @@ def words(rule: FrequencyRule) -> str:
     return f"{times}: {rule.level}, {released}"
 
 
-SORT = RuleSection(
+SECTION = RuleSection(
     key="frequency",
     in_catalog="frequency",
     form=FrequencyForm,

@@ -48,7 +48,7 @@ def codes(_: Pattern) -> Named:
     return ()
 
 
-SORT = RuleSection(
+SECTION = RuleSection(
     key="pattern",
     in_catalog="patterns",
     form=PatternForm,

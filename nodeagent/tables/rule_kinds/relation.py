@@ -43,7 +43,7 @@ def codes(rule: RelationRule) -> Named:
     yield from (("with", code) for code in rule.with_codes)
 
 
-SORT = RuleSection(
+SECTION = RuleSection(
     key="relation",
     in_catalog="relation",
     form=RelationForm,

@@ -28,7 +28,7 @@ def words(rule: ThresholdRule) -> str:
     )
 
 
-SORT = RuleSection(
+SECTION = RuleSection(
     key="threshold",
     in_catalog="threshold",
     form=ThresholdForm,

@@ -85,7 +85,7 @@ def _row_form(change: "RowChange") -> dict[str, object]:
 
 def _rule_form(change: "RuleChange") -> dict[str, object]:
     return {
-        "kind": change.section,
+        "kind": change.kind,
         "id": change.id,
         "before": dict(change.before) or None,
         "after": dict(change.after) or None,
@@ -108,7 +108,7 @@ def _write_row(change: "RowChange") -> None:
 def _write_rule(change: "RuleChange") -> None:
     from nodeagent.tables.compare import changed_fields
 
-    said = f"{change.section} rule {change.id}"
+    said = f"{change.kind} rule {change.id}"
     if not change.before or not change.after:
         said += ": new" if not change.before else ": gone"
         fields = change.after or change.before

@@ -38,35 +38,35 @@ class LabelReader:
     def __init__(self, chip: Chip, device: str) -> None:
         self._chip = chip
         self._die = ""
-        self._beside = BackgroundCall(self._read, Label(), device, "label")
+        self._background = BackgroundCall(self._read, Label(), device, "label")
         self._asked_s: float | None = None
         self._pause_s = FIRST_PAUSE_S
 
     def texts(self) -> Mapping[str, str]:
         """What the label of the part says that was named last, as far as that is known."""
-        label = self._beside.read(ask=False)
+        label = self._background.read(ask=False)
         return label.texts if label.die == self._die else {}
 
     def want(self, die: str, now_s: float) -> None:
         """This part is in the place, "" if that is unknown: ask for its label, if it is time to."""
         if die not in ("", self._die):
             self._die, self._asked_s, self._pause_s = die, None, FIRST_PAUSE_S
-        label = self._beside.read(ask=False)
-        if self._beside.is_waiting or (label.complete and label.die == die):
+        label = self._background.read(ask=False)
+        if self._background.is_waiting or (label.complete and label.die == die):
             return
         if self._asked_s is None or now_s - self._asked_s >= self._pause_s:
             if self._asked_s is not None:
                 self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
             self._asked_s = now_s
-            self._beside.read(ask=True)
+            self._background.read(ask=True)
 
     def wait(self, limit_s: float) -> None:
         """Wait at most so long for the answer to what was asked."""
-        self._beside.wait(limit_s)
+        self._background.wait(limit_s)
 
     def end(self) -> None:
         """Nobody wants it any more."""
-        self._beside.end()
+        self._background.end()
 
     def _read(self) -> Label:
         die = self._die

@@ -90,7 +90,7 @@ class WatchedChip:
         self._procfs = procfs
         self._telemetry = Telemetry(self._chip)
         self._slow_telemetry = Telemetry(chip(), MAY_WAIT)
-        self._beside = BackgroundCall(
+        self._background = BackgroundCall(
             lambda: self._slow_telemetry.read(slow_round=True), NOTHING_READ, device
         )
         self._label = LabelReader(chip(), device)
@@ -149,7 +149,7 @@ class WatchedChip:
 
     def leave(self) -> None:
         """It is not watched any more."""
-        self._beside.end()
+        self._background.end()
         self._label.end()
 
     def poll(self) -> Reading:
@@ -217,7 +217,7 @@ class WatchedChip:
         )
 
     def _measure(self, health: int | None, *, slow: bool) -> Mapping[str, float]:
-        readings = {**self._telemetry.read(slow_round=slow), **self._beside.read(ask=slow)}
+        readings = {**self._telemetry.read(slow_round=slow), **self._background.read(ask=slow)}
         if health is not None:
             readings["health"] = health
         return readings
