@@ -5,6 +5,8 @@ are started. What is forked goes on as ``python -m nodeagent.cli`` does after it
 environment, directory and files that the test gave it. There are two processes to fork from, taken in turn by
 each command, whose texts have different hashes: a daemon's next life finds its sets in another order.
 
+So are the workers that a test has started by itself (``tests.daemon.staged``).
+
 Executed as ever are all other programs, among them the installed script ``nodeagent``; and a command that is
 started by another program, in a session of its own, or with something said to the loader or to Python.
 """
@@ -15,13 +17,14 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.forked.start import ROOM, Loaded, Start, counting_at_start, real_fork_exec
+from tests.forked.start import ROOM, WORKER, Loaded, Start, counting_at_start, real_fork_exec
 
 ROOT: Final = Path(__file__).parents[2]
 COMMAND: Final = [sys.executable, "-m", "nodeagent.cli"]
@@ -30,6 +33,9 @@ PROGRAMS: Final = (
     [sys.executable, "-m", "nodeagent.job"],
     [sys.executable, "-m", "nodeagent.reset_unit"],
 )
+FROM_ANYWHERE: Final = ["env", f"PYTHONPATH={ROOT}"]
+"""Stands before a worker that imports ``tests`` wherever pytest was started: a fork does so anyway."""
+
 HASH_SEEDS: Final = ("1", "2")
 
 PRELOADED: Final = set[str]()
@@ -76,13 +82,15 @@ class Forks:
         if asked is None:
             return self._fork_exec(*given)
         start, files = asked
+        if start.words[:2] == FROM_ANYWHERE:
+            start = replace(start, words=start.words[2:])
         at_start = start.counting_at_start
         preloaded = at_start.get("LD_PRELOAD", "")
         if preloaded in PRELOADED:
             del at_start["LD_PRELOAD"]
         if at_start.get("PYTHONPATH") == str(ROOT):  # where it is from anyway
             del at_start["PYTHONPATH"]
-        if start.words[:3] not in PROGRAMS or start.own_session or at_start != self._at_start:
+        if not _may_be_forked(start) or at_start != self._at_start:
             return self._fork_exec(*given)
         seed = next(self._turns["".join(start.words[3:4])])
         return self._origin(seed, preloaded).loaded.fork(start, files)
@@ -96,3 +104,8 @@ class Forks:
     def end(self) -> None:
         for origin in self._origins.values():
             origin.end()
+
+
+def _may_be_forked(start: Start) -> bool:
+    program = list(start.words[:3])
+    return program == WORKER or (program in PROGRAMS and not start.own_session)

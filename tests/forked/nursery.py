@@ -1,8 +1,8 @@
 """In a forked daemon: its workers are forked too, from a child that it had before it had threads.
 
 To load its code is most of the processor time of a worker's start; thousands are started. What is forked goes
-on as ``python -m nodeagent.worker`` does after its imports. Workers that tests start by themselves, those of
-the reset unit and those of an installed package are executed as ever.
+on as ``python -m nodeagent.worker`` does after its imports. Those of the reset unit and of an installed
+package are executed as ever.
 """
 
 import os
@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from nodeagent.vendors import DRIVERS
 from nodeagent.worker.main import main
-from tests.forked.start import Loaded, Start, await_start, counting_at_start, real_fork_exec
+from tests.forked.start import WORKER, Loaded, Start, await_start, counting_at_start, real_fork_exec
 
-WORKER: Final = [sys.executable, "-m", "nodeagent.worker"]
 MODULES: Final = tuple(traits.module for traits in DRIVERS.values())
 
 

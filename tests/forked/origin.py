@@ -17,6 +17,7 @@ from nodeagent.cli.main import MODULES
 from nodeagent.job.main import end_with
 from nodeagent.reset_unit import process
 from nodeagent.vendors import RESETS
+from nodeagent.worker.main import main as work
 from tests.forked import nursery
 from tests.forked.start import await_start
 
@@ -27,6 +28,7 @@ PROGRAMS: Final[dict[str, Callable[[], object]]] = {
     "nodeagent.cli": main,
     "nodeagent.job": lambda: end_with(sys.argv[1:]),
     "nodeagent.reset_unit": process.main,
+    "nodeagent.worker": work,
 }
 """What ``python -m`` does with each."""
 

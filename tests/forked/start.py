@@ -21,6 +21,8 @@ MAX_ORDER_BYTES: Final = 1 << 18
 OF_ITSELF: Final = (-1, None, None, None, -1, None)
 """No process group, user, groups or umask of its own, and nothing to be called in it."""
 
+WORKER: Final = [sys.executable, "-m", "nodeagent.worker"]
+
 CLONE: Final = {"x86_64": 56, "aarch64": 220}
 """The number of the call, by architecture (arch/x86/entry/syscalls/syscall_64.tbl,
 include/uapi/asm-generic/unistd.h in Linux 6.1)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked.forks import COMMAND
-from tests.forked.nursery import WORKER
+from tests.forked.start import WORKER
 
 SCRIPT = [str(Path(sys.executable).with_name("nodeagent"))]
 TABLE = "own.toml"
