@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from typing import Any, Final
 
 from nodeagent.vendors import DRIVERS
