@@ -120,11 +120,16 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Its whole session: also a script's children that ignore TERM, and also where the follower ends now."""
     try:
         _signal(process, signal.SIGTERM)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(TERM_PAUSE_S):
-                await process.wait()
+        await _wait(process)
     finally:
         _signal(process, signal.SIGKILL)
+        await _wait(process)
+
+
+async def _wait(process: asyncio.subprocess.Process) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(TERM_PAUSE_S):
+            await process.wait()
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:

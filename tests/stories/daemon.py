@@ -269,6 +269,7 @@ def _said(words: Sequence[str]) -> tuple[int, str]:
         ran = CliRunner().invoke(main, words, prog_name="nodeagent")
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
+    sys.stderr.write(ran.stderr)
     return ran.exit_code, ran.stdout
 
 
