@@ -26,6 +26,10 @@ from nodeagent.wire import MAX_SIGNALS, Batch, Configure, Pattern, Signal
 STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")
 """The last entry of a boot that ends in order: SD_MESSAGE_JOURNAL_STOPPED of systemd's sd-messages.h."""
 
+JOURNALD: Final = "driver"
+"""The ``_TRANSPORT`` of what journald itself writes (systemd.journal-fields(7)). Any user may write the message
+id; nobody but journald writes a field that begins with ``_``."""
+
 MAX_LINES: Final = 100_000
 AT_ONCE: Final = 4096
 MATCH_LIMIT_S: Final = 10.0
@@ -76,7 +80,7 @@ class PreviousBoot:
         if last is None:
             raise Unavailable(f"{self._path} holds no earlier boot", absent=True)
         self._previous = last["_BOOT_ID"].hex
-        if last.get("MESSAGE_ID") == STOPPED:
+        if last.get("MESSAGE_ID") == STOPPED and last.get("_TRANSPORT") == JOURNALD:
             raise Unavailable(f"the previous boot, {self._previous}, ended in order", absent=True)
         self._lines = tuple(_kernel_lines(reader, last, self._window))
 

@@ -81,6 +81,16 @@ async def test_of_a_boot_that_was_shut_down_nothing_is_reported(journal: Journal
         assert await read(stage) == []
 
 
+@pytest.mark.parametrize("transport", ["journal", "syslog", "stdout", "audit", "kernel"])
+async def test_a_users_entry_with_the_message_id_of_journald_ends_no_boot(
+    journal: Journal, transport: str
+) -> None:
+    stopped = was("Journal stopped", _TRANSPORT=transport, MESSAGE_ID=STOPPED)
+
+    async with staged(journal([was("fault F1"), stopped, now("up")])) as stage:
+        assert await read(stage) == [("F1", 1)]
+
+
 async def test_a_journal_daemon_that_was_restarted_is_no_shutdown(journal: Journal) -> None:
     stopped = was("Journal stopped", _TRANSPORT="driver", MESSAGE_ID=STOPPED)
 
