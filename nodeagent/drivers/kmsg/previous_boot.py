@@ -27,8 +27,9 @@ STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")
 """The last entry of a boot that ends in order: SD_MESSAGE_JOURNAL_STOPPED of systemd's sd-messages.h."""
 
 JOURNALD: Final = "driver"
-"""The ``_TRANSPORT`` of what journald itself writes (systemd.journal-fields(7)). Any user may write the message
-id; nobody but journald writes a field that begins with ``_``."""
+"""The ``_TRANSPORT`` of what journald itself writes (systemd.journal-fields(7)). Any user may write the
+message id; nobody but journald writes a field that begins with ``_``.
+"""
 
 MAX_LINES: Final = 100_000
 AT_ONCE: Final = 4096
