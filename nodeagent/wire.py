@@ -70,6 +70,7 @@ class Pattern(_Message, frozen=True):
     code: str
     regex: str
     device: str
+    unnamed: str = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
     part: str = ""

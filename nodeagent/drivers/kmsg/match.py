@@ -87,10 +87,11 @@ class _Rule:
         self._id = pattern.id
         self._assertion = pattern.assertion
         self._code = _pieces(pattern.code)
+        self._unnamed = _pieces(pattern.unnamed or pattern.code)
         self._device = _pieces(
             pattern.device if pattern.device == NODE or "{" in pattern.device else f"{{{pattern.device}}}"
         )
-        used = {group for _, group in (*self._code, *self._device) if group is not None}
+        used = {group for _, group in (*self._code, *self._unnamed, *self._device) if group is not None}
         self._part = _pieces(pattern.part)
         used |= {group for _, group in self._part if group is not None}
         if absent := used - self.regex.groupindex.keys():
@@ -98,14 +99,12 @@ class _Rule:
 
     def describe(self, hit: re.Match[str]) -> Match:
         groups = {name: value for name, value in hit.groupdict().items() if value is not None}
-        return Match(
-            self._id, as_name(_filled(self._code, groups)), self._device_in(groups), groups, self._assertion
-        )
+        is_named = all(group is None or group in groups for _, group in self._device)
+        code = _filled(self._code if is_named else self._unnamed, groups)
+        device = self._device_in(groups) if is_named else NODE
+        return Match(self._id, as_name(code), device, groups, self._assertion)
 
     def _device_in(self, groups: Mapping[str, str]) -> str:
-        """The node where the line does not name what the pattern looks for."""
-        if any(group is not None and group not in groups for _, group in self._device):
-            return NODE
         device = device_name(_filled(self._device, groups))
         is_part = bool(self._part) and all(group is None or group in groups for _, group in self._part)
         return as_name(f"{device}/{_filled(self._part, groups)}") if is_part else device

@@ -27,7 +27,9 @@ def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
     return tuple(pieces)
 
 
-def pattern_objections(code: str, regex: str, device: str, part: str = "") -> Iterator[tuple[str, str]]:
+def pattern_objections(
+    code: str, regex: str, device: str, part: str = "", unnamed: str = ""
+) -> Iterator[tuple[str, str]]:
     """What is wrong with a pattern: pairs of key and reason."""
     groups: tuple[str, ...] | None = None
     try:
@@ -47,6 +49,9 @@ def pattern_objections(code: str, regex: str, device: str, part: str = "") -> It
     has = has if groups else "its regex names no group"
     yield from _template_objections("code", code, groups, has)
     yield from _template_objections("part", part, groups, has)
+    yield from _template_objections("unnamed", unnamed, groups, has)
+    if unnamed and device == NODE:
+        yield "unnamed", 'stands beside device = "node", so that no line could have it; leave it out'
     if part and not _PART.fullmatch(part):
         yield "part", f'"{part}": {PART} and a group is right, such as "{PART}{{gi}}"'
     if "{" in device or "}" in device:

@@ -25,7 +25,9 @@ def pattern(regex: str, number: int = 0, code: str = "X", device: str = "node") 
 
 def shipped() -> list[Pattern]:
     return [
-        Pattern(id=p["id"], code=p["code"], regex=p["regex"], device=p["device"])
+        Pattern(
+            id=p["id"], code=p["code"], unnamed=p.get("unnamed", ""), regex=p["regex"], device=p["device"]
+        )
         for file in sorted((REPOSITORY / "fault_codes").glob("*.toml"))
         for p in tomllib.loads(file.read_text()).get("pattern", ())
     ]
@@ -65,6 +67,16 @@ def test_device_is_made_of_groups_and_is_the_node_where_the_line_names_none() ->
     assert [m and m.device for m in Matcher([of_chip]).match(["fault (dev_id=5)", "fault"])] == [
         "npu5",
         "node",
+    ]
+
+
+def test_a_line_that_names_no_device_may_have_a_code_of_its_own() -> None:
+    regex = r"fault (?P<code>\d+)(?: \(dev_id=(?P<dev>\d+)\))?"
+    of_chip = Pattern(id="P", code="F_{code}", unnamed="UNNAMED_{code}", regex=regex, device="npu{dev}")
+    found = Matcher([of_chip]).match(["fault 7 (dev_id=5)", "fault 7"])
+    assert [m and (m.code, m.device) for m in found] == [
+        ("F_7", "npu5"),
+        ("UNNAMED_7", "node"),
     ]
 
 
@@ -155,6 +167,10 @@ def test_code_made_of_what_a_process_wrote_is_a_name() -> None:
         (pattern("(unclosed"), "pattern P0: missing \\), unterminated subpattern"),
         (pattern("x", code="X_{code}"), "pattern P0: no group named code"),
         (pattern("x", device="pci"), "pattern P0: no group named pci"),
+        (
+            Pattern(id="P0", code="X", unnamed="U_{code}", regex="x(?P<n>1)", device="n"),
+            "pattern P0: no group named code",
+        ),
     ],
 )
 def test_pattern_that_cannot_work_is_named(bad: Pattern, reason: str) -> None:

@@ -21,6 +21,8 @@ LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
 SOURCES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text())
 """Wordings as the sources of kernels have them, each with its place there."""
+ASCEND: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/ascend_driver.toml").read_text())
+"""Those of Ascend's driver; ``test_ascend_lines`` has the rest of it."""
 IN_A_LOG = (
     "[6781741.548779] ",
     "[Sun Jan  5 20:25:34 2025] ",
@@ -35,7 +37,7 @@ FAMILIES_OF_THE_DATA = 66
 FAMILIES_OF_THE_SOURCES = 19
 """Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, parts that firmware names, work
 that is stuck and their like."""
-OTHER_FORMS = 62
+OTHER_FORMS = 67
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -113,6 +115,7 @@ def test_a_line_without_a_fault_is_taken_by_nothing(matcher: Matcher, text: str)
 def test_every_shipped_pattern_takes_some_line(catalog: Catalog) -> None:
     taken = {pattern for sort in ("of_the_field", "of_the_formats") for _, pattern, *_ in SAMPLES[sort]}
     taken |= {line["pattern"] for line in (*LINES["line"], *SOURCES["line"])}
+    taken |= {pattern for _, pattern, *_ in ASCEND["printed"] + ASCEND["older"]}
     assert {pattern.id for pattern in catalog.patterns} == taken
 
 
