@@ -35,7 +35,7 @@ FAMILIES_OF_THE_DATA = 66
 FAMILIES_OF_THE_SOURCES = 32
 """Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, parts that firmware names, work
 that is stuck, file systems of other machines, AMD's GPUs and their like."""
-OTHER_FORMS = 85
+OTHER_FORMS = 87
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -148,6 +148,8 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "IPOIB_TIMEOUT",
         "NETDEV_WDOG",
         "NETDEV_WDOG_DRIVER",
+        "NETDEV_WDOG_DRIVER_ADDRESS",
+        "NETDEV_WDOG_MLX4",
         "NETDEV_WDOG_NAMED_FIRST",
         "NETDEV_WDOG_NO_DEVICE",
         "NIC_LINK_DOWN",
