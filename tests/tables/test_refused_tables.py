@@ -296,6 +296,15 @@ RULES: list[Story] = [
         ),
     ),
     (
+        "a count that may be no number",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = \'^memory: (?P<count>\\w+) errors corrected\'\n'
+        'device = "node"\n',
+        (
+            't.toml:8: pattern[0].regex: its group "count" may take more than a number, and a line counts as'
+            r" often as that group says; write (?P<count>\d{1,9})"
+        ),
+    ),
+    (
         "a pattern's code that names a missing group",
         ROW + '[[pattern]]\nid = "P"\ncode = "A{nr}"\nregex = "^x(?P<code>1)$"\ndevice = "node"\n',
         't.toml:7: pattern[0].code: names the group "nr"; the groups of its regex are code',

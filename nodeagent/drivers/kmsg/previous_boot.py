@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from msgspec.structs import replace
 from systemd import journal
 
 from nodeagent.core.model import Assertion
@@ -117,7 +116,7 @@ class PreviousBoot:
             )
 
     def _found(self, lines: Sequence[Entry], matcher: Matcher) -> list[Signal]:
-        """One signal for each fault of each device, with the last of its lines and how many there were."""
+        """One signal for each fault of each device, with its last line and how often its lines tell of it."""
         signals: dict[tuple[str, str, bool], Signal] = {}
         messages = [_text(line["MESSAGE"]) for line in lines]
         signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
@@ -136,9 +135,13 @@ class PreviousBoot:
                 "time": line["__REALTIME_TIMESTAMP"].isoformat(timespec="milliseconds"),
             }
             found = Signal(
-                device=match.device, code=match.code, evidence=evidence_of(place, match, {}), trusted=trusted
+                device=match.device,
+                code=match.code,
+                count=match.count if before is None else before.count + match.count,
+                evidence=evidence_of(place, match, {}),
+                trusted=trusted,
             )
-            signals[key] = found if before is None else replace(found, count=before.count + 1)
+            signals[key] = found
         return list(signals.values())
 
 

@@ -8,6 +8,7 @@ import re
 import string
 import warnings
 from collections.abc import Iterator
+from typing import Final
 
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import NODE
@@ -15,6 +16,14 @@ from nodeagent.core.state.names import PART
 from nodeagent.tables.patterns import anchored, backtracking
 
 _PART = re.compile(PART + r"\{[A-Za-z_]\w*\}")
+
+COUNT: Final = "count"
+"""The group that says how many times a line tells of what it tells of (``nodeagent.drivers.kmsg.match``)."""
+_COUNTS: Final = re.compile(r"\(\?P<count>(?:\\d|\[0-9\])(?:\+|\{\d+(?:,\d+)?\})?\)")
+_NO_NUMBER: Final = (
+    'its group "count" may take more than a number, and a line counts as often as that group says; write'
+    r" (?P<count>\d{1,9})"
+)
 
 
 def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
@@ -44,6 +53,8 @@ def pattern_objections(
             yield "regex", "matches an empty line, and so every line"
         elif (reason := anchored.objection(regex)) is not None:
             yield "regex", reason
+        elif COUNT in groups and not _COUNTS.search(regex):
+            yield "regex", _NO_NUMBER
         yield from (("regex", reason) for reason in backtracking.objections(regex))
     has = "" if groups is None else f"the groups of its regex are {', '.join(groups)}"
     has = has if groups else "its regex names no group"

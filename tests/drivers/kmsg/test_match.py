@@ -62,6 +62,21 @@ def test_group_that_took_no_part_is_absent() -> None:
     assert "pid" not in found.groups
 
 
+@pytest.mark.parametrize(
+    ("told", "times"),
+    [("262", 262), ("1", 1), ("007", 7), ("0", 1), ("many", 1), ("9" * 5000, 10**9), ("\u0663", 1)],
+)
+def test_a_line_counts_as_often_as_its_group_count_says(told: str, times: int) -> None:
+    counted = pattern(r"memory: (?P<count>\w+) errors? corrected")
+    assert [m and m.count for m in Matcher([counted]).match([f"memory: {told} errors corrected"])] == [times]
+
+
+def test_a_line_whose_group_count_took_no_part_counts_once() -> None:
+    counted = pattern(r"memory: (?:(?P<count>\d+) errors|error) corrected")
+    found = Matcher([counted]).match(["memory: error corrected", "memory: 3 errors corrected"])
+    assert [m and m.count for m in found] == [1, 3]
+
+
 def test_device_is_made_of_groups_and_is_the_node_where_the_line_names_none() -> None:
     of_chip = pattern(r"fault(?: \(dev_id=(?P<dev>\d+)\))?", device="npu{dev}")
     assert [m and m.device for m in Matcher([of_chip]).match(["fault (dev_id=5)", "fault"])] == [

@@ -1,6 +1,7 @@
 """The previous boot's last kernel lines, out of real journals: once, and only where no shutdown ended it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ async def read(stage: Staged) -> list[tuple[str, int]]:
     """Codes with their counts, once the worker has ended."""
     await stage.until(lambda: stage.health.absent and stage.health.pid is None, "its end")
     return [(given.code, given.count) for given in stage.inputs if isinstance(given, Signal)]
+
+
+async def test_a_line_of_the_previous_boot_counts_as_often_as_it_says(journal: Journal) -> None:
+    counted = Pattern(id="C", regex=r"^corrected (?P<count>\d+)", code="C", device="node")
+    given = replace(journal([was("corrected 5"), was("corrected 2"), now("up")]), patterns=(counted,))
+
+    async with staged(given) as stage:
+        assert await read(stage) == [("C", 7)]
 
 
 async def test_the_last_lines_of_a_boot_that_crashed_are_reported_once(journal: Journal) -> None:
