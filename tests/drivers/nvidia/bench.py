@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodeagent import wire
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.engine import Engine
@@ -28,7 +29,6 @@ from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.gpus import Gpus
-from nodeagent.wire import Pattern
 from tests.daemon.staged import BOOT, Staged, command, worker_spec
 from tests.shipped import shipped_catalog
 
@@ -93,12 +93,7 @@ class Judge:
         self.engine = Engine({self.catalog.digest: self.catalog})
         self.take(CatalogChanged(digest=self.catalog.digest))
         self.take(Started(boot_id=BOOT, version="1"))
-        self._matcher = Matcher(
-            [
-                Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, part=p.part)
-                for p in self.catalog.patterns
-            ]
-        )
+        self._matcher = Matcher(wire.as_patterns(self.catalog.patterns))
 
     @property
     def now_ns(self) -> int:
