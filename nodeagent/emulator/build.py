@@ -69,10 +69,10 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
                 raise BuildFailed(f"{library} is not installed, nor is what it is built from")
             built.append(library)
             continue
-        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-I{SOURCES / COMMON}",
-        f"-Wl,-soname,{SONAMES.get(name, name)}"]
-        fingerprint = _fingerprint(sources, command) if not
-        library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
+        soname = SONAMES.get(name, name)
+        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-I{SOURCES / COMMON}", f"-Wl,-soname,{soname}"]
+        fingerprint = _fingerprint(sources, command)
+        if not library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
             fresh = folder / f".{name}.{os.getpid()}"
             _compile([*command, "-o", str(fresh), *map(str, sources), "-ldl"])
             fresh.replace(library)
