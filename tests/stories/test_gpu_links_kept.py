@@ -46,9 +46,10 @@ async def slow_polls(daemon: GpuDaemon, count: int) -> None:
     await daemon.comes(lambda: daemon.node.calls(name, "gpu0") >= before + count, "polls of gpu0")
 
 
-async def order(daemon: GpuDaemon, *words: str) -> None:
+async def order(daemon: GpuDaemon, *words: str) -> tuple[int, str]:
     status, out = await daemon.command(*words, "--socket", f"{daemon.folder}/c.sock")
     assert status == 0, out
+    return status, out
 
 
 async def quiesced_and_resumed(daemon: GpuDaemon, subscriber: Subscriber) -> None:
@@ -143,7 +144,8 @@ async def test_a_bridge_that_was_taken_out_is_missed_until_a_person_says_that_it
         daemon.gpus.set_link(gpu, 3, active=False)
         await subscriber.raised(CODE, gpu)
     for gpu in daemon.node.names():
-        await order(daemon, "rebaseline", gpu, "--reason", "bridge taken out")
+        _, out = await order(daemon, "rebaseline", gpu, "--reason", "bridge taken out")
+        assert json.loads(out) == {"device": gpu, "device_id": daemon.gpus.uuid(gpu), "durable": True}
     for gpu in daemon.node.names():
         await subscriber.cleared(CODE, gpu)
     await daemon.restart()

@@ -206,6 +206,9 @@ class Calls:
             if is_there and (strict or tried.number in _OF_ALL_VERSIONS):
                 break
         self._settle(tries, UNSUPPORTED)
+        if found is not None:
+            for call, _ in versions:
+                self.unanswered.pop(_question(call, ()), None)
         return found
 
     def lacks(self, call: Callable[..., Any], *variant: Hashable) -> bool:
@@ -307,9 +310,8 @@ class Calls:
                 self.take_refusal(tried.question, tried.number)
             elif tried.number != _NOT_ASKED and (tried.number in FAULTS or not has_answered):
                 failures.append(tried)
-            if has_answered:
-                self.unanswered.pop(tried.question, None)
-        for tried in failures:
+        # What the newest of them says is enough, unless another says that the GPU is at fault.
+        for tried in sorted(failures, key=lambda tried: tried.number not in FAULTS)[:1]:
             self.take_failure(tried.question, tried.number, tried.what)
 
 

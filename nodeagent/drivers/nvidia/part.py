@@ -199,6 +199,7 @@ class Part:
         return Board(
             joined=fabric.is_joined(state) or (self._around.switches and not is_in_guest),
             is_sxm="SXM" in attributes.get("product", "").upper() and not is_in_guest,
+            is_in_guest=is_in_guest,
             unused=attributes.get("mig") == "enabled" or not self._around.uses_links(),
             may_train=self._around.links_may_train() and not fabric.is_joined(state),
         )

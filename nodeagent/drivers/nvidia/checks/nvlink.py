@@ -42,12 +42,13 @@ class Board:
     """What is known of the links from elsewhere.
 
     ``joined``: it has joined a fabric of switches, or PCI lists some. ``is_sxm``: it is a module of a board
-    whose GPUs are linked. ``unused``: nobody uses its links. ``may_train``: they may still be on their way
-    up.
+    whose GPUs are linked. ``is_in_guest``: a virtual machine may have been given it without the others.
+    ``unused``: nobody uses its links. ``may_train``: they may still be on their way up.
     """
 
     joined: bool = False
     is_sxm: bool = False
+    is_in_guest: bool = False
     unused: bool = False
     may_train: bool = False
 
@@ -61,6 +62,15 @@ class _Seen:
     count: int | None
     up: int
     switched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """So many links are missing, and why they are expected."""
+
+    code: str
+    missing: int
+    why: str
 
 
 class Peers:
@@ -136,37 +146,47 @@ class Links:
         self, readings: Readings, board: Board, up: Set[int], down: Set[int], unread: Set[int]
     ) -> Sequence[Active] | None:
         kept = self._baseline.links
-        reach = len(up) + len(unread) + len(kept.accepted - up)
-        best, best_is_switched = self._best()
-        behind = max(0, best - reach)
-        idle = max(0, (kept.count or 0) - reach)
-        is_board = board.joined or kept.switched
-        why, code, missing = "", "", 0
-        if down:
-            why, code, missing = "they were up before", INACTIVE, max(len(down), behind * best_is_switched)
-        elif behind and best_is_switched:
-            why, code, missing = f"{best} are up on another GPU of its kind", INACTIVE, behind
-        elif idle and board.joined and not up:
-            why, code, missing = "none is up, though the board has switches", INACTIVE, idle
-        elif behind and (up or not self._states_known):
-            why, code, missing = f"{best} are up on another GPU of its kind", FEWER, behind
-        elif idle and ((is_board and up) or (board.is_sxm and not (up or best))):
-            why, code, missing = f"it has {kept.count}", FEWER, idle
+        idle = max(0, (kept.count or 0) - len(up | unread | kept.accepted))
+        fault = self._fault(board, up, down, unread, idle)
         readings.put("nvlink_links_up", float(len(up)))
-        readings.put("nvlink_links_missing", float(missing))
+        readings.put("nvlink_links_missing", float(fault.missing if fault is not None else 0))
         if board.unused:
             return []
         if board.may_train and not self._ever_up:
             return None
         kept.in_doubt = kept.in_doubt and bool(idle or kept.count is None)
-        if code != INACTIVE and kept.in_doubt:
+        if kept.in_doubt and (fault is None or fault.code != INACTIVE):
             return None
-        if not code:
+        if fault is None:
             return []
-        evidence = {"links_up": str(len(up)), "links_missing": str(missing), "expected_because": why}
+        evidence = {
+            "links_up": str(len(up)),
+            "links_missing": str(fault.missing),
+            "expected_because": fault.why,
+        }
         if down:
             evidence["links"] = ",".join(map(str, sorted(down)))
-        return [Active(code=code, evidence=evidence)]
+        return [Active(code=fault.code, evidence=evidence)]
+
+    def _fault(
+        self, board: Board, up: Set[int], down: Set[int], unread: Set[int], idle: int
+    ) -> "_Fault | None":
+        """The first that holds. ``down`` were up before, ``idle`` is how many of all it has are not."""
+        kept = self._baseline.links
+        best, is_switched = self._best()
+        behind = max(0, best - len(up | unread | kept.accepted))
+        beside = f"{best} are up on another GPU of its kind"
+        none_up = INACTIVE if board.joined and not board.is_in_guest else FEWER
+        is_linked = board.joined or kept.switched
+        rules = (
+            (down, INACTIVE, max(len(down), behind * is_switched), "they were up before"),
+            (behind and is_switched, INACTIVE, behind, beside),
+            (idle and board.joined and not up, none_up, idle, "none is up, though the board has switches"),
+            (behind and (up or not self._states_known), FEWER, behind, beside),
+            (idle and is_linked and up, FEWER, idle, f"it has {kept.count}"),
+            (idle and board.is_sxm and not (up or best), FEWER, idle, f"it has {kept.count}"),
+        )
+        return next((_Fault(code, missing, why) for holds, code, missing, why in rules if holds), None)
 
     @property
     def _states_known(self) -> bool:
