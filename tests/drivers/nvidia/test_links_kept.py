@@ -28,6 +28,12 @@ def joined(h100: GpuNode) -> GpuNode:
     return without_switches(h100)
 
 
+def is_well(judge: Judge, gpu: str) -> bool:
+    """A link has to be up for a while."""
+    judge.skip(11)
+    return judge.open(gpu) == {}
+
+
 def set_links(bench: GpuNode, gpu: str, *links: int, active: bool = False) -> None:
     for link in links:
         bench.gpus.set_link(gpu, link, active=active)
@@ -44,7 +50,7 @@ async def test_a_link_that_went_down_is_still_down_for_the_next_daemon(joined: G
         readings = stage.health.readings["gpu0"]
         assert (readings["nvlink_links_up"], readings["nvlink_links_missing"]) == (17.0, 1.0)
         set_links(joined, "gpu0", 3, active=True)
-        await stage.until(lambda: judge.skip(11) or judge.open("gpu0") == {})
+        await stage.until(lambda: is_well(judge, "gpu0"))
 
 
 async def test_a_link_that_went_down_while_nobody_looked_is_missed(joined: GpuNode, judge: Judge) -> None:
@@ -104,7 +110,7 @@ async def test_a_fault_that_was_open_before_anything_was_kept_is_not_closed_by_w
         await stage.polled("gpu0", times=12)
         assert judge.open("gpu0") == DOWN
         set_links(joined, "gpu0", 3, active=True)
-        await stage.until(lambda: judge.skip(11) or judge.open("gpu0") == {})
+        await stage.until(lambda: is_well(judge, "gpu0"))
 
 
 async def test_another_gpu_in_the_slot_misses_nothing_of_the_one_before(
@@ -130,7 +136,7 @@ async def test_what_a_person_takes_for_right_is_missed_no_more(joined: GpuNode, 
         (kept,) = [each for each in judge.engine.view().baselines if each.device_id == uuid]
         assert (kept.number, kept.content) == (1, "")
         stage.supervisor.begin_anew(uuid, kept.number)
-        await stage.until(lambda: judge.skip(11) or judge.open("gpu0") == {})
+        await stage.until(lambda: is_well(judge, "gpu0"))
         set_links(joined, "gpu0", 7)
         await stage.until(lambda: judge.open("gpu0") == DOWN)
     async with judged(judge.kept(joined.spec()), judge) as stage:
@@ -215,7 +221,7 @@ async def test_a_link_that_is_refused_after_it_was_up_is_down(h100: GpuNode, jud
         readings = stage.health.readings["gpu0"]
         assert (readings["link_up.3"], readings["nvlink_links_up"]) == (0.0, 17.0)
         h100.node.release(number)
-        await stage.until(lambda: judge.skip(11) or judge.open("gpu0") == {})
+        await stage.until(lambda: is_well(judge, "gpu0"))
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the start", "while it runs"])
