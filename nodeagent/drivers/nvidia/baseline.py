@@ -28,6 +28,7 @@ class Links(msgspec.Struct, omit_defaults=True):
     """``up``: those that were up once. ``accepted``: those that were down when a person said that this is
     right. ``count``: how many the GPU has. ``switched``: they lead to switches. ``peers`` is the most that
     another GPU of its product has up. ``in_doubt``: a fault of theirs was open before anything was known.
+    ``group``: with which others the GPU is reset because of them.
     """
 
     up: set[int] = msgspec.field(default_factory=set)
@@ -37,6 +38,7 @@ class Links(msgspec.Struct, omit_defaults=True):
     peers: int = 0
     peers_switched: bool = False
     in_doubt: bool = False
+    group: str = ""
 
 
 class _Content(msgspec.Struct, omit_defaults=True):

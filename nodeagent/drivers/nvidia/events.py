@@ -16,14 +16,15 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import STALE, name_of
+from nodeagent.drivers.nvidia.calls import STALE, UNSUPPORTED, name_of
 from nodeagent.wire import Signal
 
 WAIT_MS: Final = 5000
 WINDOW_NS: Final = 1_000_000_000
 LISTEN_LIMIT_S: Final = 1.0
 AGAIN_NS: Final = 5_000_000_000
-"""After a failure the events are listened to again once this has passed."""
+REFUSED_AGAIN_NS: Final = 600_000_000_000
+"""After a failure, or once they were refused, the events are listened to again when this has passed."""
 
 MAX_XID: Final = 9999
 NO_INSTANCE: Final = 0xFFFFFFFF
@@ -126,9 +127,9 @@ class Events:
     ) -> None:
         self.refused = 0
         self.supported = True
-        """False once NVML has said that this GPU sends no events: then the kernel log alone has its
-        Xids.
-        """
+        """False while NVML says that this GPU sends no events: then the kernel log alone has its Xids."""
+        self.refusal: int | None = None
+        """NVML's answer by which they are not listened to; None: they are."""
         self._device = owner.device
         self._owner = owner
         self._handle = handle
@@ -148,9 +149,9 @@ class Events:
         before by the state that is read next.
         """
         alive = self._thread is not None and self._thread.is_alive()
-        if alive or self._ended or not self.supported or _now_ns() < self._again_ns:
+        if alive or self._ended or _now_ns() < self._again_ns:
             return
-        self._again_ns = _now_ns() + AGAIN_NS
+        self._again_ns = _now_ns() + (AGAIN_NS if self.supported else REFUSED_AGAIN_NS)
         self._begun.clear()
         self._thread = threading.Thread(target=self._listen, name=f"{self._device} Xids", daemon=True)
         self._thread.start()
@@ -167,15 +168,14 @@ class Events:
             events = pynvml.nvmlEventSetCreate()
             try:
                 pynvml.nvmlDeviceRegisterEvents(self._handle, pynvml.nvmlEventTypeXidCriticalError, events)
+                self.supported, self.refusal = True, None
                 self._begun.set()
                 self._wait(events)
             finally:
                 pynvml.nvmlEventSetFree(events)
         except pynvml.NVMLError as error:
-            self.supported = error.value not in (
-                pynvml.NVML_ERROR_NOT_SUPPORTED,
-                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-            )
+            self.refusal = int(error.value)
+            self.supported = self.refusal not in UNSUPPORTED
             if error.value not in STALE and error.value != self._said:
                 self._said = error.value
                 print(

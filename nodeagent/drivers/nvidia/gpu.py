@@ -134,6 +134,7 @@ class Gpu:
         baseline = None
         if is_slow:
             self._slow_polls += 1
+            part.see_events()
             if self._unanswered.see(calls.unanswered, codes.lost | part.slow.lost):
                 self._show()
             baseline = part.baseline.news(even_if_known=self._slow_polls % SAY_AGAIN == 0)
@@ -173,15 +174,18 @@ class Gpu:
             # What could not be read this time has not gone for that.
             described = replace(described, identity=before.identity)
             attributes = {**before.attributes, **attributes}
-            if before.attributes.get("group") == LINKED:
-                # Links that have gone down joined it to others, and do so again after the reset.
-                attributes["group"] = LINKED
+        kept = self._around.baselines.of(described.identity).links
+        if kept.group == LINKED:
+            # Links that have gone down joined it to others, and do so again after the reset.
+            attributes["group"] = LINKED
+        kept.group = attributes.get("group", "")
         described = replace(described, attributes=attributes)
         part = self._part
         if part is None or _is_another(before, described):
             part = self._take_up(handle, described)
             if listen:
                 part.events.heal()
+        attributes.pop("events", None)
         if not part.events.supported:
             attributes["events"] = "none"
         if part.recovery.decides():

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pynvml
 
 from nodeagent.drivers.nvidia import identity
-from nodeagent.drivers.nvidia.baseline import Baseline, Baselines
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.baseline import Baseline, Baselines, Question
+from nodeagent.drivers.nvidia.calls import UNSUPPORTED, Calls, Readings
 from nodeagent.drivers.nvidia.checks import fabric, persistence
 from nodeagent.drivers.nvidia.checks.c2c import C2C_CODES, C2c
 from nodeagent.drivers.nvidia.checks.ecc import ROW_CODES, Flag, Memory
@@ -30,6 +30,8 @@ from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.recovery_action import RECOVERY_ACTION, Recovery
 from nodeagent.drivers.shared.pci import PciFunction
 from nodeagent.wire import Active, Device
+
+_EVENTS: Final[Question] = ("nvmlDeviceRegisterEvents",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,16 @@ class Part:
         """Something has happened to it: all is asked at the next poll, also what was refused."""
         self.asked = True
         self.calls.ask_again()
+
+    def see_events(self) -> None:
+        """Whether its events are heard is a question like any other."""
+        number = self.events.refusal
+        if number is None:
+            self.calls.take_answer(_EVENTS)
+        elif number in UNSUPPORTED:
+            self.calls.take_refusal(_EVENTS, number)
+        else:
+            self.calls.unanswered[_EVENTS] = number
 
     def _known_by_state(self, xid: int) -> bool:
         return xid == RECOVERY_ACTION and self.recovery.names_action

@@ -274,3 +274,48 @@ async def test_a_link_that_was_missed_for_its_peers_is_missed_before_they_are_re
         await stage.polled("gpu1", times=12)
         assert judge.open("gpu1") == DOWN
         assert judge.emitted("cleared", device="gpu1") == []
+
+
+async def test_a_gpu_whose_links_are_down_is_still_reset_with_those_that_they_led_to(
+    tmp_path: Path, judge: Judge
+) -> None:
+    """Before Ampere all GPUs that are linked are reset together."""
+    bench = without_switches(GpuNode(tmp_path, "2xA100"))
+    for name in bench.node.names():
+        bench.node.set(name, "gpu_architecture", 5)
+    with bench.node:
+        async with judged(bench.spec(), judge) as stage:
+            await stage.polled("gpu0", times=2)
+            assert judge.view("gpu0").attributes["group"] == "nvlink"
+        for name in bench.node.names():
+            set_links(bench, name, *range(12))
+        async with judged(judge.kept(bench.spec()), judge) as stage:
+            await stage.polled("gpu0", times=2)
+            groups = [judge.view(name).attributes["group"] for name in bench.node.names()]
+            assert groups == ["nvlink", "nvlink"]
+
+
+async def test_where_links_lead_is_asked_until_it_is_known(h100: GpuNode, judge: Judge) -> None:
+    function = "nvmlDeviceGetNvLinkRemoteDeviceType"
+    for name in h100.node.names():
+        h100.node.answer(999, name, function)
+    set_links(h100, "gpu1", 7)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.polled("gpu1", times=12)
+        h100.node.release()
+        await stage.until(lambda: judge.open("gpu1") == DOWN)
+
+
+async def test_a_link_to_the_cpu_that_is_no_longer_counted_is_missed_by_the_next_daemon(
+    h100: GpuNode, judge: Judge
+) -> None:
+    h100.node.set("gpu0", "gpu_c2c_link_count", 10)
+    h100.node.set("gpu0", "gpu_c2c_mode", 1)
+    for link in range(10):
+        h100.node.set("gpu0", "gpu_c2c_link_states", 1, link)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.polled("gpu0", times=2)
+        assert judge.open("gpu0") == {}
+    h100.node.set("gpu0", "gpu_c2c_link_count", 9)
+    async with judged(judge.kept(h100.spec()), judge) as stage:
+        await stage.until(lambda: judge.open("gpu0") == {"NV_C2C_DOWN": "SubHealthFault"})

@@ -4,13 +4,17 @@ import pynvml
 import pytest
 
 from nodeagent.core.model import DeviceSeen, Holders, Verdict
+from nodeagent.drivers.nvidia import events
 from nodeagent.drivers.nvidia.baseline import Baseline
 from nodeagent.drivers.nvidia.calls import AGAIN_AFTER_NEWS_S, AGAIN_S, Calls
 from nodeagent.drivers.nvidia.checks.ecc import Memory
+from nodeagent.drivers.nvidia.events import Doubles, Events, Owner
 from nodeagent.drivers.nvidia.fields import Fields
+from nodeagent.wire import Signal
 from tests.daemon.staged import Staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 from tests.emulator.nvml.conftest import Opened
+from tests.waiting import wait_until
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 NO_PERMISSION = pynvml.NVML_ERROR_NO_PERMISSION
@@ -279,3 +283,33 @@ def test_a_reader_that_is_refused_finds_nothing_and_says_so(opened: Opened) -> N
     opened.node.answer(NOT_SUPPORTED, "gpu0", "nvmlDeviceGetSramEccErrorStatus")
     memory = Memory(calls)
     assert memory.flags[0][1](None) is None  # type: ignore[arg-type]
+
+
+def test_events_that_were_refused_are_listened_to_again(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "AGAIN_NS", 0)
+    monkeypatch.setattr(events, "REFUSED_AGAIN_NS", 0)
+    owner = Owner(device="gpu0", known_by_state=lambda _: False, is_divided=lambda: False)
+    heard: list[Signal] = []
+    listening = Events(owner, opened.handle, heard.append, lambda _: None, Doubles())
+    opened.node.answer(NOT_SUPPORTED, "gpu0", "nvmlDeviceRegisterEvents", times=1)
+    listening.heal()
+    assert (listening.supported, listening.refusal) == (False, NOT_SUPPORTED)
+
+    def is_listening() -> bool:
+        listening.heal()
+        return listening.supported
+
+    wait_until(is_listening)
+    assert listening.refusal is None
+    opened.gpus.raise_xid("gpu0", 79)
+    wait_until(lambda: heard)
+    assert [(signal.device, signal.code) for signal in heard] == [("gpu0", "XID_79")]
+    listening.end()
+
+
+async def test_events_that_may_not_be_listened_to_are_shown(h100: GpuNode, judge: Judge) -> None:
+    h100.node.answer(NO_PERMISSION, "gpu1", "nvmlDeviceRegisterEvents")
+    async with judged(h100.spec(), judge) as stage:
+        await shown(stage, "gpu1", "unanswered", "nvmlDeviceRegisterEvents NO_PERMISSION")

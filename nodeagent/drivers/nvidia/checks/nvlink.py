@@ -117,6 +117,7 @@ class Links:
         self._counted = Fields(calls, [_COUNT])
         self._up: frozenset[int] = frozenset()
         self._ever_up = False
+        self._partner: int | None = None
         self._states: Fields | None = None
         self._numbers: Sequence[int] = ()
         self._errors = LinkErrors(calls)
@@ -206,8 +207,8 @@ class Links:
 
     def _remember(self, up: Set[int], *, is_whole: bool) -> None:
         kept = self._baseline.links
-        if up != self._up:
-            self._up = frozenset(up)
+        self._up = frozenset(up)
+        if self._partner is None and not kept.switched:
             self._ask_where_they_lead()
         self._ever_up = self._ever_up or bool(up)
         if is_whole and self._baseline.accepts_links:
@@ -230,11 +231,11 @@ class Links:
         return self._baseline.links.peers, self._baseline.links.peers_switched
 
     def _ask_where_they_lead(self) -> None:
-        if not self._up or self._baseline.links.switched:
+        if not self._up:
             return
         first = min(self._up)
-        partner = self._calls.ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, first, variant=(first,))
-        if partner == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
+        self._partner = self._calls.ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, first, variant=(first,))
+        if self._partner == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             self._baseline.links.switched = True
 
     # ------------------------------------------------------------------ what NVML says
