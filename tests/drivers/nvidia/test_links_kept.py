@@ -163,6 +163,30 @@ async def test_a_gpu_with_fewer_links_than_those_beside_it_is_told_as_advice(
             assert judge.open("gpu3") == FEWER
 
 
+async def test_advice_about_two_gpus_stands_over_a_restart(joined: GpuNode, judge: Judge) -> None:
+    """The first that are read have nobody to be compared with but each other."""
+    for gpu in ("gpu0", "gpu1"):
+        set_links(joined, gpu, 3, 5)
+    async with judged(joined.spec(), judge) as stage:
+        await stage.back()
+        await stage.until(lambda: judge.open("gpu0") == judge.open("gpu1") == FEWER)
+    async with judged(judge.kept(joined.spec()), judge) as stage:
+        await stage.polled("gpu1", times=20)
+        assert judge.open("gpu0") == judge.open("gpu1") == FEWER
+        assert judge.emitted("cleared") == []
+
+
+async def test_advice_ends_when_the_others_have_no_more_either(joined: GpuNode, judge: Judge) -> None:
+    set_links(joined, "gpu0", 3)
+    async with judged(joined.spec(), judge) as stage:
+        await stage.back()
+        await stage.until(lambda: judge.open("gpu0") == FEWER)
+        for gpu in ("gpu1", "gpu2", "gpu3"):
+            set_links(joined, gpu, 3)
+        await stage.until(lambda: judge.open("gpu0") == {})
+        assert judge.open("gpu1") == DOWN
+
+
 async def test_a_gpu_with_another_number_of_links_is_not_compared(joined: GpuNode, judge: Judge) -> None:
     joined.node.set("gpu3", "gpu_nvlink_count", 12)
     async with judged(joined.spec(), judge) as stage:

@@ -34,6 +34,9 @@ _STATE: Final = pynvml.NVML_FI_DEV_NVLINK_GET_STATE
 _INACTIVE_STATE: Final = 0
 """NVML_NVLINK_STATE_INACTIVE of nvml.h; one that sleeps (2) is up."""
 
+READS: Final = 3
+"""After so many of its own a GPU has the others' too: they take turns."""
+
 _COUNT: Final[Field] = (pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)
 
 
@@ -115,9 +118,12 @@ class Links:
         if self._baseline.is_unseen(INACTIVE):
             self._baseline.links.in_doubt = True
         self._counted = Fields(calls, [_COUNT])
+        self._is_counted = False
         self._up: frozenset[int] = frozenset()
         self._ever_up = False
+        self._reads = 0
         self._partner: int | None = None
+        self._beside: tuple[int, bool] | None = None
         self._states: Fields | None = None
         self._numbers: Sequence[int] = ()
         self._errors = LinkErrors(calls)
@@ -207,6 +213,7 @@ class Links:
 
     def _remember(self, up: Set[int], *, is_whole: bool) -> None:
         kept = self._baseline.links
+        self._reads += 1
         self._up = frozenset(up)
         if self._partner is None and not kept.switched:
             self._ask_where_they_lead()
@@ -219,16 +226,20 @@ class Links:
         kept.accepted -= up
         if up or is_whole:
             self._peers.note(self._product, self._device, kept.count, len(up), switched=kept.switched)
-        if (beside := self._peers.best(self._product, self._device, kept.count)) is None:
-            return
-        best, switched = beside
-        if switched or not kept.peers_switched:
-            # Where they lead to switches, what is right is not less because others have failed since.
-            kept.peers = max(best, kept.peers) if switched and kept.peers_switched else best
-            kept.peers_switched = switched
+        self._beside = self._peers.best(self._product, self._device, kept.count)
+        if self._beside is not None:
+            best, switched = self._beside
+            kept.peers = max(best, kept.peers)
+            kept.peers_switched = kept.peers_switched or switched
 
     def _best(self) -> tuple[int, bool]:
-        return self._baseline.links.peers, self._baseline.links.peers_switched
+        """Where they lead to switches, what is right is not less because others have failed since.
+        Elsewhere the others count as they are, once all of them were read.
+        """
+        kept = self._baseline.links
+        if kept.peers_switched or self._beside is None or self._reads < READS:
+            return kept.peers, kept.peers_switched
+        return self._beside
 
     def _ask_where_they_lead(self) -> None:
         if not self._up:
@@ -243,8 +254,9 @@ class Links:
     def _count(self) -> None:
         """How many links the GPU has. Where it does not say so, nor did before, each is tried."""
         kept = self._baseline.links
-        count = self._counted.read().get(_COUNT)
+        count = None if self._is_counted else self._counted.read().get(_COUNT)
         if count is not None:
+            self._is_counted = True
             kept.count = max(min(int(count), pynvml.NVML_NVLINK_MAX_LINKS), max(kept.up, default=-1) + 1)
         numbers = range(pynvml.NVML_NVLINK_MAX_LINKS if kept.count is None else kept.count)
         if self._states is None or len(numbers) != len(self._numbers):
