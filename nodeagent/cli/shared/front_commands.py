@@ -58,11 +58,11 @@ def group(directory_option: Callable[[Callable[..., Any]], Callable[..., Any]]) 
         _or_fail(lambda: Front(_folder(directory)).add(lines))
 
     @front.command("load")
-    @click.argument("file", type=click.File())
+    @click.argument("file", type=click.Path(path_type=Path))
     @directory_option
-    def load(file: Any, directory: Path) -> None:
+    def load(file: Path, directory: Path) -> None:
         """Change what the lines of FILE say, and nothing else."""
-        _or_fail(lambda: Front(_folder(directory)).change(file.read().splitlines()))
+        _or_fail(lambda: Front(_folder(directory)).change(file.read_text(errors="replace").splitlines()))
 
     @front.command("clear")
     @directory_option
