@@ -10,7 +10,7 @@ from nodeagent.drivers.nvidia.calls import AGAIN_AFTER_NEWS_S, AGAIN_S, Calls
 from nodeagent.drivers.nvidia.checks.ecc import Memory
 from nodeagent.drivers.nvidia.events import Doubles, Events, Owner
 from nodeagent.drivers.nvidia.fields import Fields
-from nodeagent.wire import Signal
+from nodeagent.wire import MAX_BASELINE, Signal
 from tests.daemon.staged import Staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 from tests.emulator.nvml.conftest import Opened
@@ -276,6 +276,19 @@ def test_a_later_version_of_what_is_kept_is_read_as_far_as_it_is_known() -> None
     assert (again.number, again.was_answered(("field", 82, 0)), again.was_judged("XID_63")) == (2, True, True)
     broken = Baseline(type(said)(number=2, content="{"), ["XID_63"])
     assert (broken.was_judged("XID_63"), broken.is_unseen("XID_63")) == (False, True)
+
+
+def test_of_more_than_can_be_kept_the_links_are_kept() -> None:
+    kept = Baseline()
+    kept.links.up.update(range(18))
+    kept.judge({"XID_63"})
+    for number in range(MAX_BASELINE):
+        kept.answered(("nvmlDeviceGetMemoryInfo", number))
+    said = kept.news()
+    assert said is not None
+    assert len(said.content) <= MAX_BASELINE
+    again = Baseline(said)
+    assert (len(again.links.up), again.was_judged("XID_63")) == (18, True)
 
 
 def test_a_reader_that_is_refused_finds_nothing_and_says_so(opened: Opened) -> None:
