@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from nodeagent.core.model import (
     Tick,
 )
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.sources.observed.baselines import baselines_of, open_codes_of
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.drivers.kmsg.match import Matcher
@@ -133,6 +135,13 @@ class Judge:
 
     def view(self, device: str) -> DeviceView:
         return next(view for view in self.engine.view().devices if view.name == device)
+
+    def kept(self, spec: WorkerSpec) -> WorkerSpec:
+        """The worker of a daemon that starts with what this engine knows."""
+        view = self.engine.view()
+        return dataclasses.replace(
+            spec, baselines=baselines_of(view, VENDOR), open_codes=open_codes_of(view, VENDOR)
+        )
 
     def open(self, device: str) -> dict[str, str]:
         """Code -> level of the conditions that are open on the device."""
