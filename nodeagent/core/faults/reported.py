@@ -191,7 +191,7 @@ def _occurred(state: State, fault: PublicFault, report: Report, device_id: str) 
             device=device_id,
             code=fault.code,
             assertion=fault.assertion,
-            evidence=fault.evidence,
+            evidence={**fault.evidence, BY: report.by} if report.by else fault.evidence,
             report=report,
         ),
     )

@@ -194,6 +194,7 @@ class TestCallers:
 
     def test_each_has_a_fault_of_its_own(self, engine: Engine) -> None:
         reported(engine, 1, fault(by=self.A), fault(by=self.B))
+        assert [each.evidence["reported_by"] for each in engine.view().conditions] == [self.A, self.B]
         assert open_reports(engine) == [
             ("npu0", f"pingmesh/fault-01 of {self.A}"),
             ("npu0", f"pingmesh/fault-01 of {self.B}"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import Catalog, ClearOn
 from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
-from nodeagent.core.faults.reported import BY, FAULT_ID, SENDER
+from nodeagent.core.faults.reported import FAULT_ID, SENDER
 from nodeagent.core.model import NODE, Assertion, Kind, Level, PublicFault, PublicFaults, Report
 from tests.core.build import catalog, ns, row
 from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
@@ -105,7 +105,7 @@ def _say(world: World, report: Report, assertion: Assertion, code: str, devices:
         code=code,
         assertion=assertion,
         devices=devices,
-        evidence={**whose, BY: report.by} if report.by else whose,
+        evidence=whose,
         ends_all=assertion is Assertion.RECOVER and world.rng.random() < 0.1,
     )
     world.say(PublicFaults(faults=(fault,)))
