@@ -64,11 +64,12 @@ class DeviceNames:
 
     def unknown(self, field: str, wanted: str, why: str = "") -> Refusal:
         """What is said of a name that no device has."""
-        there = ", ".join(device.name for device in self._devices[:_MOST_NAMED]) or "none yet"
-        problem = f"{wanted[:_MOST_SHOWN]!r} is not known; there are: {there}"
+        problem = f"{wanted[:_MOST_SHOWN]!r} is not known"
         near = get_close_matches(_address(wanted) or wanted[:_MOST_SHOWN], [*self._exact, *self._others], n=1)
         nearest = [f"the nearest is {self._shown(word)}" for word in near]
-        return Refusal(Status.NOT_FOUND, f"{field}: {'; '.join((problem, *filter(None, (why,)), *nearest))}")
+        there = ", ".join(device.name for device in self._devices[:_MOST_NAMED]) or "none yet"
+        said = "; ".join((problem, *filter(None, (why,)), *nearest, f"there are: {there}"))
+        return Refusal(Status.NOT_FOUND, f"{field}: {said}")
 
     def _shown(self, word: str) -> str:
         device = self._exact.get(word) or self._others[word][0]

@@ -213,8 +213,8 @@ def test_a_code_of_no_table_is_taken_and_told(nodeagent: Nodeagent) -> None:
     assert (taken.out, taken.err) == (
         "SITE_SLOW.node: taken\n",
         (
-            "nodeagent: code 'SITE_SLOW' is in no table, so it is SubHealthFault; a row of your tables gives it"
-            " another level\n"
+            "nodeagent: code 'SITE_SLOW' is in no table, so it is SubHealthFault; a row of your tables"
+            " gives it another level\n"
         ),
     )
     assert (condition["level"], condition["unknown"]) == ("SubHealthFault", True)

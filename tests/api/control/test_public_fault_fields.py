@@ -260,8 +260,8 @@ def test_a_chip_that_no_driver_has_listed_is_not_found() -> None:
     assert refusal(influence(device_ids=[5, 6])) == (
         Status.NOT_FOUND,
         (
-            "faults[3].influence[2].device_ids[1]: 'npu6' is not known; there are: node, npu0, npu5;"
-            " the nearest is npu5"
+            "faults[3].influence[2].device_ids[1]: 'npu6' is not known; the nearest is npu5;"
+            " there are: node, npu0, npu5"
         ),
     )
 

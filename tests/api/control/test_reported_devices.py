@@ -99,8 +99,8 @@ def test_a_code_fits_devices_of_its_kind(code: str, name: str, device_id: str) -
             "gpu33",
             Status.NOT_FOUND,
             (
-                "faults[0].influence[0].devices[0]: 'gpu33' is not known; there are: node, gpu3, gpu4,"
-                " gpu3/gi2, ib0, dimm:A1@mc0/dimm0, dimm:A1@mc1/dimm0, ub0; the nearest is gpu3"
+                "faults[0].influence[0].devices[0]: 'gpu33' is not known; the nearest is gpu3;"
+                " there are: node, gpu3, gpu4, gpu3/gi2, ib0, dimm:A1@mc0/dimm0, dimm:A1@mc1/dimm0, ub0"
             ),
         ),
         (
