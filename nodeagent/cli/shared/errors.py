@@ -37,5 +37,6 @@ def made_printable() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = "\n".join(map(printable, error.message.splitlines()))
+        said = "\n".join(map(printable, error.message.splitlines()))
+        error.message = said  # type: ignore[misc]  # click shows it
         raise

@@ -73,8 +73,8 @@ def _refusal(state: State, fault: PublicFault) -> Answered | None:
             return answers.unknown_device(name)
         if part and (why := instances.why_none(device)):
             return answers.unknown(f"device: {name!r} is not known: {why}")
-        if why := state.chip_of(device).attributes.get(EXCLUDED):
-            return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {why}")
+        if excluded := state.chip_of(device).attributes.get(EXCLUDED):
+            return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {excluded}")
     return None
 
 

@@ -194,6 +194,12 @@ class TestRecovery:
             " the name CCAE in public.senders.CCAE.certificates"
         )
 
+    @pytest.mark.parametrize("code", ["OF_NO_TABLE", "of_no_table", "SITE_PORT", "site_port"])
+    def test_by_its_made_id_also_where_the_code_fits_the_device_no_more(self, code: str) -> None:
+        node = replace(ANY, open={f"CCAE/{code.upper()}.{GPU}": frozenset({CCAE.by})})
+        found = fields.fault("faults[0]", named(code, "3b:00.0", assertion=RECOVER), CCAE, node)
+        assert found.report.fault_id == f"{code.upper()}.{GPU}"
+
     def test_an_operator_ends_all(self, given: pb.PublicFault) -> None:
         node = replace(ANY, open={"CCAE/fault-01": frozenset({"certificate:other"})})
         found = fields.fault("faults[0]", given, replace(CCAE, by="uid:0", ends_all=True), node)

@@ -4,12 +4,13 @@ Which level follows is the table's to say. Of what the daemon says of itself nob
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodeagent.api.control.public.concerned import Concerned
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.catalog import Catalog, Row
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Kind
 
 PUBLIC_LENGTH: Final = 9
@@ -32,7 +33,7 @@ _OWN_VENDOR: Final = "nodeagent"
 _MOST_NAMED: Final = 20
 
 
-def of_mindcluster(field: str, code: str, catalog: Catalog, _on: Iterable[Concerned]) -> str:
+def of_mindcluster(field: str, code: str, catalog: Catalog, _on: Sequence[Concerned]) -> str:
     """A code that nobody has described would isolate or hide at a sender's whim. Raises Refusal."""
     if len(code) != PUBLIC_LENGTH:
         raise _wrong(field, f"{PUBLIC_LENGTH} characters are needed, not {code[:40]!r}")
@@ -44,7 +45,7 @@ def of_mindcluster(field: str, code: str, catalog: Catalog, _on: Iterable[Concer
     return code
 
 
-def well_formed(field: str, code: str) -> str:
+def well_formed(field: str, code: str, _catalog: Catalog, _on: Sequence[Concerned]) -> str:
     """Raises Refusal."""
     if not _CODE.fullmatch(code):
         wanted = '1 to 64 printable ASCII characters without blanks and "*" are needed'
@@ -52,9 +53,9 @@ def well_formed(field: str, code: str) -> str:
     return code
 
 
-def fitting(field: str, code: str, catalog: Catalog, on: Iterable[Concerned]) -> str:
+def fitting(field: str, code: str, catalog: Catalog, on: Sequence[Concerned]) -> str:
     """A code of the tables that fits all of these devices, or one that no table has. Raises Refusal."""
-    row = catalog.row(well_formed(field, code))
+    row = catalog.row(well_formed(field, code, catalog, on))
     if row is None:
         return code
     if row.vendor == _OWN_VENDOR:
@@ -62,7 +63,13 @@ def fitting(field: str, code: str, catalog: Catalog, on: Iterable[Concerned]) ->
     for device in on:
         if row.kind not in FITTING[device.kind]:
             raise _wrong(field, _unfit(code, row, device))
-    return code if row.code.endswith("*") or row.levels else row.code
+    return code
+
+
+def in_ids(code: str, catalog: Catalog) -> str:
+    """The same for each way to write it."""
+    row = catalog.row(code)
+    return row.code if row is not None and canonical(row.code) == canonical(code) else code.upper()
 
 
 def _unfit(code: str, row: Row, device: Concerned) -> str:

@@ -57,16 +57,16 @@ def fault(path: str, given: pb.PublicFault, word: Word, node: ThisNode) -> Publi
     assertion = _assertion(path, given)
     fault_id = "" if is_named and not given.fault_id else _id(f"{path}.fault_id", given.fault_id)
     influence = _influence(path, given, node)
-    if assertion is Assertion.RECOVER and _is_open(fault_id, word, node):
-        # It is over on all devices, whatever the tables say of its code by now.
-        devices, code = (), codes.well_formed(f"{path}.code", given.code)
-    else:
-        devices = tuple(
-            device for place, each in influence.items() for device in concerned.devices(place, each, node)
-        )
-        check = codes.fitting if is_named else codes.of_mindcluster
-        code = check(f"{path}.code", given.code, node.catalog, devices)
-    fault_id = fault_id or _made_id(f"{path}.fault_id", code, devices)
+    devices: Sequence[Concerned] = ()
+    is_over = assertion is Assertion.RECOVER and _is_open(fault_id, word, node)
+    if not is_over:
+        devices = [each for at, one in influence.items() for each in concerned.devices(at, one, node)]
+    if not fault_id:
+        fault_id = _made_id(f"{path}.fault_id", codes.in_ids(given.code, node.catalog), devices)
+        is_over = assertion is Assertion.RECOVER and _is_open(fault_id, word, node)
+    # What is over is so on all devices, and whatever the tables say of its code by now.
+    check = codes.well_formed if is_over else codes.fitting if is_named else codes.of_mindcluster
+    code = check(f"{path}.code", given.code, node.catalog, devices)
     if assertion is Assertion.RECOVER:
         _check_owner(f"{path}.fault_id", fault_id, word, node)
     evidence = {SENDER: word.sender, FAULT_ID: fault_id, "began_at": _shown(began_ms)}
