@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
+from nodeagent.messages.pb import control_service_pb2, fault_service_pb2, types_pb2
 from tests.client.filled import filled
 
 CLIPBOARD: Final = "\x1b]52;c;cm0gLXJmIC8K\x07"
@@ -81,7 +81,10 @@ def _handler(method: Any, *, refuses: bool) -> Any:
     def watch(_request: Message, context: grpc.ServicerContext) -> Iterator[Message]:
         if refuses:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, TEXT)
-        yield hostile(answered(snapshot=filled(fault_service_pb2.Snapshot)))
+        state = filled(fault_service_pb2.Snapshot)
+        for device in state.devices:
+            device.kind, device.verdict = types_pb2.KIND_CHIP, types_pb2.VERDICT_ISOLATE
+        yield hostile(answered(snapshot=state))
         yield hostile(answered(batch=filled(fault_service_pb2.EventBatch)))
 
     if method.server_streaming:

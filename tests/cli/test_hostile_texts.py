@@ -137,6 +137,7 @@ def test_a_followed_node_writes_no_clipboard(socket: Path, tmp_path: Path, form:
     nodes.write_text(f"gpu-1 {socket}\n")
     shown = on_terminal("fleet", "--nodes", nodes, "--once", "--all", *form)
     assert "gpu-1" in shown
+    assert "]52;c;" in re.sub(r"\n *", "", shown)
     assert unprintable(OWN_COLOURS.sub("", shown)) == []
 
 
