@@ -33,17 +33,25 @@ class DeviceNames:
         self._devices: Sequence[DeviceView] = tuple(devices)
         self._exact: dict[str, DeviceView] = {}
         self._others: dict[str, list[DeviceView]] = {}
+        self._parts: dict[str, str] = {}
         for device in self._devices:
             self._exact.setdefault(device.name, device)
             self._exact.setdefault(device.id, device)
             others = (device.id.casefold(), *(device.attributes.get(key, "") for key in _OWN))
             for word in dict.fromkeys(filter(None, others)):
                 self._others.setdefault(word, []).append(device)
+            for part, uuid in instances_of(device):
+                self._parts[uuid.casefold()] = f"{device.name}/{part}"
+
+    def name_of_part(self, wanted: str) -> str:
+        """That of an instance which is called by the UUID of its MIG device; else what was wanted."""
+        return self._parts.get(wanted.casefold(), wanted)
 
     def meant(self, wanted: str) -> Sequence[DeviceView]:
         """The one of that name or id, else all that are known by the word."""
         if (exact := self._exact.get(wanted)) is not None:
             return (exact,)
+        wanted = self.name_of_part(wanted)
         chip_name, part = part_of(wanted)
         if part:
             named = (self._exact.get(f"{chip.name}/{part}") for chip in self.meant(chip_name))
@@ -74,6 +82,12 @@ class DeviceNames:
     def _shown(self, word: str) -> str:
         device = self._exact.get(word) or self._others[word][0]
         return word if word == device.name else f"{word}, which is {device.name}"
+
+
+def instances_of(chip: DeviceView) -> list[tuple[str, str]]:
+    """The instances that its driver lists, such as ``gi2``, each with the UUID of a MIG device on it."""
+    listed = (each.partition("=") for each in chip.attributes.get("mig_devices", "").split(","))
+    return [(part, uuid) for part, _, uuid in listed if uuid]
 
 
 def known_device(current: Publication, wanted: str) -> DeviceView:

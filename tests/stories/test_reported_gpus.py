@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import AsyncClient, EventKind, Level, Verdict
-from nodeagent.messages.pb import fault_service_pb2
+from nodeagent.messages.pb import fault_service_pb2, types_pb2
 from tests.documents import ROOT, blocks, called
 from tests.drivers.host.node_tree import NodeTree
 from tests.drivers.link.namespace import namespace
@@ -65,10 +65,13 @@ async def verdicts(daemon: GpuDaemon) -> dict[str, str]:
     return {each["name"]: each["verdict"] for each in status["devices"] if each["verdict"] != "ALLOW"}
 
 
-async def ids(daemon: GpuDaemon) -> dict[str, str]:
+async def listed(daemon: GpuDaemon) -> Sequence[types_pb2.Device]:
     async with AsyncClient(daemon.socket) as client:
-        listed = await client.call(fault_service_pb2.ListDevicesRequest())
-    return {each.name: each.id for each in listed.devices}
+        return (await client.call(fault_service_pb2.ListDevicesRequest())).devices
+
+
+async def ids(daemon: GpuDaemon) -> dict[str, str]:
+    return {each.name: each.id for each in await listed(daemon)}
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -128,8 +131,14 @@ async def test_a_gpu_is_reported_by_each_of_its_names_and_an_instance_alone(
         assert await verdicts(daemon) == {"gpu3": "ISOLATE"}
         assert (await nodeagent(daemon, "report", CODE, "gpu3", "--recover"))[0] == 0
         assert await verdicts(daemon) == {}
-    assert (await nodeagent(daemon, "report", CODE, "gpu4/gi2"))[0] == 0
+    (mig,) = [each for each in (await listed(daemon)) if each.name == "gpu4"]
+    uuids = dict(each.split("=") for each in mig.attributes["mig_devices"].split(","))
+    assert uuids.keys() == {"gi1", "gi2"}
+    assert (await nodeagent(daemon, "report", CODE, uuids["gi2"]))[0] == 0
     assert await verdicts(daemon) == {"gpu4/gi2": "ISOLATE"}
+    assert (await nodeagent(daemon, "report", CODE, "gpu4/gi2"))[1].endswith(": repeated\n")
+    absent = await nodeagent(daemon, "report", CODE, "gpu4/gi5")
+    assert "'gpu4/gi5' is not known; gpu4 has gi1, gi2; the nearest is gpu4/gi2" in absent[2]
     refused = await nodeagent(daemon, "report", CODE, "gpu3/gi2", "gpu5")
     assert refused[0] == 1
     assert "gpu3 is not divided into instances" in refused[2]

@@ -14,10 +14,12 @@ from tests.api.control.test_public_fault_fields import CCAE, NODE, device
 from tests.core.build import catalog, row
 
 GPU = "GPU-4d30fd1c-9f0a-4b55-8a6e-0123456789ab"
+MIG = "MIG-4d30fd1c-9f0a-5b55-8a6e-0123456789ab"
 DEVICES = (
     device("node", Kind.NODE),
     replace(device("gpu3"), id=GPU, attributes={"pci": "0000:3b:00.0", "mig": "enabled"}),
     replace(device("gpu4"), id="GPU-4", attributes={"pci": "0000:5d:00.0", "mig": "disabled"}),
+    replace(device("gpu5"), id="GPU-5", attributes={"mig": "enabled", "mig_devices": f"gi1={MIG},gi1=MIG-b"}),
     replace(device("gpu3/gi2", Kind.INSTANCE), id=f"{GPU}/gi2"),
     replace(device("ib0", Kind.LINK), attributes={"pci": "0000:19:00.0", "rdma": "mlx5_0"}),
     replace(device("dimm:A1@mc0/dimm0", Kind.HOST), attributes={"label": "A1", "place": "mc0/dimm0"}),
@@ -58,6 +60,9 @@ def named(
         ("3b:00.0/gi2", f"{GPU}/gi2"),
         ("gpu3/gi5", f"{GPU}/gi5"),
         (f"{GPU}/gi5", f"{GPU}/gi5"),
+        (MIG, "GPU-5/gi1"),
+        (MIG.upper(), "GPU-5/gi1"),
+        ("MIG-b", "GPU-5/gi1"),
     ],
 )
 def test_a_gpu_or_an_instance_is_known_by_all_its_names(name: str, device_id: str) -> None:
@@ -100,7 +105,7 @@ def test_a_code_fits_devices_of_its_kind(code: str, name: str, device_id: str) -
             Status.NOT_FOUND,
             (
                 "faults[0].influence[0].devices[0]: 'gpu33' is not known; the nearest is gpu3;"
-                " there are: node, gpu3, gpu4, gpu3/gi2, ib0, dimm:A1@mc0/dimm0, dimm:A1@mc1/dimm0, ub0"
+                " there are: node, gpu3, gpu4, gpu5, gpu3/gi2, ib0, dimm:A1@mc0/dimm0, dimm:A1@mc1/dimm0, ub0"
             ),
         ),
         (
@@ -111,6 +116,12 @@ def test_a_code_fits_devices_of_its_kind(code: str, name: str, device_id: str) -
         ),
         ("SITE_NCCL", "", Status.NOT_FOUND, "devices[0]: '' is not known"),
         ("SITE_NCCL", "gpu4/gi1", Status.NOT_FOUND, "gpu4 is not divided into instances"),
+        (
+            "SITE_NCCL",
+            "gpu5/gi2",
+            Status.NOT_FOUND,
+            "'gpu5/gi2' is not known; gpu5 has gi1; the nearest is gpu",
+        ),
         ("SITE_NCCL", "ub0/gi1", Status.NOT_FOUND, "ub0 is not divided into instances"),
         ("SITE_NCCL", "gpu9/gi1", Status.NOT_FOUND, "'gpu9/gi1' is not known"),
         (

@@ -1,5 +1,7 @@
 """MIG: what hits one instance is that instance's, by NVML and by the kernel's line, and no neighbour's."""
 
+import re
+
 import pytest
 
 from nodeagent.core.model import Handling, Kind, Verdict
@@ -18,6 +20,23 @@ def cut(h100: GpuNode) -> GpuNode:
     """gpu0 is in three."""
     h100.gpus.partition("gpu0", [3, 2, 1])
     return h100
+
+
+async def test_the_instances_of_a_gpu_are_told_with_the_uuids_that_programs_use(
+    cut: GpuNode, judge: Judge
+) -> None:
+    cut.gpus.chip("gpu1").gpu_mig_mode = 1
+    async with judged(cut.spec(), judge) as stage:
+        await stage.back()
+        attributes = judge.view("gpu0").attributes
+        told = dict(each.split("=") for each in attributes["mig_devices"].split(","))
+        assert list(told) == ["gi1", "gi2", "gi3"]
+        assert all(
+            re.fullmatch(r"MIG-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid) for uuid in told.values()
+        )
+        assert len(set(told.values())) == 3
+        assert judge.view("gpu1").attributes["mig_devices"] == "none"
+        assert "mig_devices" not in judge.view("gpu2").attributes
 
 
 async def test_faults_of_programs_on_one_instance_take_nothing_out_of_service(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nodeagent.api.named_devices import DeviceNames
+from nodeagent.api.named_devices import DeviceNames, instances_of
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import NODE, DeviceView, Kind
@@ -66,14 +66,25 @@ def _by_number(path: str, numbers: Sequence[int], node: ThisNode) -> Iterator[Co
 
 def _named(field: str, wanted: str, node: ThisNode) -> Concerned:
     """One that nobody has listed is refused: kept under its name it would isolate what is not there."""
+    wanted = node.devices.name_of_part(wanted)
     chip_name, part = part_of(wanted)
     chips = node.devices.meant(chip_name) if part and not node.devices.meant(wanted) else ()
     if len(chips) != 1:
         return _of(node.devices.one(field, wanted))
     (chip,) = chips
-    if chip.attributes.get("mig") != "enabled":
-        raise node.devices.unknown(field, wanted, f"{chip.name} is not divided into instances")
+    if why := _why_no_part(chip, part):
+        raise node.devices.unknown(field, wanted, why)
     return Concerned(f"{chip.id}/{part}", f"{chip.name}/{part}", Kind.INSTANCE)
+
+
+def _why_no_part(chip: DeviceView, part: str) -> str:
+    """Why the chip has no such instance; "" where it has, or its driver does not say which it has."""
+    if chip.attributes.get("mig") != "enabled":
+        return f"{chip.name} is not divided into instances"
+    there = dict.fromkeys(each for each, _ in instances_of(chip))
+    if "mig_devices" not in chip.attributes or part in there:
+        return ""
+    return f"{chip.name} has {', '.join(there) or 'no instance'}"
 
 
 def _of(device: DeviceView) -> Concerned:
