@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 
 from nodeagent.cli.shared.output import json_line
 from nodeagent.cli.shared.printable import printable, printable_json
+from nodeagent.tables.export import to_toml
 from tests.cli import hostile
 from tests.cli.conftest import Nodeagent
+from tests.core.build import row
 
 OWN_COLOURS = re.compile(r"\x1b\[(?:0|1|31|32|33|35)m")
 """Those of ``nodeagent.cli.shared.output``."""
@@ -193,3 +196,10 @@ def test_a_wrong_command_line_is_printable(nodeagent_process: Nodeagent) -> None
     for words in ((f"x{hostile.CLIPBOARD}",), ("why", f"--{hostile.TITLE}"), ("job", f"y{hostile.TITLE}")):
         ran = nodeagent_process(*words)
         assert (ran.status, unprintable(ran.err)) == (2, [])
+
+
+@pytest.mark.parametrize("hazard", hostile.HAZARDS, ids=ascii)
+def test_a_table_that_is_written_out_is_printable_and_reads_back(hazard: str) -> None:
+    text = to_toml([row("A1", description=f"a{hazard}b")], [])
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert tomllib.loads(text)["codes"]["A1"]["description"] == f"a{hazard}b"
