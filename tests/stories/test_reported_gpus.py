@@ -67,7 +67,10 @@ async def verdicts(daemon: GpuDaemon) -> dict[str, str]:
 
 async def listed(daemon: GpuDaemon) -> Sequence[types_pb2.Device]:
     async with AsyncClient(daemon.socket) as client:
-        return (await client.call(fault_service_pb2.ListDevicesRequest())).devices
+        answer: fault_service_pb2.ListDevicesResponse = await client.call(
+            fault_service_pb2.ListDevicesRequest()
+        )
+        return answer.devices
 
 
 async def ids(daemon: GpuDaemon) -> dict[str, str]:
