@@ -44,7 +44,7 @@ class Indexes:
         if isinstance(cell, Condition):
             self.open.setdefault(self.place(cell), key)
             if cell.report is not None:
-                self.reported.add(cell.report.key, key)
+                self.reported.add(cell.report.name, key)
         for each in self._sides(cell):
             self.paired.add(each, key)
 
@@ -57,7 +57,7 @@ class Indexes:
             if self.open.get(self.place(cell)) == key:
                 del self.open[self.place(cell)]
             if cell.report is not None:
-                self.reported.remove(cell.report.key, key)
+                self.reported.remove(cell.report.name, key)
         for each in self._sides(cell):
             self.paired.remove(each, key)
 

@@ -15,7 +15,7 @@ from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.folders import configured, shipped
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
-from nodeagent.cli.shared.output import coloured, note, write, write_json
+from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.cli.shared.text_lines import write_event
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
@@ -196,9 +196,7 @@ def _show_differences(
         else:
             level = event["condition_level"] or event["level"]
             words = (event["at"], event["kind"], event["device"], event["code"], level)
-            write(
-                coloured(mark) + " " + " ".join(filter(None, (*words, event["verdict"], event["handling"])))
-            )
+            write(mark, *filter(None, (*words, event["verdict"], event["handling"])))
     if not marked and output == Output.TEXT:
         write("no difference")
 
