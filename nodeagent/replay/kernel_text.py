@@ -10,7 +10,6 @@ right; what stands there is never read as a line of its own, as any program may 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from os.path import commonprefix
 from typing import Final
 
 from nodeagent.drivers.kmsg import parse
@@ -49,6 +48,8 @@ _BOOTS: Final = ("Linux version ", "Booting Linux on ")
 _TIME_IN: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9][.,][0-9]+ ?[\]> ]|kernel|[0-9],[^;]*;")
 """A line without it is in no form."""
 
+_CLOCK_IN: Final = re.compile(r"[0-9]:[0-9]{2}")
+
 _MOST_PREFIXES: Final = 5
 _LONGEST_MESSAGE: Final = 8192
 """No more is kept of the further lines of one message; the kernel's longest record is as long."""
@@ -85,6 +86,7 @@ class KernelText:
     def read(self, blocks: Iterable[Sequence[str]]) -> Iterator[LogLine]:
         """As ``read_file``, of the lines of one block after the other."""
         begun: LogLine | None = None
+        form: Form | None = None
         number = 0
         for block in blocks:
             if not number:
@@ -92,17 +94,17 @@ class KernelText:
                     self._clock.see_ahead(text)
             for text in block:
                 number += 1
-                form = self._form
                 try:
-                    if form is not None and (found := form.regex.match(text)) is not None and not self._path:
+                    if form is not None and (found := form.regex.match(text)) is not None:
                         line = self._understood(form, found)
-                    elif form is not None and (behind := self._as_before(form, text)) is not None:
-                        line = self._understood(form, *behind)
+                    elif self._path and (behind := self._as_before(text)) is not None:
+                        line = self._understood(*behind)
                     elif (further := self._further(text)) is not None:
                         begun = self._longer(begun, further)
                         continue
                     else:
                         line = self._read(text, number)
+                        form = None if self._path else self._form
                 except (ValueError, OverflowError):  # looks like a time and is none: 31 February
                     line = self._unread(text, number)
                 if begun is not None:
@@ -114,10 +116,8 @@ class KernelText:
 
     # --- where a line begins --------------------------------------------------------------------------------
 
-    def _as_before(self, form: Form, text: str) -> tuple[Found, Stripped] | None:
-        """In the form of the line before, behind the same prefixes, set as far to the right."""
-        if not self._path:
-            return None
+    def _as_before(self, text: str) -> tuple[Form, Found, Stripped] | None:
+        """In the form of the line before, behind the same prefixes."""
         at, stripped = 0, []
         for prefix in self._path:
             taken = prefix.regex.match(text, at)
@@ -125,8 +125,9 @@ class KernelText:
                 return None
             at = taken.end()
             stripped.append((prefix, taken))
-        found = form.regex.match(text, at)
-        return None if found is None else (found, stripped)
+        assert self._form is not None, "it has a path"
+        found = self._form.regex.match(text, at)
+        return None if found is None else (self._form, found, stripped)
 
     def _further(self, text: str) -> str | None:
         """The rest of the line before, where it is set below the message of that."""
@@ -134,7 +135,8 @@ class KernelText:
             return ""
         if (before := self._before) is None or (end := before.end()) > len(text):
             return None
-        same = len(commonprefix((text[: before.start()], before.string)))
+        lead = zip(text, before.string[: before.start()], strict=False)
+        same = next((at for at, (one, other) in enumerate(lead) if one != other), before.start())
         return None if text[same:end].strip(" ") or not text[same:end] else text[end:]
 
     def _is_too_deep(self, prefix: Prefix, taken: Found) -> bool:
@@ -149,7 +151,8 @@ class KernelText:
     def _search(self, text: str, at: int = 0, stripped: Stripped = ()) -> tuple[Form, Found, Stripped] | None:
         """The outermost form, and what stands before it."""
         for form in self._forms[kind_of(text[at])]:
-            if (found := form.regex.match(text, at)) is not None:
+            found = form.regex.match(text, at)
+            if found is not None and not (form.read == Clock.untimed and _hides_a_time(text, at, stripped)):
                 return form, found, stripped
         if len(stripped) == _MOST_PREFIXES:
             return None
@@ -284,6 +287,11 @@ class KernelText:
                 [*list(self._hosts)[:_HOSTS_SHOWN], *["..."][: len(self._hosts) - _HOSTS_SHOWN]]
             )
             self._tally.remark(f"lines of {len(self._hosts)} hosts are judged as those of one node: {shown}")
+
+
+def _hides_a_time(text: str, at: int, stripped: Stripped) -> bool:
+    """Whether what stands before this place has a time in it that is not understood."""
+    return bool(_CLOCK_IN.search(text, 0, at)) and not any(prefix.time for prefix, _ in stripped)
 
 
 def _is_boot(found: Found) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import KERNEL_LOG
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.drivers.kmsg.evidence import line_of
-from nodeagent.drivers.kmsg.match import Matcher
+from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.replay.log import DATED_NS, Log, LogLine, Source, Tally
 from nodeagent.replay.signal_line import Moment
@@ -26,6 +26,8 @@ from nodeagent.worker.signals import as_input
 
 SOURCE: Final = KERNEL_LOG
 _BATCH_LINES: Final = 512
+_AT = itemgetter(LogLine._fields.index("at_ns"))
+_UNREAD = itemgetter(LogLine._fields.index("unread"))
 
 
 @dataclass(slots=True)
@@ -71,19 +73,26 @@ def _of_source(source: Source, matcher: Matcher, tally: Tally, trust_userspace: 
             if match is not None
         )
         tally.kernel += len(batch)
-        for line, match in zip(batch, matches, strict=True):
-            if line.unread:
-                tally.kernel -= 1
-                if match is None:
-                    tally.leave_unread(source.name, line)
-                else:
-                    tally.take_unread()
+        if any(map(_UNREAD, batch)):
+            _tell_unread(source.name, batch, matches, tally)
     return found
+
+
+def _tell_unread(
+    source: str, batch: Sequence[LogLine], matches: Sequence[Match | None], tally: Tally
+) -> None:
+    for line, match in zip(batch, matches, strict=True):
+        if line.unread:
+            tally.kernel -= 1
+            if match is None:
+                tally.leave_unread(source, line)
+            else:
+                tally.take_unread()
 
 
 def _see_times(batch: Sequence[LogLine], found: _Found) -> None:
     """What comes before the first date of a source ends where that begins."""
-    newest_ns = max(line.at_ns for line in batch)
+    newest_ns: int = max(map(_AT, batch))
     if newest_ns >= DATED_NS and not found.is_dated:
         first_ns = next(line.at_ns for line in batch if line.at_ns >= DATED_NS)
         before = [line.at_ns for line in batch if line.at_ns < DATED_NS]

@@ -38,7 +38,7 @@ def iso_ns(found: re.Match[str]) -> int:
     never was.
     """
     date, clock, fraction, _, sign, hours, minutes = found.groups()
-    at_ns = utc_ns(f"{date}T{clock}") + fraction_ns(fraction or "")
+    at_ns = utc_ns(f"{date}T{clock}") + fraction_ns(fraction)
     return at_ns - zone_ns(f"{sign}{hours}:{minutes}") if sign else at_ns
 
 
@@ -77,9 +77,9 @@ def calendar_ns(year: int, month: int, day: int, clock: str) -> int:
     return utc_ns(f"{year:04}-{month:02}-{day:02}T{clock}")
 
 
-def fraction_ns(digits: str) -> int:
-    """The fraction that the digits after the point mean."""
-    return int(digits[:9]) * _UNIT_NS[len(digits[:9])] if digits else 0
+def fraction_ns(digits: str | None) -> int:
+    """The fraction that the digits after the point mean, 9 at most."""
+    return int(digits) * _UNIT_NS[len(digits)] if digits else 0
 
 
 @lru_cache(maxsize=_SECONDS_KEPT)

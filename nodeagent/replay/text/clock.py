@@ -61,7 +61,7 @@ class Clock:
     def since_boot(self, said: Said) -> int:
         """Whole seconds, and the fraction."""
         seconds, fraction = said
-        return self.after_boot(int(seconds or 0) * SECOND_NS + fraction_ns(fraction or ""))
+        return self.after_boot(int(seconds or 0) * SECOND_NS + fraction_ns(fraction))
 
     def after_boot(self, since_ns: int) -> int:
         self.has_time = True
@@ -79,13 +79,13 @@ class Clock:
     def booted(self, at_ns: int, since: Said) -> None:
         """A dated line says also how long ago the boot was."""
         if not self._is_boot_given and since[0] is not None:
-            self._boot_ns = at_ns - int(since[0]) * SECOND_NS - fraction_ns(since[1] or "")
+            self._boot_ns = at_ns - int(since[0]) * SECOND_NS - fraction_ns(since[1])
 
     def since_last(self, said: Said) -> int:
         """Since the line before: whole seconds, and the fraction; nothing where the line has its own date."""
         seconds, fraction = said
         self.has_time = True
-        return self.last_ns + int(seconds or 0) * SECOND_NS + fraction_ns(fraction or "")
+        return self.last_ns + int(seconds or 0) * SECOND_NS + fraction_ns(fraction)
 
     def untimed(self, said: Said) -> int:
         """Seconds since boot if there are any; else no time."""
@@ -146,7 +146,7 @@ class Clock:
     def unix(self, said: Said) -> int:
         """Seconds since 1970, and the fraction."""
         seconds, fraction = said
-        return self._keep((), int(seconds or 0) * SECOND_NS) + fraction_ns(fraction or "")
+        return self._keep((), int(seconds or 0) * SECOND_NS) + fraction_ns(fraction)
 
     def _keep(self, key: Said, at_ns: int) -> int:
         """A log has many lines in each second."""

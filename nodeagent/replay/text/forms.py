@@ -44,6 +44,9 @@ _BY_KERNEL: Final = (
     rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}) +)?"
     rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?kernel(?:\[-\])?: (?:{_UP}{_CALLER})?)?"
 )
+_OF_CONTAINERS: Final = r"\.[0-9]{9}Z"
+"""Nine digits and a Z: kubelet and container runtimes write so, and they name no writer."""
+
 _IN_A_WORD: Final = r"[^\s:\[\]<>|={}()\"]"
 _MONTH_DAY: Final = (
     rf"(?P<words>[A-Z][a-z]{{2}}|(?:{_IN_A_WORD}{{1,16}} ){{0,2}}{_IN_A_WORD}{{1,16}}) +(?P<day>[0-3]?[0-9])"
@@ -110,7 +113,7 @@ RECORD: Final = _form(
     "3,17,3600500000,-;message",
     "0",
     r"[0-9]{1,9},[0-9]{1,16},[0-9]{1,16},[^;]{0,64};",
-    Clock.untimed,
+    Clock.since_boot,
     (),
 )
 """Read by the parser of ``/dev/kmsg``: it has escapes, and marks what continues."""
@@ -136,7 +139,8 @@ FORMS: Final = (
         "dmesg-human",
         "[Mar11 03:11] message",
         "[",
-        r"\[(?P<words>[^\]:\d][^\]:]{0,30}?)(?P<day>[ 0-3]?[0-9]) (?P<time>[0-9]{2}:[0-9]{2})\]" + _CALLER,
+        r"\[(?=[^\]:]*[^\W\d])(?P<words>[^\]:]{1,30}?)(?P<day>[ 0-3]?[0-9]) (?P<time>[0-9]{2}:[0-9]{2})\]"
+        + _CALLER,
         Clock.to_the_minute,
         ("words", "day", "time"),
     ),
@@ -170,7 +174,8 @@ FORMS: Final = (
         "iso",
         "2025-03-11T03:11:09.123456+00:00 host kernel: message",
         "a0",
-        rf"(?:[^\s:\[\]<>|={{}}()0-9]{{1,12}} )?{ISO} {_BY_KERNEL}",
+        rf"(?:[^\s:\[\]<>|={{}}()0-9]{{1,12}} )?{ISO}(?<!{_OF_CONTAINERS}) (?!std(?:out|err) [FP]\b)"
+        + _BY_KERNEL,
         Clock.dated,
         ISO_GROUPS,
         wraps=True,
@@ -197,7 +202,8 @@ FORMS: Final = (
         "euleros",
         "2025-03-11T03:11:09.123456+08:00|err|kernel[-]|[  812.229390] message",
         "0",
-        rf"{ISO}\|(?P<kernel>(?:[^|\s]{{1,64}}\|){{1,2}}kernel(?:\[-\])?(?:\||: )(?:{_UP}{_CALLER})?)?",
+        rf"{ISO}\|(?P<kernel>(?:(?!(?:{LEVELS})\|)(?P<host>[^|\s]{{1,64}})\|)?(?:{LEVELS})\|"
+        rf"kernel(?:\[-\])?(?:\||: )(?:{_UP}{_CALLER})?)?",
         Clock.dated,
         ISO_GROUPS,
     ),

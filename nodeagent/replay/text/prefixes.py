@@ -74,15 +74,15 @@ PREFIXES: Final = (
     *_DRESS,
     *PRIORITIES,
     CONTAINER,
-    _prefix("grep", "kern.log:17:", rf"(?:{_PART}?[:-])?[0-9]{{1,9}}[:-](?!\d)|{_PART}:(?=\S)"),
     _prefix(
         "grep -C", "kern.log-", rf"{_PART}?-(?=\[|<[0-9]|[0-9]{{4}}-[0-9]{{2}}-|[^\W\d]{{2,9}}\.? +[0-9])"
     ),
+    _prefix("grep", "kern.log:17:", rf"(?:{_PART}?[:-])?[0-9]{{1,9}}[:-](?!\d)|{_PART}:(?=\S)"),
     _prefix("host", "node-17: ", r"(?P<host>[\w.@%/:-]{1,255}): "),
     _prefix(
         "host, column",
         "node-17 | ",
-        r"(?P<host>[\w.@%/:-]{1,255})(?: *\|(?: [A-Z]+ \|)*(?: rc=\d+ \|)? ?| ?> ?|\t)",
+        r"(?P<host>[\w.@%/:-]{1,255})(?: *\|(?: [A-Z]+ \|)*(?: rc=\d+ \|(?: \(std\w+\))?)? ?| ?> ?|\t)",
     ),
     _prefix("host, brackets", "[node-17] ", r"\[(?P<host>[A-Za-z][^\[\]\s]{0,255})\](?:<\w+>)?:? ?"),
     _prefix("rank", "[1,0]<stderr>:", r"\[[0-9]+,[0-9]+\]<\w+>:? ?"),
