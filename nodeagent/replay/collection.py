@@ -8,7 +8,7 @@ import os
 import stat
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,7 +31,6 @@ _ERRORS: Final = (*PACKING_ERRORS, tarfile.TarError, zipfile.BadZipFile, NotImpl
 
 
 Part = TypeVar("Part")
-_NAMES_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +61,12 @@ def sources(path: Path, members: Members, given: Given, reports: Reports) -> Ite
     taken = holdings.chosen([member.name for member in members(path, reports)])
     if not taken:
         looked_for = ", ".join(holding.what for holding in holdings.HOLDINGS)
-        reports.add(None, "", f"no kernel log in it; looked for: {looked_for}")
+        reports.add(None, "", f"no kernel log in it, nor a store of nodeagent; looked for: {looked_for}")
     reports.raise_any()
-    _remark_names(taken, given)
     for member in members(path, reports):
         if member.name in taken:
             yield from _sources_of(member, taken[member.name], given)
     reports.raise_any()
-
-
-def _remark_names(taken: Mapping[str, int], given: Given) -> None:
-    shown = [printable(name) for name in sorted(taken, key=lambda name: (taken[name], name))]
-    more = len(shown) - _NAMES_SHOWN
-    names = ", ".join(shown[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    given.tally.remark(f"taken from it: {names}; a line that several of them hold is one line")
 
 
 def _sources_of(member: Member, rank: int, given: Given) -> Iterator[Source]:
@@ -94,6 +85,7 @@ def _sources_of(member: Member, rank: int, given: Given) -> Iterator[Source]:
         elif bug_report.begins(text.beginning):
             yield from bug_report.sources(_readable(lines(text, lambda _: None), own), own)
         else:
+            given.tally.parts[name] = None
             yield Source(_readable(_lines_of(text, own), own), name, rank)
 
 

@@ -280,8 +280,8 @@ class KernelText:
             self._hosts[host] = None
 
     def _close(self, count: int) -> None:
-        if count and not self._clock.has_time and self._clock.last_ns:
-            self._tally.remark("no line bears a time: they are taken in their order, one a second")
+        if count:
+            self._tally.has_times &= self._clock.has_time
         if len(self._hosts) > 1:
             shown = ", ".join(
                 [*list(self._hosts)[:_HOSTS_SHOWN], *["..."][: len(self._hosts) - _HOSTS_SHOWN]]

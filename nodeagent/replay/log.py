@@ -37,7 +37,8 @@ class Tally:
     """How many lines there were of each kind, and what was guessed.
 
     ``kernel``: in a known form, and by the kernel. ``others``: in a known form, and by somebody else, or
-    part of the file's dress. ``first_unread``: which one; the number counts from 1.
+    part of the file's dress. ``first_unread``: which one; the number counts from 1. ``parts``: the names of
+    what was taken from a file that holds several logs. ``has_times``: false where a source has none.
     """
 
     kernel: int = 0
@@ -45,6 +46,8 @@ class Tally:
     unread: int = 0
     first_unread: tuple[str, int] | None = None
     remarks: dict[str, None] = field(default_factory=dict)
+    parts: dict[str, None] = field(default_factory=dict)
+    has_times: bool = True
     _untimed_taken: int = 0
     _untimed: int = 0
     _first_untimed: tuple[str, int] | None = None

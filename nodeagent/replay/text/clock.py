@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from nodeagent.drivers.kmsg.parse import printable
 from nodeagent.replay import stamps
 from nodeagent.replay.log import DATED_NS
 from nodeagent.replay.stamps import SECOND_NS, fraction_ns
@@ -162,7 +163,9 @@ class Clock:
     def _calendar(self, words: str, day: int, clock: str, year: str | None) -> int:
         month, is_certain = self._months.of(words, day)
         if not is_certain:
-            self._remark(f'the month "{words}" could not be read: by its place in the file it is {month}')
+            self._remark(
+                f'the month "{printable(words)}" could not be read: by its place in the file it is {month}'
+            )
         leading = words.split(" ", 1)[0]
         if year is None and len(leading) == 4 and leading.isdecimal():
             year = leading

@@ -117,7 +117,7 @@ def command(
     tally = None
     try:
         with _uncollected():
-            if (database := store_file.database_of(file)) is not None:
+            if (database := _database_of(file)) is not None:
                 events, others = _events_of_store(database, tables, compare, config)
             else:
                 (events, others), tally = _events_of_log(
@@ -166,8 +166,12 @@ def _events_of_log(
 def _show_tally(file: Path, tally: Tally, events: Iterable[types_pb2.Event]) -> None:
     """What was guessed, and one line that counts. Ends with a status of its own where most is unknown."""
     faults = {(event.device, event.code) for event in events if event.kind in _FAULTS}
+    if tally.parts:
+        note(f"note: taken from it: {', '.join(tally.parts)}; a line that several of them hold is one line")
     for remark in tally.remarks:
         note(f"note: {remark}")
+    if tally.kernel and not tally.has_times:
+        note("note: no line bears a time: they are taken in their order, one a second")
     if tally.is_mostly_unread:
         note("note: most lines are in no form that is known; --help lists the forms, --format names one")
     unread = f"{tally.unread} not understood"
@@ -190,6 +194,12 @@ def _events_of_store(database: Path, tables: Path | None, compare: Path | None, 
     if kept.missing:
         note(f"{database}: {kept.missing}")
     return ours, others
+
+
+def _database_of(file: Path) -> Path | None:
+    """A folder without one may hold logs."""
+    database = store_file.database_of(file)
+    return None if database is not None and file.is_dir() and not database.exists() else database
 
 
 def _over(own: Path, config: Config) -> Catalog:
