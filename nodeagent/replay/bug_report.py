@@ -29,7 +29,7 @@ _PART: Final = re.compile(r"  (/\S+|journalctl[^=]*):")
 _DATE: Final = "Date: "
 _DAY: Final = re.compile(r"(?<![\d:.+-])[0-3]?\d(?![\d:])")
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
+_YEAR: Final = re.compile(r"(?<!\d)20\d\d(?!\d)")
 
 Run = tuple[str, list[str]]
 """Lines that follow each other, and the name of the log that they are of: "" for none."""
@@ -67,10 +67,11 @@ def _end_of(date: str) -> int | None:
     if (year := _YEAR.search(date)) is None:
         return None
     day = _DAY.search(date)
-    months = [month for word in _WORD.findall(date) if len(month := months_of(word)) == 1]
-    if day is not None and months:
+    said = [months for word in _WORD.findall(date) if len(months := months_of(word)) == 1]
+    if day is not None and said:
+        (month,) = said[-1]
         with suppress(ValueError):
-            return calendar_ns(int(year[0]), *months[-1], int(day[0]), "23:59:59")
+            return calendar_ns(int(year[0]), month, int(day[0]), "23:59:59")
     return calendar_ns(int(year[0]), 12, 31, "23:59:59")
 
 

@@ -283,10 +283,10 @@ class KernelText:
         if count:
             self._tally.has_times &= self._clock.has_time
         if len(self._hosts) > 1:
-            shown = ", ".join(
-                [*list(self._hosts)[:_HOSTS_SHOWN], *["..."][: len(self._hosts) - _HOSTS_SHOWN]]
-            )
-            self._tally.remark(f"lines of {len(self._hosts)} hosts are judged as those of one node: {shown}")
+            shown = ", ".join(list(self._hosts)[:_HOSTS_SHOWN])
+            more = " and others" if len(self._hosts) > _HOSTS_SHOWN else ""
+            many = f"lines of {len(self._hosts)} hosts are judged as those of one node"
+            self._tally.remark(f"{many}: {shown}{more}")
 
 
 def _hides_a_time(text: str, at: int, stripped: Stripped) -> bool:

@@ -77,7 +77,7 @@ PREFIXES: Final = (
     _prefix(
         "grep -C", "kern.log-", rf"{_PART}?-(?=\[|<[0-9]|[0-9]{{4}}-[0-9]{{2}}-|[^\W\d]{{2,9}}\.? +[0-9])"
     ),
-    _prefix("grep", "kern.log:17:", rf"(?:{_PART}?[:-])?[0-9]{{1,9}}[:-](?!\d)|{_PART}:(?=\S)"),
+    _prefix("grep", "kern.log:17:", rf"(?:{_PART}?[:-])?[0-9]{{1,9}}[:-](?![\d ])|{_PART}:(?=\S)"),
     _prefix("host", "node-17: ", r"(?P<host>[\w.@%/:-]{1,255}): "),
     _prefix(
         "host, column",
