@@ -21,7 +21,7 @@ from nodeagent.replay import (
 )
 from nodeagent.replay.log import Given, Log, LogLine, Source, Tally
 from nodeagent.replay.packing import PACKING_ERRORS
-from nodeagent.replay.reading import Reports, lines, opened, strictly
+from nodeagent.replay.reading import Reports, lines, opened, readable, strictly
 from nodeagent.replay.signal_line import Moment
 from nodeagent.toml.problem import Problems
 
@@ -64,9 +64,10 @@ def _sources(path: Path, beginning: bytes, given: Given, reports: Reports) -> It
     else:
         with opened(path, reports) as text:
             if bug_report.begins(text.beginning):
-                yield from bug_report.sources(lines(text, lambda _: None), given)
+                yield from bug_report.sources(readable(lines(text, lambda _: None), reports), given)
             else:
-                yield Source(readers.reader_of(text, given.only).read(text, reports, given))
+                found = readers.reader_of(text, given.only).read(text, reports, given)
+                yield Source(readable(found, reports))
     reports.raise_any()
 
 

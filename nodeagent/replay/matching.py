@@ -59,7 +59,6 @@ def _of_source(source: Source, matcher: Matcher, tally: Tally, trust_userspace: 
     found = _Found(source.name, source.rank)
     remaining = iter(source.lines)
     while batch := list(islice(remaining, _BATCH_LINES)):
-        _see_times(batch, found)
         continued = {place for place, line in enumerate(batch) if line.continues}
         matches = matcher.match([line.message for line in batch], continued)
         found.signals += (
@@ -72,6 +71,7 @@ def _of_source(source: Source, matcher: Matcher, tally: Tally, trust_userspace: 
             for line, match in zip(batch, matches, strict=True)
             if match is not None
         )
+        _see_times(batch, found)
         tally.kernel += len(batch)
         if any(map(_UNREAD, batch)):
             _tell_unread(source.name, batch, matches, tally)
@@ -102,9 +102,14 @@ def _see_times(batch: Sequence[LogLine], found: _Found) -> None:
 
 
 def _set_later(found: _Found, by_ns: int) -> None:
-    """All that is found so far."""
+    """What is not dated."""
     found.signals = [
-        (message, replace(signal, first_ns=signal.first_ns + by_ns, last_ns=signal.last_ns + by_ns))
+        (
+            message,
+            signal
+            if signal.last_ns >= DATED_NS
+            else replace(signal, first_ns=signal.first_ns + by_ns, last_ns=signal.last_ns + by_ns),
+        )
         for message, signal in found.signals
     ]
 

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from nodeagent.replay.packing import PACKING_ERRORS, Peeked, Readable, unpacked
 from nodeagent.toml.problem import Problem, Problems
 
 MAX_LINE_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 1 << 18
+
+Part = TypeVar("Part")
+
 _CARRIAGE_RETURNS: Final = re.compile(rb"^\r+|\r+$", re.MULTILINE)
 _SCREEN: Final = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()*+][0-9A-Za-z]|[0-9=>A-Za-z])"
@@ -51,9 +54,20 @@ def opened(path: Path, reports: Reports) -> Iterator[Peeked]:
         with path.open("rb") as file, unpacked(file) as text:
             yield text
     except PACKING_ERRORS as error:
-        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        reports.add(None, "", reason)
-        reports.raise_any()
+        _report_unreadable(error, reports)
+
+
+def readable(parts: Iterator[Part], reports: Reports) -> Iterator[Part]:
+    """What is read of an opened file elsewhere than where it was opened. Raises ReplayError as that does."""
+    try:
+        yield from parts
+    except PACKING_ERRORS as error:
+        _report_unreadable(error, reports)
+
+
+def _report_unreadable(error: BaseException, reports: Reports) -> None:
+    reports.add(None, "", f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    reports.raise_any()
 
 
 def lines(file: Readable, too_long: Callable[[int], None]) -> Iterator[list[str]]:

@@ -15,6 +15,7 @@ from nodeagent.api import messages
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.errors import EXIT_NOT_UNDERSTOOD, Failure
 from nodeagent.cli.shared.folders import configured, shipped
+from nodeagent.cli.shared.headline import counted
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
 from nodeagent.cli.shared.output import coloured, note, write, write_json
 from nodeagent.cli.shared.text_lines import write_event
@@ -178,10 +179,9 @@ def _show_tally(file: Path, tally: Tally, events: Iterable[types_pb2.Event]) -> 
     if tally.first_unread is not None:
         name, number = tally.first_unread
         unread += f" (first: line {number}{f' of {name}' if name else ''})"
-    read = f"{tally.lines} {'line' if tally.lines == 1 else 'lines'} read"
-    kernel = f"{tally.kernel} of the kernel"
-    found = f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'} found"
-    note(f"{file}: {read}: {kernel}, {tally.others} of others, {unread}; {found}")
+    understood = f"{tally.kernel} of the kernel, {tally.others} of others"
+    found = counted(len(faults), "fault")
+    note(f"{file}: {counted(tally.lines, 'line')} read: {understood}, {unread}; {found} found")
     if tally.is_mostly_unread:
         raise click.exceptions.Exit(EXIT_NOT_UNDERSTOOD)
 
