@@ -38,8 +38,9 @@ def read(blocks: Iterable[Sequence[str]], reports: Reports, given: Given) -> Ite
             elif field := _FIELD.match(text):
                 name = field[1]
                 entry[name] = field[2]
-            elif name and not text[: len(name) + _MARGIN].strip(" ") and len(entry[name]) < _LONGEST_VALUE:
-                entry[name] += "\n" + text[len(name) + _MARGIN :]
+            elif name and text.startswith(margin := " " * (len(name) + _MARGIN)):
+                if len(entry[name]) < _LONGEST_VALUE:
+                    entry[name] += "\n" + text.removeprefix(margin)
     yield from _line_of(entry, begun, reports, given)
 
 

@@ -8,7 +8,7 @@ from nodeagent.replay import journal_export, journal_verbose, json_log
 from nodeagent.replay.kernel_text import PLAIN, KernelText
 from nodeagent.replay.log import Given, LogLine
 from nodeagent.replay.packing import Peeked
-from nodeagent.replay.reading import Reports, lines, strictly
+from nodeagent.replay.reading import Reports, lines, strictly, without_screen
 from nodeagent.replay.text.forms import FORMS
 from nodeagent.replay.text.prefixes import is_mark
 
@@ -80,5 +80,5 @@ def reader_of(text: Peeked, only: str | None) -> Reader:
 
 def first_line(beginning: bytes) -> str:
     """The first that says something, as far as the beginning goes; "" if there is none."""
-    texts = beginning.decode("utf-8", "backslashreplace").splitlines()
+    texts = without_screen(beginning).decode("utf-8", "backslashreplace").split("\n")
     return next((text for text in texts if text.strip() and not is_mark(text)), "")

@@ -95,6 +95,11 @@ def strictly(reports: Reports) -> Callable[[int], None]:
     return lambda number: reports.add(number, "", f"longer than {MAX_LINE_BYTES} bytes")
 
 
+def without_screen(text: bytes) -> bytes:
+    """Without colours and their like."""
+    return _SCREEN.sub(b"", text) if b"\x1b" in text else text
+
+
 def _texts(block: bytes, first_number: int, too_long: Callable[[int], None]) -> list[str]:
     """Only the first line can be longer than a block, and so than a line may be."""
     first_bytes = block.find(b"\n") if b"\n" in block else len(block)
@@ -103,8 +108,7 @@ def _texts(block: bytes, first_number: int, too_long: Callable[[int], None]) -> 
         block = block[first_bytes:]
     if b"\r" in block:
         block = _CARRIAGE_RETURNS.sub(b"", block)
-    if b"\x1b" in block:
-        block = _SCREEN.sub(b"", block)
+    block = without_screen(block)
     if b"\0" in block:  # what a crash leaves where the disk had no text yet
         block = block.replace(b"\0", b"")
     return block.decode("utf-8", "backslashreplace").split("\n")
