@@ -39,8 +39,7 @@ def read(blocks: Iterable[Sequence[str]], reports: Reports, given: Given) -> Ite
                 name = field[1]
                 entry[name] = field[2]
             elif name and text.startswith(margin := " " * (len(name) + _MARGIN)):
-                if len(entry[name]) < _LONGEST_VALUE:
-                    entry[name] += "\n" + text.removeprefix(margin)
+                entry[name] = f"{entry[name]}\n{text.removeprefix(margin)}"[:_LONGEST_VALUE]
     yield from _line_of(entry, begun, reports, given)
 
 

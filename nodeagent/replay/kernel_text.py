@@ -148,20 +148,31 @@ class KernelText:
         spaces = len(taken[0]) - len(taken[0].lstrip(" "))
         return spaces - (len(usual) - len(usual.rstrip(" "))) >= end - start
 
-    def _search(self, text: str, at: int = 0, stripped: Stripped = ()) -> tuple[Form, Found, Stripped] | None:
-        """The outermost form, and what stands before it."""
+    def _search(self, text: str, start: int = 0) -> tuple[Form, Found, Stripped] | None:
+        """The outermost form, and what stands before it: the fewest prefixes."""
+        places: dict[int, Stripped] = {start: ()}
+        tried = set[int]()
+        for _ in range(_MOST_PREFIXES + 1):
+            tried |= places.keys()
+            for at, stripped in places.items():
+                if (found := self._form_at(text, at, stripped)) is not None:
+                    return *found, stripped
+            places = {
+                taken.end(): (*stripped, (prefix, taken))
+                for at, stripped in places.items()
+                for prefix in reversed(PREFIXES)  # where two end alike, the first counts
+                if (taken := prefix.regex.match(text, at)) is not None
+                and taken.end() not in tried
+                and taken.end() < len(text)
+                and not self._is_too_deep(prefix, taken)
+            }
+        return None
+
+    def _form_at(self, text: str, at: int, stripped: Stripped) -> tuple[Form, Found] | None:
         for form in self._forms[kind_of(text[at])]:
             found = form.regex.match(text, at)
             if found is not None and not (form.read == Clock.untimed and _hides_a_time(text, at, stripped)):
-                return form, found, stripped
-        if len(stripped) == _MOST_PREFIXES:
-            return None
-        for prefix in PREFIXES:
-            taken = prefix.regex.match(text, at)
-            if taken is None or taken.end() == len(text) or self._is_too_deep(prefix, taken):
-                continue
-            if (inner := self._search(text, taken.end(), (*stripped, (prefix, taken)))) is not None:
-                return inner
+                return form, found
         return None
 
     # --- what it says ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def by_program(name: str) -> Callable[[bytes], bytes]:
     return lambda text: subprocess.run([name, "-qc"], input=text, capture_output=True, check=True).stdout
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     "not": bytes,
     "gzip": gzip.compress,
     "gzip in pieces, as nvidia-bug-report.sh": lambda text: (

@@ -117,6 +117,10 @@ class Clock:
             at_ns = self._keep(key, stamps.utc_ns(f"{date.replace('/', '-')}T{clock}") - zone_ns)
         return at_ns + fraction_ns(said[-1]) if said[-1] else at_ns
 
+    def dated_in_parts(self, said: Said) -> int:
+        """As ``dated``, and the fraction may have a point: ``646.254``."""
+        return self.dated((*said[:-1], said[-1] and said[-1].replace(".", "")))
+
     def of_month(self, said: Said) -> int:
         """The words before the day, the day, the time of day, the year or None, one before the time or None,
         the fraction.
@@ -142,7 +146,7 @@ class Clock:
         date, clock, is_utc, up, up_part, fraction = said
         if date is None:
             return self.untimed((up, up_part))
-        return self.dated((date, clock, is_utc, None, None, None, (fraction or "").replace(".", "")))
+        return self.dated_in_parts((date, clock, is_utc, None, None, None, fraction))
 
     def unix(self, said: Said) -> int:
         """Seconds since 1970, and the fraction."""

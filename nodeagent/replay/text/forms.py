@@ -42,7 +42,12 @@ _WORD: Final = r"[\w.:@%/~-]++(?<!:)"
 """No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
 _BY_KERNEL: Final = (
     rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}) +)?"
-    rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?kernel(?:\[-\])?: (?:{_UP}{_CALLER})?)?"
+    rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?"
+    rf"(?:kernel(?:\[-\])?:|\[kernel\]) (?:{_UP}{_CALLER})?)?"
+)
+_IN_COLUMNS: Final = (
+    rf"\|(?P<kernel>(?:(?!(?i:{LEVELS})\|)(?P<host>[^|\s]{{1,64}})\|)?(?i:{LEVELS}|[0-7])\|"
+    rf"kernel(?:\[-\])?(?:\||: ?)(?:{_UP}{_CALLER})?)?"
 )
 _OF_CONTAINERS: Final = r"\.[0-9]{9}Z"
 """Nine digits and a Z: kubelet and container runtimes write so, and they name no writer."""
@@ -131,7 +136,7 @@ FORMS: Final = (
         "dmesg-ctime",
         "[Tue Mar 11 03:11:09 2025] message",
         "[",
-        rf"\[{_MONTH_TIME} {_YEAR}(?: [^\]]*)?\]{_CALLER}{_OWN}",
+        rf"\[{_MONTH_TIME}(?: [A-Z]{{2,5}}| [+-][0-9]{{2,4}})? {_YEAR}(?: [^\]]*)?\]{_CALLER}{_OWN}",
         Clock.of_month,
         _MONTH_GROUPS,
     ),
@@ -202,17 +207,25 @@ FORMS: Final = (
         "euleros",
         "2025-03-11T03:11:09.123456+08:00|err|kernel[-]|[  812.229390] message",
         "0",
-        rf"{ISO}\|(?P<kernel>(?:(?!(?:{LEVELS})\|)(?P<host>[^|\s]{{1,64}})\|)?(?:{LEVELS})\|"
-        rf"kernel(?:\[-\])?(?:\||: )(?:{_UP}{_CALLER})?)?",
+        rf"{ISO}{_IN_COLUMNS}",
         Clock.dated,
         ISO_GROUPS,
+    ),
+    _form(
+        "euleros-month",
+        "Mar 11 03:11:09|err|kernel[-]|[  812.229390] message",
+        "a0",
+        rf"{_MONTH_TIME}{_IN_COLUMNS}",
+        Clock.of_month,
+        (*_MONTH_GROUPS[:3], "year_first", "year_first", "fraction"),
     ),
     _form(
         "ascend-host",
         "[2025-04-16-03:08:13.704360] [ascend] message",
         "[",
-        rf"\[{DATE}[T -]{TIME}(?:[.,]{FRACTION})?{ZONE}\](?: -)?:? ?{_OWN}",
-        Clock.dated,
+        rf"\[{DATE}[T -]{TIME}(?:[.,](?P<fraction>[0-9]{{1,9}}|[0-9]{{3}}\.[0-9]{{3}}))?{ZONE}\]"
+        rf"(?: -)?:? ?{_OWN}",
+        Clock.dated_in_parts,
         ISO_GROUPS,
         wraps=True,
     ),
@@ -238,7 +251,7 @@ FORMS: Final = (
         "untimed",
         "kernel: message",
         "a0",
-        rf"(?:(?:{LEVELS})\|)?{_NAME_ONLY}",
+        rf"(?:(?i:{LEVELS})\|)?{_NAME_ONLY}",
         Clock.untimed,
         _UP_GROUPS,
     ),

@@ -61,7 +61,7 @@ _DRESS: Final = (
 CONTAINER: Final = _prefix(
     "container",
     "2025-03-11T03:11:09.123456789Z stdout F ",
-    rf"{ISO} (?:(?:stdout|stderr) [FP](?::[A-Z])* |(?<=\.[0-9]{{9}}Z ))",
+    rf"{ISO}(?: (?:stdout|stderr) [FP](?::[A-Z])* |(?<=\.[0-9]{{9}}Z) |\t)",
 )
 
 PRIORITIES: Final = (
@@ -91,12 +91,14 @@ PREFIXES: Final = (
         "reader main ",
         r"[\w.-]{1,253}(?: [\w.-]{1,63})? (?=\[ *[0-9]|<[0-9]|[0-9]{4}-[0-9]{2}-)",
     ),
+    _prefix("console", "[03:11:09.123] ", r"\[?[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,6})?\]?:? "),
     _prefix("number", "17  ", r"[0-9]{1,9}[ \t](?=\D)"),
 )
 """None takes more than one blank behind it: a deep indent is a sign of the rest of a message."""
 
 _MARKS: Final = re.compile(
     r"-- |\u2591\u2591 |=?=> .* <=?=$|[-=_~#*]{2,}$|(?:```|~~~)[\w-]*$"
+    r"|</?\w+>$|\[/?[A-Za-z]+\]$|\{\w+(?::\w+)?\}$|\[-- .*\]$|\[\d+\] [\d:]{8} \[[A-Z]+\] \S+$"
     r"|lines \d+-\d+|(?:\(?END\)?|\.\.\.)$"
     r"|\S+ \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE!?)\b.*(?:>>|=>)"
     r"|(?:\[[^\]]*\]|[\w.@:~/() -]{0,80})[#$%>] (?:sudo |zsh |ssh \S+ )*"

@@ -79,7 +79,8 @@ class Time(click.ParamType[int]):
     type=Time(),
     default=0,
     metavar="TIME",
-    help="When the node booted, for logs without a date. Default: 1970-01-01T00:00:00Z.",
+    help="When the node booted, for lines without a date. Default: as the dated lines of FILE imply, else"
+    " 1970-01-01T00:00:00Z.",
 )
 @click.option(
     "--format",
