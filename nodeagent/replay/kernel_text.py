@@ -32,8 +32,10 @@ from nodeagent.replay.text.prefixes import (
     OF_WRITER,
     PREFIXES,
     PRIORITIES,
+    RULE,
     Prefix,
     Stripped,
+    is_host_title,
     is_mark,
     undressed,
 )
@@ -71,6 +73,7 @@ class KernelText:
         self._before: Found | None = None
         self._in_record = False
         self._names_writers = False
+        self._is_title_next = False
         self._is_boot_known = given.boot_ns > 0
         self._host: str | None = None
         self._hosts: dict[str, None] = {}
@@ -148,9 +151,9 @@ class KernelText:
         spaces = len(taken[0]) - len(taken[0].lstrip(" "))
         return spaces - (len(usual) - len(usual.rstrip(" "))) >= end - start
 
-    def _search(self, text: str, start: int = 0) -> tuple[Form, Found, Stripped] | None:
+    def _search(self, text: str) -> tuple[Form, Found, Stripped] | None:
         """The outermost form, and what stands before it: the fewest prefixes."""
-        places: dict[int, Stripped] = {start: ()}
+        places: dict[int, Stripped] = {0: ()}
         tried = set[int]()
         for _ in range(_MOST_PREFIXES + 1):
             tried |= places.keys()
@@ -247,12 +250,14 @@ class KernelText:
         text, at = outer.string, outer.end()
         if form.kernel and (outer.start(form.kernel) >= 0 or not text.startswith(OF_WRITER, at)):
             return None
-        if at == len(text):
-            return None
-        found = self._search(text, at)
-        if found is None or (form.kernel and found[0].kernel):
-            return None
-        return found
+        places: dict[int, Stripped] = {at: ()}
+        for prefix in PRIORITIES:
+            if (taken := prefix.regex.match(text, at)) is not None:
+                places[taken.end()] = ((prefix, taken),)
+        for place, stripped in places.items():
+            if place < len(text) and (found := self._form_at(text, place, stripped)) is not None:
+                return None if form.kernel and found[0].kernel else (*found, stripped)
+        return None
 
     def _as_told(self, form: Form, line: LogLine | None, stripped: Stripped) -> LogLine | None:
         """With what the prefixes tell of it."""
@@ -273,7 +278,11 @@ class KernelText:
 
     def _unread(self, text: str, number: int) -> LogLine | None:
         """Not trusted in a file in whose forms the kernel's lines are marked: this one is not."""
-        if is_mark(text):
+        is_rule = text.startswith(RULE)
+        is_title, self._is_title_next = self._is_title_next and not is_rule and is_host_title(text), is_rule
+        if is_title:
+            self._see_host(text)
+        if is_title or is_mark(text):
             self._tally.others += 1
             return None
         if (taken := CONTAINER.regex.match(text)) is not None:

@@ -63,11 +63,11 @@ def test_a_file_that_is_no_log_is_said_not_to_be_understood(
     (tmp_path / "tables").mkdir()
     ran = nodeagent("replay", tmp_path / "file", *(["--compare", tmp_path / "tables"] if compared else []))
     count = len(text.splitlines())
-    none_of_it = f"0 of the kernel, 0 of others, {count} not understood (first: line 1); 0 faults found"
+    none = f"0 kernel messages understood, 0 of others, {count} not understood (first: line 1)"
     assert (ran.status, ran.out) == (3, "no difference\n" if compared else "")
     assert ran.err.splitlines() == [
         "note: most lines are in no form that is known; --help lists the forms, --format names one",
-        f"{tmp_path}/file: {counted(count, 'line')} read: {none_of_it}",
+        f"{tmp_path}/file: {counted(count, 'line')} read, {none}, 0 faults found",
     ]
 
 

@@ -228,7 +228,7 @@ def test_the_kernel_logs_of_a_bug_report_are_found(
     within = "nvidia-bug-report.log.gz: " if inside else ""
     names = ", ".join(within + name for name in ("/var/log/kern.log", "journalctl -b -0", "dmesg"))
     assert f"note: taken from it: {names}; a line" in ran.err
-    assert "23 lines read: 4 of the kernel, 19 of others, 0 not understood" in ran.err
+    assert "23 lines read, 4 kernel messages understood, 19 of others, 0 not understood" in ran.err
 
 
 def test_a_section_that_a_users_file_pretends_is_not_trusted(nodeagent: Nodeagent, tmp_path: Path) -> None:

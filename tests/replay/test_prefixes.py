@@ -100,3 +100,13 @@ def test_a_prefix_that_hides_a_time_is_none() -> None:
     lines, _ = read("at 03:11: kernel: text\n")
 
     assert [line.unread for line in lines] == [1]
+
+
+def test_a_host_may_stand_above_its_lines() -> None:
+    """As dshbak and clush -b write them."""
+    rule = "-" * 15
+    lines, tally = read(f"{rule}\nn1\n{rule}\n{LINE}\n{rule}\nn[2-9] (8)\n{rule}\n{LINE}\n")
+
+    assert len(said(lines)) == 2
+    assert (tally.others, tally.unread) == (6, 0)
+    assert list(tally.remarks) == ["lines of 2 hosts are judged as those of one node: n1, n[2-9] (8)"]

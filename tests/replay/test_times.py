@@ -25,6 +25,12 @@ def test_a_date_without_a_year_is_near_to_those_that_have_one() -> None:
     assert tally.remarks == {}
 
 
+def test_a_date_within_a_message_is_of_anything() -> None:
+    lines, _ = read("Mar 11 03:00:00 n1 kernel: setting system clock to 2019-01-01 00:00:00+08:00\n")
+
+    assert [text[:19] for text in said(lines)] == ["2026-03-11T03:00:00"]
+
+
 def test_a_file_without_any_year_says_so() -> None:
     _, tally = read("Mar 11 03:00:00 n1 kernel: one\n")
 

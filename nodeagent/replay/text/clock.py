@@ -19,9 +19,11 @@ _DATES_KEPT: Final = 4096
 _UNTIMED_STEP_NS: Final = SECOND_NS
 
 _WHOLE: Final = re.compile(
+    r"(?:\S{1,100} +){0,2}?\S{0,100}?"
     r"([12][0-9]{3}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]{1,9})?"
     r"(?:([+-])([0-9]{2}):?([0-9]{2})\b)?"
 )
+"""Where a line has its own time: the dates in its message may be of anything."""
 
 Said = tuple[str | None, ...]
 """What a form says of the time: its groups, the fraction of a second last."""
@@ -47,7 +49,7 @@ class Clock:
 
     def see_ahead(self, text: str) -> None:
         """What others of the file's lines say, for those that leave it out: a whole date, and its zone."""
-        if (found := _WHOLE.search(text)) is None:
+        if (found := _WHOLE.match(text)) is None:
             return
         date, clock, sign, hours, minutes = found.groups()
         try:

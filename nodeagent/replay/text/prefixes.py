@@ -110,12 +110,20 @@ _MARKS: Final = re.compile(
 systemd writes to the console: they stand in a log and are no lines of it."""
 
 
+RULE: Final = "--------"
+_HOST_TITLE: Final = re.compile(r"[\w.@:\[\],-]{1,255}(?: \([0-9]+\))?")
+"""dshbak and clush -b write lines of a host below its name, and that between two rules."""
+
 OF_WRITER: Final = ("[", "<", "kern ", "kern:")
 """Behind a date, where a writer would be named, these begin a line of dmesg: no host is called so."""
 
 
 def is_mark(text: str) -> bool:
     return _MARKS.match(text) is not None
+
+
+def is_host_title(text: str) -> bool:
+    return _HOST_TITLE.fullmatch(text) is not None
 
 
 def undressed(text: str) -> str:

@@ -108,8 +108,8 @@ def command(
 
     FILE is a kernel log in any of the forms below, packed or not; a folder or an archive with such logs in
     it, as a sosreport, or a bug report of NVIDIA; JSON lines of signals; or a daemon's store: its state
-    folder, also while it runs. Times without a zone are taken as UTC. A store is judged by the tables of its
-    time, unless others are given.
+    folder, also while it runs. A time without a zone has the zone of the file's other lines, else UTC. A
+    store is judged by the tables of its time, unless others are given.
 
     The last line on standard error counts the lines that were read and understood. Exit status: 0, also if
     no event would be shown; 3 if more than half of the lines were not understood; 1 if FILE cannot be read.
@@ -176,13 +176,18 @@ def _show_tally(file: Path, tally: Tally, events: Iterable[types_pb2.Event]) -> 
         note("note: no line bears a time: they are taken in their order, one a second")
     if tally.is_mostly_unread:
         note("note: most lines are in no form that is known; --help lists the forms, --format names one")
-    unread = f"{tally.unread} not understood"
+    first = ""
     if tally.first_unread is not None:
         name, number = tally.first_unread
-        unread += f" (first: line {number}{f' of {name}' if name else ''})"
-    understood = f"{tally.kernel} of the kernel, {tally.others} of others"
-    found = counted(len(faults), "fault")
-    note(f"{file}: {counted(tally.lines, 'line')} read: {understood}, {unread}; {found} found")
+        first = f" (first: line {number}{f' of {name}' if name else ''})"
+    counts = (
+        f"{counted(tally.lines, 'line')} read",
+        f"{counted(tally.kernel, 'kernel message')} understood",
+        f"{tally.others} of others",
+        f"{tally.unread} not understood{first}",
+        f"{counted(len(faults), 'fault')} found",
+    )
+    note(f"{file}: {', '.join(counts)}")
     if tally.is_mostly_unread:
         raise click.exceptions.Exit(EXIT_NOT_UNDERSTOOD)
 
