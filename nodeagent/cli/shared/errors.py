@@ -11,6 +11,9 @@ from nodeagent.cli.shared.printable import printable
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_NOT_UNDERSTOOD: Final = 3
+"""A file was read, and more than half of it was not understood."""
+
 EXIT_UNAVAILABLE: Final = 69
 """No daemon answers (sysexits.h)."""
 
