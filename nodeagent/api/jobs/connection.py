@@ -154,15 +154,29 @@ class Connection:
             why = f'no hook has claimed a chip for {job}, and jobs.accept is "claimed"; see nodeagent claim'
             await self._shared.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
             raise Refusal(Status.PERMISSION_DENIED, why)
+        await self._refuse_other_user(view)
         connected = self._shared.connected
         others = [name for name, each in connected.items() if each.is_another(self.peer)]
         earlier = next((each for each in connected.values() if each.peer == self.peer), None)
         self.name = names.name_for(self.peer, self._of_cgroup, view, peers.lives, others)
         if earlier is not None:
-            self.name = earlier.name
+            if names.is_proven(earlier.name, self.peer, self._of_cgroup):
+                self.name = earlier.name
             earlier.replace()
         connected[self.name] = self
         self._shared.ownership.join(self.name, self.peer, self._of_cgroup)
+
+    async def _refuse_other_user(self, view: View) -> None:
+        supervised = [(job.name, job.peer) for job in names.live_jobs(view).values() if job.peer is not None]
+        supervised += [(name, each.peer) for name, each in self._shared.connected.items()]
+        other = names.other_user(self._of_cgroup, self.peer, supervised)
+        if other is not None:
+            why = (
+                f"{self._of_cgroup} is supervised by process {other.pid} of user {other.uid}, and a job has"
+                f" one user: process {self.peer.pid} is of user {self.peer.uid}"
+            )
+            await self._shared.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
+            raise Refusal(Status.PERMISSION_DENIED, why)
 
     async def _take(self, line: lines.Line) -> bool:
         """Whether more may follow."""
@@ -191,6 +205,8 @@ class Connection:
         is_other = former is not None and former.peer != self.peer
         if is_other and names.is_of_one_process(self.name, self._of_cgroup):
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
+        for each in names.former_names(self.peer, self.name, current.view):
+            inputs.insert(0, JobEnded(job=each, why=f"its supervisor is that of {self.name}"))
         taken = await self._ask(*inputs)
         if taken.answer is not None and taken.answer.refused is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
