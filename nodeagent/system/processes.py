@@ -1,20 +1,85 @@
-"""What the kernel says of a process: its command, its parent, when it began.
+"""What the kernel says of a process: its command, its parent, when it began, and whether it is to end.
 
 Of the command only its name is read: its arguments may hold secrets. No process is touched.
 """
 
+import re
+import signal
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
 MAX_READ_BYTES: Final = 64 * 1024
 
+STATE: Final = 0
 PARENT: Final = 1
+FLAGS: Final = 6
 USER: Final = 11
 SYSTEM: Final = 12
 START: Final = 19
-"""Fields of ``stat`` behind the command: the parent's pid; in clock ticks, computed itself, by the kernel for
-it, and its start since boot.
+"""Fields of ``stat`` behind the command (proc_pid_stat(5)): its state, the parent's pid, its flags; in clock
+ticks, computed itself, by the kernel for it, and its start since boot.
 """
+
+ENDED: Final = ("Z", "X")
+"""States of a process that has ended: nobody has taken note of it yet, or it is being removed."""
+
+_EXITING: Final = 0x4
+"""PF_EXITING of include/linux/sched.h: it is on its way out, and gives back what it has open."""
+
+_PENDING: Final = re.compile(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", re.MULTILINE)
+"""The signals that wait for a thread, and for the whole process (proc_pid_status(5))."""
+
+_KILL: Final = 1 << (signal.SIGKILL - 1)
+
+
+class Life(Enum):
+    """``ENDING``: it was killed, or ends by itself, and the kernel has not let it go yet. With each process
+    that takes a moment; one that hangs in a driver stays so.
+    """
+
+    GONE = auto()
+    RUNNING = auto()
+    ENDING = auto()
+
+
+def life_of(procfs: Path, pid: int, start_time: int) -> Life:
+    """Of the process with that pid which began then. One that may not be looked at runs.
+
+    A KILL goes to each thread and waits for it there (``complete_signal`` of kernel/signal.c); a thread that
+    has taken it is on its way out, and the KILL of the whole process stays. Once the first thread has ended,
+    the others tell.
+    """
+    folder = procfs / str(pid)
+    try:
+        fields = stat_of(folder)[1]
+        if int(fields[START]) != start_time:
+            return Life.GONE
+        if fields[STATE] not in ENDED:
+            return Life.ENDING if _is_ending(folder, fields) else Life.RUNNING
+        return _life_of_threads(folder)
+    except (FileNotFoundError, ProcessLookupError):
+        return Life.GONE
+    except PermissionError:
+        return Life.RUNNING
+
+
+def _life_of_threads(folder: Path) -> Life:
+    life = Life.GONE
+    for task in (folder / "task").iterdir():
+        fields = stat_of(task)[1]
+        if fields[STATE] in ENDED:
+            continue
+        if _is_ending(task, fields):
+            return Life.ENDING
+        life = Life.RUNNING
+    return life
+
+
+def _is_ending(folder: Path, fields: list[str]) -> bool:
+    if int(fields[FLAGS]) & _EXITING:
+        return True
+    return any(int(mask, 16) & _KILL for mask in _PENDING.findall(read(folder / "status")))
 
 
 def stat_of(folder: Path) -> tuple[str, list[str]]:

@@ -220,7 +220,10 @@ class Connection:
         if job is None:
             raise Ended
         if said.number > job.said:
-            await self._ask(conversion.said(self.name, said))
+            # What is seen of it comes first: the job leaves a node that takes no new work then.
+            is_stuck = said.what is lines.Word.UNKILLABLE
+            seen = self._shared.unkillable.look_at(job) if is_stuck else []
+            await self._ask(*seen, conversion.said(self.name, said))
         if said.run >= self._run:
             self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
         self._stream.write(lines.Taken(number=said.number))

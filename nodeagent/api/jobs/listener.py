@@ -26,6 +26,7 @@ from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
 from nodeagent.api.jobs.shared import Shared
 from nodeagent.api.jobs.stream import Lines
+from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
@@ -50,7 +51,8 @@ class _CountedUser:
 
 class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
-    kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead.
+    kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead, ``unkillable``
+    finds processes that cannot be ended.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class JobListener:
             config=config,
             version=version,
             leaving=LeaveAfter(consumer),
+            unkillable=UnkillableHolders(feed, ask),
         )
         self.dead_supervisors = DeadSupervisors(feed, ask)
+        self.unkillable = self._shared.unkillable
         self._places = Quota(limits.SUPERVISORS)
         self._rate = Rate(limits.CONNECTION_RATE)
         self._refusals = RefusalLimit(most=REFUSALS_LOGGED)
@@ -90,9 +94,12 @@ class JobListener:
         self._shared.config = config
 
     async def run(self) -> None:
-        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for."""
+        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for, and looks
+        for processes that cannot be ended.
+        """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.dead_supervisors.run())
+            tasks.create_task(self.unkillable.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._send_wanted())

@@ -14,13 +14,9 @@ from nodeagent.api.access.credentials import UCRED
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Holder, Peer
 from nodeagent.system.job_cgroups import job_of_process
-from nodeagent.system.processes import PARENT, START, read, stat_of
+from nodeagent.system.processes import ENDED, PARENT, START, STATE, read, stat_of
 
 PROCFS: Final = Path("/proc")
-
-_STATE: Final = 0
-_ENDED: Final = ("Z", "X")
-"""States of a process that has ended: nobody has taken note of it yet, or it is being removed (proc(5))."""
 
 _HIDDEN: Final = (
     "the daemon cannot see process {pid} in /proc: run the daemon in the host's PID namespace; if /proc is"
@@ -59,7 +55,7 @@ def lives(peer: Peer, procfs: Path = PROCFS) -> bool:
         return False
     except PermissionError:
         return True
-    return int(fields[START]) == peer.start_time and fields[_STATE] not in _ENDED
+    return int(fields[START]) == peer.start_time and fields[STATE] not in ENDED
 
 
 class Pids:

@@ -10,6 +10,7 @@ from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.chips import Ownership
 from nodeagent.api.jobs.leave_after import LeaveAfter
+from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import JobView, Peer, View
 from nodeagent.store.event_feed import EventFeed
@@ -43,6 +44,7 @@ class Shared:
     config: JobsConfig
     version: str
     leaving: LeaveAfter
+    unkillable: UnkillableHolders
     ownership: Ownership = field(default_factory=Ownership)
     lines: Rate = field(default_factory=lambda: Rate(limits.LINE_RATE))
     inputs: Rate = field(default_factory=lambda: Rate(limits.INPUT_RATE))
