@@ -177,6 +177,11 @@ class Ledger:
         return self._last.input - self._base_input
 
     @property
+    def wants_base(self) -> bool:
+        """Whether the file is too large for inputs that only ``compact`` lets go."""
+        return self._upkeep.wants_base and self.inputs_since_base > 0
+
+    @property
     def dropped(self) -> tuple[int, int]:
         """(events, inputs) that memory could not keep while the disk was in trouble, in all."""
         backlog = self._durability.backlog
@@ -223,6 +228,7 @@ class Ledger:
         """
         self._engine_now_ns = max(self._engine_now_ns, engine_now_ns)
         base = self._base(carried)
+        self._upkeep.wants_base = False
         return await self._durability.write(Change(base=base, engine_now_ns=engine_now_ns, anchor=anchor))
 
     async def read_events(self, after_seq: int, limit: int = PAGE_EVENTS) -> list[StoredEvent]:

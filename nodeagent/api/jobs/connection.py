@@ -17,6 +17,7 @@ from typing import Final
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.jobs import chips, conversion, limits, names, peers
 from nodeagent.api.jobs.shared import Shared
+from nodeagent.api.jobs.spending import Spending
 from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
@@ -28,6 +29,7 @@ from nodeagent.core.model import (
     Peer,
     View,
 )
+from nodeagent.core.state.job_names import answers_for
 from nodeagent.job import lines, model
 from nodeagent.store.records import Taken
 
@@ -52,6 +54,8 @@ class Connection:
         self.name = ""
         self._shared = shared
         self._of_cgroup = of_cgroup
+        self._share = shared.share_of(of_cgroup)
+        self._spending = Spending(self._share, answers_for(of_cgroup, peer.uid))
         self._stream = stream
         self._begun: lines.Begin | None = None
         self._pids = peers.Pids(peer)
@@ -66,7 +70,7 @@ class Connection:
         try:
             await self._greet()
             while True:
-                line = await self._stream.next()
+                line = await self._next()
                 async with self._one_at_a_time:
                     if not await self._take(line):
                         break
@@ -147,6 +151,17 @@ class Connection:
             )
         )
 
+    async def _next(self) -> lines.Line:
+        """Whoever does not begin gives its place up."""
+        if self._begun is not None:
+            return await self._stream.next()
+        try:
+            async with asyncio.timeout(limits.BEGIN_LIMIT_S):
+                return await self._stream.next()
+        except TimeoutError:
+            late = f"no begin within {limits.BEGIN_LIMIT_S:g} s"
+            raise Refusal(Status.DEADLINE_EXCEEDED, late) from None
+
     async def _admit(self) -> None:
         view = self._shared.feed.current.view
         if self._shared.config.accept == "claimed" and not names.is_claimed(view, self._of_cgroup):
@@ -207,6 +222,7 @@ class Connection:
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
         for each in names.former_names(self.peer, self.name, current.view):
             inputs.insert(0, JobEnded(job=each, why=f"its supervisor is that of {self.name}"))
+        await self._spending.pay(begin.kind, begin.strategy)
         taken = await self._ask(*inputs)
         if taken.answer is not None and taken.answer.refused is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
@@ -223,7 +239,9 @@ class Connection:
             # What is seen of it comes first: the job leaves a node that takes no new work then.
             is_stuck = said.what is lines.Word.UNKILLABLE
             seen = self._shared.unkillable.look_at(job) if is_stuck else []
-            await self._ask(*seen, conversion.said(self.name, said))
+            given = await self._spending.pay_for(conversion.said(self.name, said))
+            if given is not None:
+                await self._ask(*seen, given)
         if said.run >= self._run:
             self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
         self._stream.write(lines.Taken(number=said.number))
@@ -233,6 +251,7 @@ class Connection:
         self._begun = None
         # It has decided by itself to leave: it is held as one that was told to.
         seq, leaving = self._shared.feed.current.seq, self._shared.leaving
+        await self._spending.pay(ended.why)
         await self._ask(ended)
         if bye.status == ISOLATED:
             await leaving.wait(self.name, seq, self._shared.config.leave_after)
@@ -241,7 +260,7 @@ class Connection:
 
     async def _ask(self, *inputs: Input) -> Taken:
         """Who says too much waits."""
-        await asyncio.sleep(self._shared.inputs.spend(identity(self.peer)))
+        await asyncio.sleep(self._share.inputs.spend(identity(self.peer)))
         return await self._shared.ask(*inputs)
 
     # ------------------------------------------------------------------ in the other's words

@@ -5,13 +5,10 @@ does one whose cgroup proves no job. A job has one user.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Final
 
 from nodeagent.core.model import JobStage, JobView, Peer, View
 from nodeagent.core.resets import registered_jobs
-
-NO_CGROUP: Final = "pid:"
-"""Begins the name of a job that no cgroup names."""
+from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
 
 
 def is_live(job: JobView) -> bool:
@@ -63,7 +60,7 @@ def other_user(of_cgroup: str, peer: Peer, others: Iterable[tuple[str, Peer]]) -
 
 def _whole(name: str) -> str:
     """The job without its step, and without the pid of a second supervisor."""
-    return name.partition("/")[0].partition(".")[0]
+    return cgroup_of(name).partition(".")[0]
 
 
 def is_of_one_process(name: str, of_cgroup: str) -> bool:

@@ -42,7 +42,7 @@ def begun(state: State, given: JobBegun) -> bool:
         if not _is_another_life(job, given):
             return _goes_on(state, job, given)
         lifecycle.end(state, job, "a supervisor has begun anew, and knows nothing of it", None)
-    elif why := limits.why_no_job(state, given.peer.uid):
+    elif why := limits.why_no_job(state, given.job, given.peer.uid):
         return _no_room(state, given, why)
     if (ended := state.get(Job, given.job)) is not None:
         state.drop(ended)

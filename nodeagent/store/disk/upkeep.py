@@ -10,15 +10,19 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodeagent.store.disk import retention
 from nodeagent.store.disk.durability import Durability
-from nodeagent.store.disk.retention import Bounds
+from nodeagent.store.disk.retention import Bounds, Retention
 from nodeagent.store.disk.thread import AbandonedError
-from nodeagent.store.disk.writer import Database
+from nodeagent.store.disk.writer import Database, used_size
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.queries import read_state
 
 _log = logging.getLogger(__name__)
+
+PAUSE_S = 1.0
+"""Between two trims that the size asks for: what comes meanwhile goes together."""
+
+LONG_PAUSE_S = 60.0
 
 # Trimming goes somewhat below the limit, or every commit would bring it back to its edge.
 _TRIMMED_SHARE = 0.9
@@ -48,18 +52,34 @@ class Upkeep:
         self._keep = keep
         self._wall_ns = wall_ns
         self._trimmed = trimmed
+        self._retention = Retention()
+        durability.max_size = keep.max_size
+        self.wants_base = False
+        """What is too much are inputs that only a new base lets go."""
 
     async def run(self) -> None:
-        """Trim at once, then every ``upkeep_s``, and when the disk was found full; until cancelled."""
+        """Trim at once, then every ``upkeep_s``, when the size is passed, and when the disk was found full;
+        until cancelled.
+        """
         while True:
             try:
                 await self.trim()
             except (sqlite3.Error, OSError, StoreDamagedError, AbandonedError) as error:
                 _log.warning("store: trimming failed: %s", error)
             try:
-                await asyncio.wait_for(self._durability.space_short.wait(), self._keep.upkeep_s)
+                await asyncio.wait_for(self._durability.upkeep_due.wait(), self._keep.upkeep_s)
             except TimeoutError:
                 continue
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Before a trim that only the size asks for; a longer one where the last has not helped."""
+        passed_s = 0.0
+        while passed_s < (LONG_PAUSE_S if self.wants_base else PAUSE_S):
+            if self._durability.is_space_short:
+                return
+            await asyncio.sleep(PAUSE_S)
+            passed_s += PAUSE_S
 
     async def trim(self) -> None:
         """Delete what retention allows, then refill the reserved space. While degraded it does nothing.
@@ -69,33 +89,35 @@ class Upkeep:
         if await self._durability.on_disk(lambda database: database.is_in_place()) is False:
             self._durability.leave(f"{self._durability.path} was removed or replaced while in use")
             return
-        short_of_space = self._durability.space_short.is_set()
-        self._durability.space_short.clear()
+        short_of_space, self._durability.is_space_short = self._durability.is_space_short, False
+        self._durability.upkeep_due.clear()
         max_size = await self._durability.on_disk(
             lambda database: self._size_to_keep(database, short_of_space)
         )
         if max_size is None:
             return
         bounds = Bounds(retention_ns=self._keep.retention_ns, max_size=max_size, now_wall_ns=self._wall_ns())
+        self._retention.begin()
         while (
-            oldest_seq := await self._durability.on_disk(lambda database: _trim_chunk(database, bounds))
+            oldest_seq := await self._durability.on_disk(lambda database: self._trim_chunk(database, bounds))
         ) is not None:
             self._trimmed(oldest_seq)
         await self._durability.on_disk(lambda database: database.reserved_space.refill())
+        self.wants_base = max_size + self._retention.excess > self._keep.max_size
 
     def _size_to_keep(self, database: Database, short_of_space: bool) -> int:
-        used = retention.used_size(database.connection)
+        used = used_size(database.connection)
         if short_of_space:
             return min(self._keep.max_size, int(used * _SHORT_OF_SPACE_SHARE))
         if used > self._keep.max_size:
             return int(self._keep.max_size * _TRIMMED_SHARE)
         return self._keep.max_size
 
-
-def _trim_chunk(database: Database, bounds: Bounds) -> int | None:
-    """On the thread: delete one chunk; the oldest event number left, None if there was nothing to delete."""
-    work = retention.next_chunk(database.connection, bounds)
-    if not work:
-        return None
-    database.execute(work)
-    return read_state(database.connection).oldest_seq
+    def _trim_chunk(self, database: Database, bounds: Bounds) -> int | None:
+        """On the thread: delete one chunk; the oldest event number left, None if nothing more may go."""
+        work = self._retention.next_chunk(database.connection, bounds)
+        if work is None:
+            return None
+        if work:
+            database.execute(work)
+        return read_state(database.connection).oldest_seq
