@@ -114,9 +114,9 @@ def why_no_job(state: State, name: str, uid: int) -> str:
 
 
 def forget_ended_jobs(state: State) -> None:
-    """Those beyond the cap, which ended first."""
+    """Those beyond the cap: of which there may be any number first, and then those that ended first."""
     ended = [job for job in state.all(Job) if job.stage is JobStage.ENDED]
-    ended.sort(key=lambda job: (job.since_ns, job.name))
+    ended.sort(key=lambda job: (is_first_of_cgroup(job.name), job.since_ns, job.name))
     for job in ended[: max(0, len(ended) - MAX_ENDED_JOBS)]:
         state.drop(job)
 

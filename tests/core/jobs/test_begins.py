@@ -202,6 +202,19 @@ def test_of_those_that_have_ended_the_oldest_go(monkeypatch: pytest.MonkeyPatch)
     assert [job.name for job in place.engine.view().jobs] == ["slurm:2.0", "slurm:3.0"]
 
 
+def test_of_those_that_have_ended_the_ones_go_first_that_no_cgroup_proves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any user ends as many of them as he likes."""
+    monkeypatch.setattr(limits, "MAX_ENDED_JOBS", 2)
+    place = Place()
+    for name in ("slurm:1.0", "pid:1", "slurm:2.0/7", "pid:2", "pid:3"):
+        place.begin(job=name)
+        place.wait(1)
+        place.leave(name)
+    assert [job.name for job in place.engine.view().jobs] == ["slurm:1.0", "pid:3"]
+
+
 def test_there_are_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_JOBS", 1)
     place = Place()
