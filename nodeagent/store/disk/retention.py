@@ -13,7 +13,7 @@ under. When to trim is the upkeep's decision.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -81,15 +81,15 @@ class Retention:
         self.excess = 0
         excess = used_size(connection) - bounds.max_size
         if excess > 0:
-            in_order = (
+            in_order: tuple[Callable[[], list[Statement] | None], ...] = (
                 lambda: self._inputs_of_jobs(connection, state),
                 lambda: self._events_of_jobs(connection, excess),
                 lambda: self._audits(connection, bounds.max_size // _AUDIT_SHARE),
                 lambda: _oldest(connection, state) or None,
             )
-            given = (give() for give in in_order)
-            if (work := next((each for each in given if each is not None), None)) is not None:
-                return work
+            for give in in_order:
+                if (given := give()) is not None:
+                    return given
             self.excess = excess
         return list(_unused_catalogs(connection)) or None
 
