@@ -32,9 +32,6 @@ SHORTEST_BEAT_S = 1.0
 """A busy pump notifies the watchdog no more often than this: one call costs as much as a small turn."""
 
 COMPACT_EVERY_S = 3600.0
-COMPACT_FOR_SIZE_S = 30.0
-"""A store that is too large for its inputs gets a new base no more often."""
-
 COMPACT_BEYOND_INPUTS = 20_000
 """So many inputs replay in well under a second: what bounds the time of a start after a storm."""
 
@@ -88,7 +85,7 @@ class Pump:
         self._reported_degraded: str | None = None
         self._view = View()
         self._beaten_s = float("-inf")
-        self._compacted_s = time.monotonic()
+        self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
         self.statistics = PumpStatistics()
         self.act: Callable[[Action, bool], None] = _nobody_acts
         """Called for each action once it is committed and published, and whether that is on the disk."""
@@ -291,9 +288,7 @@ class Pump:
         statistics.commit_total_s += took_s
 
     async def _compact_if_due(self) -> None:
-        now_s = time.monotonic()
-        is_wanted = self._ledger.wants_base and now_s >= self._compacted_s + COMPACT_FOR_SIZE_S
-        due = is_wanted or now_s >= self._compacted_s + COMPACT_EVERY_S
+        due = time.monotonic() >= self._compact_at_s
         if (due or self._ledger.inputs_since_base > COMPACT_BEYOND_INPUTS) and not self._ledger.degraded:
-            self._compacted_s = now_s
+            self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
             await self.compact()

@@ -41,8 +41,9 @@ class Ledger:
     """One per process and directory; all calls from one event loop.
 
     ``carry`` gives the live cells as of everything committed so far; it is called in the loop when
-    the disk comes back and memory could not keep all inputs. ``on_durability_change`` is called in
-    the loop when ``degraded`` has changed. ``wall_ns`` is CLOCK_REALTIME.
+    the disk comes back and memory could not keep all inputs, and where the file is too large for its
+    inputs. ``on_durability_change`` is called in the loop when ``degraded`` has changed. ``wall_ns`` is
+    CLOCK_REALTIME.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class Ledger:
             all_there_is=self._all_there_is,
             changed=self._durability_changed,
         )
-        self._upkeep = Upkeep(self._durability, keep or Keep(), wall_ns, self._trimmed)
+        self._upkeep = Upkeep(
+            self._durability, keep or Keep(), wall_ns, self._trimmed, self._rest_on_new_base
+        )
         self._upkeep_task: asyncio.Task[None] | None = None
 
     async def open(self) -> Recovery:
@@ -177,11 +180,6 @@ class Ledger:
         return self._last.input - self._base_input
 
     @property
-    def wants_base(self) -> bool:
-        """Whether the file is too large for inputs that only ``compact`` lets go."""
-        return self._upkeep.wants_base and self.inputs_since_base > 0
-
-    @property
     def dropped(self) -> tuple[int, int]:
         """(events, inputs) that memory could not keep while the disk was in trouble, in all."""
         backlog = self._durability.backlog
@@ -228,7 +226,6 @@ class Ledger:
         """
         self._engine_now_ns = max(self._engine_now_ns, engine_now_ns)
         base = self._base(carried)
-        self._upkeep.wants_base = False
         return await self._durability.write(Change(base=base, engine_now_ns=engine_now_ns, anchor=anchor))
 
     async def read_events(self, after_seq: int, limit: int = PAGE_EVENTS) -> list[StoredEvent]:
@@ -356,6 +353,12 @@ class Ledger:
             consumers={consumer.name: consumer.row for consumer in self._consumers.all()},
             catalogs=() if self._last_catalog is None else (self._last_catalog,),
         )
+
+    async def _rest_on_new_base(self) -> bool:
+        """The live cells are always those after what was given to ``commit`` last: both change together."""
+        if self.carry is None or not self.inputs_since_base:
+            return False
+        return await self.compact(self.carry(), self._engine_now_ns)
 
     def _trimmed(self, oldest_seq: int) -> None:
         self._oldest_seq = oldest_seq

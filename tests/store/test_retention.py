@@ -253,15 +253,22 @@ async def test_the_upkeep_is_due_as_soon_as_the_size_is_passed(
         assert file_size(tmp_path) < 3 * SMALL.max_size
 
 
-async def test_a_new_base_is_wanted_where_inputs_are_what_is_too_much(tmp_path: Path) -> None:
+async def test_a_new_base_is_made_where_inputs_are_what_is_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "LONG_PAUSE_S", 0.0)
     async with opened(tmp_path, keep=SMALL) as ledger:
-        wanted = []
-        await ledger.commit(of_jobs(1, events=300))
+        ledger.carry = lambda: [condition(1)]
+        await ledger.commit(of_day(0, 1, inputs=10, events=0))
         await ledger.trim()
-        wanted.append(ledger.wants_base)
-        await ledger.compact([condition(1)], engine_now_ns=on_day(0))
-        wanted.append(ledger.wants_base)
-        await ledger.commit(of_day(0, 301))
+        assert ledger.inputs_since_base == 10
+        for first in range(11, 6000, 500):
+            await ledger.commit(of_day(0, first, inputs=500, events=0))
         await ledger.trim()
-        wanted.append(ledger.wants_base)
-        assert wanted == [True, False, False]
+        assert ledger.inputs_since_base < 500
+        await ledger.commit(of_day(0, 6011, inputs=2, events=0))
+    again = Ledger(tmp_path, MACHINE, limits=PATIENT)
+    recovery = await again.open()
+    assert recovery.carried == (condition(1),)
+    assert [one.input for one in recovery.inputs][-2:] == [signal(6011), signal(6012)]
+    await again.close()

@@ -7,7 +7,8 @@ Trouble here costs space, not data: it is logged, and the next commit finds out 
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from nodeagent.store.disk.durability import Durability
@@ -23,6 +24,9 @@ PAUSE_S = 1.0
 """Between two trims that the size asks for: what comes meanwhile goes together."""
 
 LONG_PAUSE_S = 60.0
+"""Before the next where nothing more could go, and between two bases for that; none is made sooner after a
+start.
+"""
 
 # Trimming goes somewhat below the limit, or every commit would bring it back to its edge.
 _TRIMMED_SHARE = 0.9
@@ -39,7 +43,9 @@ class Keep:
 
 
 class Upkeep:
-    """``trimmed`` is called, in the loop, with the oldest event number left."""
+    """``trimmed`` is called, in the loop, with the oldest event number left. ``rest_on_new_base`` lets a
+    replay begin here, so that the inputs before may go; false where it cannot.
+    """
 
     def __init__(
         self,
@@ -47,15 +53,18 @@ class Upkeep:
         keep: Keep,
         wall_ns: Callable[[], int],
         trimmed: Callable[[int], None],
+        rest_on_new_base: Callable[[], Awaitable[bool]],
     ) -> None:
         self._durability = durability
         self._keep = keep
         self._wall_ns = wall_ns
         self._trimmed = trimmed
         self._retention = Retention()
+        self._rest_on_new_base = rest_on_new_base
+        self._based_s = time.monotonic()
+        self._is_stuck = False
+        """It is too large, and nothing more may go."""
         durability.max_size = keep.max_size
-        self.wants_base = False
-        """What is too much are inputs that only a new base lets go."""
 
     async def run(self) -> None:
         """Trim at once, then every ``upkeep_s``, when the size is passed, and when the disk was found full;
@@ -75,7 +84,7 @@ class Upkeep:
     async def _pause(self) -> None:
         """Before a trim that only the size asks for; a longer one where the last has not helped."""
         passed_s = 0.0
-        while passed_s < (LONG_PAUSE_S if self.wants_base else PAUSE_S):
+        while passed_s < (LONG_PAUSE_S if self._is_stuck else PAUSE_S):
             if self._durability.is_space_short:
                 return
             await asyncio.sleep(PAUSE_S)
@@ -97,13 +106,20 @@ class Upkeep:
         if max_size is None:
             return
         bounds = Bounds(retention_ns=self._keep.retention_ns, max_size=max_size, now_wall_ns=self._wall_ns())
+        await self._trim_to(bounds)
+        if self._is_stuck and time.monotonic() >= self._based_s + LONG_PAUSE_S:
+            self._based_s = time.monotonic()
+            if await self._rest_on_new_base():
+                await self._trim_to(bounds)
+        await self._durability.on_disk(lambda database: database.reserved_space.refill())
+
+    async def _trim_to(self, bounds: Bounds) -> None:
         self._retention.begin()
         while (
             oldest_seq := await self._durability.on_disk(lambda database: self._trim_chunk(database, bounds))
         ) is not None:
             self._trimmed(oldest_seq)
-        await self._durability.on_disk(lambda database: database.reserved_space.refill())
-        self.wants_base = max_size + self._retention.excess > self._keep.max_size
+        self._is_stuck = bounds.max_size + self._retention.excess > self._keep.max_size
 
     def _size_to_keep(self, database: Database, short_of_space: bool) -> int:
         used = used_size(database.connection)
