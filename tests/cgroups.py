@@ -5,7 +5,7 @@ open no device. Where the system has only the second mounted, the first is mount
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,22 @@ from typing import Final
 import pytest
 
 from tests.waiting import wait_until
+
+
+def make_folders(cgroupfs: Path, text: str, owners: Mapping[str, int] | None = None) -> None:
+    """The folders that a file ``cgroup`` of a process names, below a root of a test's own. They are whose
+    ``owners`` says by their name, else of who runs the test; only root's prove a job.
+    """
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        folder = cgroupfs / controllers.removeprefix("name=")
+        for name in path.strip("/").split("/"):
+            folder /= name
+            folder.mkdir(parents=True, exist_ok=True)
+            if owners and name in owners:
+                os.chown(folder, owners[name], -1)
+            folder.chmod(0o755)
+
 
 MOUNTED: Final = Path("/sys/fs/cgroup")
 

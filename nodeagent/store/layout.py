@@ -150,6 +150,11 @@ DAMAGE: Final = Table(
     types="itttib",
 )
 
+EMPTIED: Final = b""
+"""The body of an event that has made way, so that its number is not missing. Such an entry of the audit log
+has no words.
+"""
+
 TABLES: Final = (STATE, INPUT, EVENT, CARRIED, CURSOR, CATALOG, CONSUMER, AUDIT, DAMAGE)
 
 SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.word}', {', '.join(STATE.columns)})"

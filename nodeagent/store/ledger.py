@@ -41,8 +41,9 @@ class Ledger:
     """One per process and directory; all calls from one event loop.
 
     ``carry`` gives the live cells as of everything committed so far; it is called in the loop when
-    the disk comes back and memory could not keep all inputs. ``on_durability_change`` is called in
-    the loop when ``degraded`` has changed. ``wall_ns`` is CLOCK_REALTIME.
+    the disk comes back and memory could not keep all inputs, and where the file is too large for its
+    inputs. ``on_durability_change`` is called in the loop when ``degraded`` has changed. ``wall_ns`` is
+    CLOCK_REALTIME.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class Ledger:
             all_there_is=self._all_there_is,
             changed=self._durability_changed,
         )
-        self._upkeep = Upkeep(self._durability, keep or Keep(), wall_ns, self._trimmed)
+        self._upkeep = Upkeep(
+            self._durability, keep or Keep(), wall_ns, self._trimmed, self._rest_on_new_base
+        )
         self._upkeep_task: asyncio.Task[None] | None = None
 
     async def open(self) -> Recovery:
@@ -350,6 +353,12 @@ class Ledger:
             consumers={consumer.name: consumer.row for consumer in self._consumers.all()},
             catalogs=() if self._last_catalog is None else (self._last_catalog,),
         )
+
+    async def _rest_on_new_base(self) -> bool:
+        """The live cells are always those after what was given to ``commit`` last: both change together."""
+        if self.carry is None or not self.inputs_since_base:
+            return False
+        return await self.compact(self.carry(), self._engine_now_ns)
 
     def _trimmed(self, oldest_seq: int) -> None:
         self._oldest_seq = oldest_seq

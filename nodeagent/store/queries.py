@@ -118,12 +118,13 @@ def read_events(
     connection: sqlite3.Connection, after_seq: int, last_seq: int, limit: int
 ) -> tuple[list[StoredEvent], int]:
     """Events of (after_seq, last_seq] that retention has kept, oldest first, and how many rows of the page
-    are damaged and left out. A page of rows that all are is continued with the next.
+    are damaged and left out; those that made way are left out, too. A page of rows that all are is continued
+    with the next.
     """
     damaged = 0
     while True:
         rows = connection.execute(
-            f"{EVENT.select} WHERE seq > ? AND seq <= ?"
+            f"{EVENT.select} WHERE seq > ? AND seq <= ? AND body != x''"
             " AND seq >= (SELECT oldest_seq FROM state) ORDER BY seq LIMIT ?",
             (after_seq, last_seq, limit),
         ).fetchall()
@@ -153,9 +154,9 @@ def last_before(connection: sqlite3.Connection, after_seq: int, until_seq: int, 
 
 
 def read_audits(connection: sqlite3.Connection, after_number: int, limit: int) -> list[AuditRow]:
-    """Entries that are damaged are left out."""
+    """Entries that are damaged, or have made way, are left out."""
     rows = connection.execute(
-        f"{AUDIT.select} WHERE number > ? ORDER BY number LIMIT ?", (after_number, limit)
+        f"{AUDIT.select} WHERE number > ? AND what != '' ORDER BY number LIMIT ?", (after_number, limit)
     ).fetchall()
     found: list[Any] = list(_sound(_sound_row(AUDIT, row) for row in rows))
     return found

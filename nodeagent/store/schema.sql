@@ -34,6 +34,7 @@ CREATE TABLE input (
     checksum INTEGER
 );
 
+-- An empty body: an event about a job that has made way for others.
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,
     wall_ns INTEGER NOT NULL,
@@ -74,6 +75,7 @@ CREATE TABLE consumer (
     checksum INTEGER
 );
 
+-- An empty ``what``: an entry that has made way for others.
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,
     wall_ns INTEGER NOT NULL,

@@ -1,51 +1,85 @@
-"""What the kernel says of a process: its command, its parent, when it began, and the job that it belongs to.
+"""What the kernel says of a process: its command, its parent, when it began, and whether it is to end.
 
-The job is read from the names of its cgroups, which Slurm, Kubernetes and the container engines choose. Of
-the command only its name is read: its arguments may hold secrets. No process is touched.
+Of the command only its name is read: its arguments may hold secrets. No process is touched.
 """
 
 import re
+import signal
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
 MAX_READ_BYTES: Final = 64 * 1024
 
-_SLURM: Final = re.compile(r"/slurm[^/]*/uid_\d+/job_(\d+)(?:/step_(\w+))?")
-_SLURM_UNIFIED: Final = re.compile(r"slurmstepd\.scope/job_(\d+)(?:/step_(\w+))?")
-
-_UID: Final = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"
-_POD: Final = re.compile(rf"kubepods(?:[/.-].*)?[/-]pod({_UID})(?![0-9a-f])")
-"""systemd's slices have ``_`` in place of ``-``; a static pod's uid is a digest without either."""
-
-_CONTAINER: Final = re.compile(r"(?:[/:]|/\w+-|/cri-containerd-)([0-9a-f]{64})(?:\.scope)?(?=/|$)")
-"""``docker/ID``, ``docker-ID.scope``, ``cri-containerd-ID.scope``, ``crio-ID.scope``, ``libpod-ID.scope``;
-a monitor of an engine (``libpod-conmon-ID.scope``) is not in the container."""
-
+STATE: Final = 0
 PARENT: Final = 1
+FLAGS: Final = 6
 USER: Final = 11
 SYSTEM: Final = 12
 START: Final = 19
-"""Fields of ``stat`` behind the command: the parent's pid; in clock ticks, computed itself, by the kernel for
-it, and its start since boot.
+"""Fields of ``stat`` behind the command (proc_pid_stat(5)): its state, the parent's pid, its flags; in clock
+ticks, computed itself, by the kernel for it, and its start since boot.
 """
 
-_SHOWN_DIGITS: Final = 12
-"""So many digits of a container's id as the engines show."""
+ENDED: Final = ("Z", "X")
+"""States of a process that has ended: nobody has taken note of it yet, or it is being removed."""
+
+_EXITING: Final = 0x4
+"""PF_EXITING of include/linux/sched.h: it is on its way out, and gives back what it has open."""
+
+_PENDING: Final = re.compile(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", re.MULTILINE)
+"""The signals that wait for a thread, and for the whole process (proc_pid_status(5))."""
+
+_KILL: Final = 1 << (signal.SIGKILL - 1)
 
 
-def job_of(cgroup: str) -> str:
-    """From the text of a process's ``cgroup`` file, of either version: ``slurm:JOB.STEP``, ``pod:UID``,
-    ``container:ID``, the first of these that there is, else "".
+class Life(Enum):
+    """``ENDING``: it was killed, or ends by itself, and the kernel has not let it go yet. With each process
+    that takes a moment; one that hangs in a driver stays so.
     """
-    paths = "\n".join(line.split(":", 2)[-1] for line in cgroup.splitlines())
-    if slurm := _SLURM.search(paths) or _SLURM_UNIFIED.search(paths):
-        job, step = slurm.groups()
-        return f"slurm:{job}.{step}" if step else f"slurm:{job}"
-    if pod := _POD.search(paths):
-        return f"pod:{pod[1].replace('_', '-')}"
-    # Of containers in a container the innermost: the job's own.
-    containers = [found[1] for line in paths.splitlines() for found in _CONTAINER.finditer(line)]
-    return f"container:{containers[-1][:_SHOWN_DIGITS]}" if containers else ""
+
+    GONE = auto()
+    RUNNING = auto()
+    ENDING = auto()
+
+
+def life_of(procfs: Path, pid: int, start_time: int) -> Life:
+    """Of the process with that pid which began then. One that may not be looked at runs.
+
+    A KILL goes to each thread and waits for it there (``complete_signal`` of kernel/signal.c); a thread that
+    has taken it is on its way out, and the KILL of the whole process stays. Once the first thread has ended,
+    the others tell.
+    """
+    folder = procfs / str(pid)
+    try:
+        fields = stat_of(folder)[1]
+        if int(fields[START]) != start_time:
+            return Life.GONE
+        if fields[STATE] not in ENDED:
+            return Life.ENDING if _is_ending(folder, fields) else Life.RUNNING
+        return _life_of_threads(folder)
+    except (FileNotFoundError, ProcessLookupError):
+        return Life.GONE
+    except PermissionError:
+        return Life.RUNNING
+
+
+def _life_of_threads(folder: Path) -> Life:
+    life = Life.GONE
+    for task in (folder / "task").iterdir():
+        fields = stat_of(task)[1]
+        if fields[STATE] in ENDED:
+            continue
+        if _is_ending(task, fields):
+            return Life.ENDING
+        life = Life.RUNNING
+    return life
+
+
+def _is_ending(folder: Path, fields: list[str]) -> bool:
+    if int(fields[FLAGS]) & _EXITING:
+        return True
+    return any(int(mask, 16) & _KILL for mask in _PENDING.findall(read(folder / "status")))
 
 
 def stat_of(folder: Path) -> tuple[str, list[str]]:

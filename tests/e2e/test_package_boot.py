@@ -142,6 +142,17 @@ def test_a_job_of_any_user_is_supervised_and_named_by_its_process(node: Machine)
     assert (job["name"], job["uid"], job["stage"], job["status"]) == (f"pid:{job['pid']}", 65534, "ended", 0)
 
 
+def test_a_job_of_slurm_is_named_by_the_cgroup_that_root_made(node: Machine) -> None:
+    """The confined unit sees whose the folders are."""
+    step = "/sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/step_0"
+    enters = f'mkdir -p {step} && echo $$ > {step}/cgroup.procs && exec "$@"'
+    ran = [PYTHON, "-m", "nodeagent.job", "run", "--state", "/tmp/slurm", "--", "sleep", "1"]
+    node.run("sh", "-c", enters, "sh", *NOBODY, *ran)
+
+    listed = map(json.loads, node.read("nodeagent", "job", "list", "--all", "-o", "json").splitlines())
+    assert ("slurm:7.0", 65534) in [(job["name"], job["uid"]) for job in listed]
+
+
 def test_injected_kernel_line_becomes_an_event_and_a_condition(
     node: Machine, write_kernel_line: WriteKernelLine
 ) -> None:

@@ -14,9 +14,11 @@ from nodeagent.drivers.shared.resetting import ResetRefused
 from nodeagent.reset_unit.ending import end, those_that_may_be
 from nodeagent.reset_unit.exchange.request import Process
 from nodeagent.wire import Holder
+from tests.cgroups import make_folders
 from tests.reset_unit.conftest import Desk
 
 PROCFS = Path("/proc")
+SLURM = "0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0\n"
 DEAF = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 )
@@ -61,7 +63,8 @@ def in_slurm(folder: Path, *jobs: Job) -> Path:
         process = folder / "proc" / str(job.pid)
         process.mkdir(parents=True)
         (process / "stat").symlink_to(f"/proc/{job.pid}/stat")
-        (process / "cgroup").write_text("0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0\n")
+        (process / "cgroup").write_text(SLURM)
+    make_folders(folder / "sys/fs/cgroup", SLURM)
     return folder / "proc"
 
 
@@ -116,13 +119,16 @@ def test_a_service_of_the_node_is_nobodys_to_end(others: dict[str, Holder]) -> N
         those_that_may_be([Process(pid=42, start_time=7)], {"npu0": (others["service"],)}, PROCFS)
 
 
+@pytest.mark.root
 def test_what_runs_in_our_own_container_is_nobodys_to_end(tmp_path: Path, others: dict[str, Holder]) -> None:
-    own = tmp_path / str(os.getpid())
-    own.mkdir()
+    own = tmp_path / "proc" / str(os.getpid())
+    own.mkdir(parents=True)
     (own / "stat").symlink_to("/proc/self/stat")
-    (own / "cgroup").write_text("0::/slurm/uid_0/job_9/step_0\n")
+    cgroup = "4:memory:/slurm/uid_0/job_9/step_0\n"
+    (own / "cgroup").write_text(cgroup)
+    make_folders(tmp_path / "sys/fs/cgroup", cgroup)
     with pytest.raises(ResetRefused, match="is of no job that may be ended"):
-        those_that_may_be([Process(pid=41, start_time=7)], {"npu0": (others["job"],)}, tmp_path)
+        those_that_may_be([Process(pid=41, start_time=7)], {"npu0": (others["job"],)}, own.parent)
 
 
 def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[str, Holder]) -> None:
@@ -133,6 +139,7 @@ def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[s
 # ---------------------------------------------------------------------- by the process of a reset
 
 
+@pytest.mark.root
 def test_a_job_is_ended_before_its_devices_are_reset(desk: Desk, jobs: list[Job], tmp_path: Path) -> None:
     obedient, deaf = jobs
     desk.procfs = in_slurm(tmp_path, obedient)
@@ -167,6 +174,7 @@ def test_one_that_belongs_to_no_job_is_not_ended(desk: Desk, jobs: list[Job]) ->
     assert (obedient.poll(), desk.resets) == (None, 0)
 
 
+@pytest.mark.root
 def test_where_the_configuration_ends_nobody_nobody_is_ended(
     desk: Desk, jobs: list[Job], tmp_path: Path
 ) -> None:
@@ -182,6 +190,7 @@ def test_where_the_configuration_ends_nobody_nobody_is_ended(
     assert (obedient.poll(), desk.resets) == (None, 0)
 
 
+@pytest.mark.root
 def test_where_resets_are_forbidden_meanwhile_nobody_is_ended(
     desk: Desk, jobs: list[Job], tmp_path: Path
 ) -> None:

@@ -1,12 +1,17 @@
 """The cluster of the other tests is a real one: it runs jobs, remembers, and leaves nothing."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from nodeagent.system.job_cgroups import job_of_process
 from tests.slurm.cluster import HAS_CGROUPS, Cluster, cluster
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.root
+
+NOBODY = 65534
 
 
 def test_a_job_runs_on_two_nodes_and_each_step_has_a_cgroup_of_its_name(three_nodes: Cluster) -> None:
@@ -19,6 +24,23 @@ def test_a_job_runs_on_two_nodes_and_each_step_has_a_cgroup_of_its_name(three_no
     if HAS_CGROUPS:
         steps = {line.partition("freezer:")[2] for line in said if "freezer:" in line}
         assert steps == {f"/slurm_{node}/uid_0/job_{job}/step_0" for node in ("n1", "n2")}
+
+
+@pytest.mark.skipif(not HAS_CGROUPS, reason="cgroups' first version is not mounted: steps have no groups")
+def test_the_cgroup_of_a_step_is_its_user_s_and_names_the_job_for_him_alone() -> None:
+    """Slurm gives it to him; all above it is root's."""
+    with TemporaryDirectory(prefix="nodeagent-slurm-") as folder:
+        Path(folder).chmod(0o755)  # the user has to reach the script that slurmd puts there
+        with cluster(Path(folder) / "slurm") as made:
+            user = (f"--uid={NOBODY}", f"--gid={NOBODY}", "--chdir=/", "--output=/dev/null")
+            job = made.submit("sleep 1000", *user)
+            step = f"uid_{NOBODY}/job_{job}/step_batch"
+            (cgroup,) = wait_until(lambda: list(Path("/sys/fs/cgroup/freezer").glob(f"slurm_*/{step}")))
+            pid, *_ = wait_until(lambda: (cgroup / "cgroup.procs").read_text().split())
+            owners = [each.stat().st_uid for each in (cgroup, *cgroup.parents[:3])]
+            assert owners == [NOBODY, 0, 0, 0]
+            names = [job_of_process(Path("/proc"), int(pid), uid) for uid in (None, NOBODY, NOBODY - 1)]
+            assert names == [f"slurm:{job}.batch", f"slurm:{job}.batch", ""]
 
 
 def test_slurmctld_remembers_a_drained_node_over_its_restart(three_nodes: Cluster) -> None:

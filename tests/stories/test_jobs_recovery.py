@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.system.processes import job_of
+from nodeagent.system.job_cgroups import job_of
 from tests.reset_unit.acting import CODE, INBAND
 from tests.stories.jobs import CHIPS, RANKS, Job, Rank, claim, slurm_step, supervised
 
@@ -69,8 +69,8 @@ def test_the_cgroup_of_a_step_names_the_job() -> None:
     with slurm_step() as step:
         command = step.within(["cat", "/proc/self/cgroup"])
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert job_of(said, Path("/sys/fs/cgroup")) == step.name
 
-    assert job_of(said) == step.name
     assert not step.cgroup.parent.exists()
 
 

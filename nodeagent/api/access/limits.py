@@ -35,6 +35,22 @@ class RateLimit:
     burst_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bytes:
+    """So many at once after a while of nothing, and so many in a day for long."""
+
+    at_once: int
+    a_day: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteLimit:
+    """What one identity may leave, and all together."""
+
+    each: Bytes
+    total: Bytes
+
+
 PUBLIC_CONNECTIONS: Final = Limit(what="connections", each=112, total=224, kept=0)
 """A hundred subscribers of one user, each on its own connection, are served. None are kept for operators, who
 have the control socket.

@@ -85,7 +85,7 @@ class ConsumerService:
         except ConsumerError as error:
             raise Refusal(_STATUSES[type(error)], str(error)) from error
         done = f"set back: {consumer.owner}'s, from {before.seq} to {consumer.seq}"
-        await self._audit.note(caller.who, _REWIND, consumer.name, done)
+        await self._audit.note_of(caller, _REWIND, consumer.name, done)
         return pb.RewindConsumerResponse(
             node=self._node,
             store_id=messages.store_id(self._ledger.store_id),
@@ -102,7 +102,7 @@ class ConsumerService:
         consumer = await self._owned(caller, request.consumer, _DELETE, "deletes it")
         await self._ledger.delete_consumer(consumer.name)
         done = f"deleted: {consumer.owner}'s, at {consumer.seq}"
-        await self._audit.note(caller.who, _DELETE, consumer.name, done)
+        await self._audit.note_of(caller, _DELETE, consumer.name, done)
         return pb.DeleteConsumerResponse(node=self._node)
 
     async def _owned(self, caller: Caller, name: str, method: str, does: str) -> Consumer:

@@ -92,7 +92,8 @@ class History:
             self._kept[begin] = page
             while len(self._kept) > PAGES_KEPT:
                 self._kept.popitem(last=False)
-        return page or found
+        # The rest of the page may be damaged, or have made way.
+        return page if page and page[-1].seq > after_seq else found
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Final
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.jobs import chips, conversion, limits, names, peers
 from nodeagent.api.jobs.shared import Shared
+from nodeagent.api.jobs.spending import Spending
 from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
@@ -28,6 +29,7 @@ from nodeagent.core.model import (
     Peer,
     View,
 )
+from nodeagent.core.state.job_names import answers_for
 from nodeagent.job import lines, model
 from nodeagent.store.records import Taken
 
@@ -52,6 +54,8 @@ class Connection:
         self.name = ""
         self._shared = shared
         self._of_cgroup = of_cgroup
+        self._share = shared.share_of(of_cgroup)
+        self._spending = Spending(self._share, answers_for(of_cgroup, peer.uid))
         self._stream = stream
         self._begun: lines.Begin | None = None
         self._pids = peers.Pids(peer)
@@ -66,7 +70,7 @@ class Connection:
         try:
             await self._greet()
             while True:
-                line = await self._stream.next()
+                line = await self._next()
                 async with self._one_at_a_time:
                     if not await self._take(line):
                         break
@@ -147,6 +151,17 @@ class Connection:
             )
         )
 
+    async def _next(self) -> lines.Line:
+        """Whoever does not begin gives its place up."""
+        if self._begun is not None:
+            return await self._stream.next()
+        try:
+            async with asyncio.timeout(limits.BEGIN_LIMIT_S):
+                return await self._stream.next()
+        except TimeoutError:
+            late = f"no begin within {limits.BEGIN_LIMIT_S:g} s"
+            raise Refusal(Status.DEADLINE_EXCEEDED, late) from None
+
     async def _admit(self) -> None:
         view = self._shared.feed.current.view
         if self._shared.config.accept == "claimed" and not names.is_claimed(view, self._of_cgroup):
@@ -154,15 +169,29 @@ class Connection:
             why = f'no hook has claimed a chip for {job}, and jobs.accept is "claimed"; see nodeagent claim'
             await self._shared.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
             raise Refusal(Status.PERMISSION_DENIED, why)
+        await self._refuse_other_user(view)
         connected = self._shared.connected
         others = [name for name, each in connected.items() if each.is_another(self.peer)]
         earlier = next((each for each in connected.values() if each.peer == self.peer), None)
         self.name = names.name_for(self.peer, self._of_cgroup, view, peers.lives, others)
         if earlier is not None:
-            self.name = earlier.name
+            if names.is_proven(earlier.name, self.peer, self._of_cgroup):
+                self.name = earlier.name
             earlier.replace()
         connected[self.name] = self
         self._shared.ownership.join(self.name, self.peer, self._of_cgroup)
+
+    async def _refuse_other_user(self, view: View) -> None:
+        supervised = [(job.name, job.peer) for job in names.live_jobs(view).values() if job.peer is not None]
+        supervised += [(name, each.peer) for name, each in self._shared.connected.items()]
+        other = names.other_user(self._of_cgroup, self.peer, supervised)
+        if other is not None:
+            why = (
+                f"{self._of_cgroup} is supervised by process {other.pid} of user {other.uid}, and a job has"
+                f" one user: process {self.peer.pid} is of user {self.peer.uid}"
+            )
+            await self._shared.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
+            raise Refusal(Status.PERMISSION_DENIED, why)
 
     async def _take(self, line: lines.Line) -> bool:
         """Whether more may follow."""
@@ -191,6 +220,9 @@ class Connection:
         is_other = former is not None and former.peer != self.peer
         if is_other and names.is_of_one_process(self.name, self._of_cgroup):
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
+        for each in names.former_names(self.peer, self.name, current.view):
+            inputs.insert(0, JobEnded(job=each, why=f"its supervisor is that of {self.name}"))
+        await self._spending.pay(begin.kind, begin.strategy)
         taken = await self._ask(*inputs)
         if taken.answer is not None and taken.answer.refused is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
@@ -204,7 +236,12 @@ class Connection:
         if job is None:
             raise Ended
         if said.number > job.said:
-            await self._ask(conversion.said(self.name, said))
+            # What is seen of it comes first: the job leaves a node that takes no new work then.
+            is_stuck = said.what is lines.Word.UNKILLABLE
+            seen = self._shared.unkillable.look_at(job) if is_stuck else []
+            given = await self._spending.pay_for(conversion.said(self.name, said))
+            if given is not None:
+                await self._ask(*seen, given)
         if said.run >= self._run:
             self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
         self._stream.write(lines.Taken(number=said.number))
@@ -214,6 +251,7 @@ class Connection:
         self._begun = None
         # It has decided by itself to leave: it is held as one that was told to.
         seq, leaving = self._shared.feed.current.seq, self._shared.leaving
+        await self._spending.pay(ended.why)
         await self._ask(ended)
         if bye.status == ISOLATED:
             await leaving.wait(self.name, seq, self._shared.config.leave_after)
@@ -222,7 +260,7 @@ class Connection:
 
     async def _ask(self, *inputs: Input) -> Taken:
         """Who says too much waits."""
-        await asyncio.sleep(self._shared.inputs.spend(identity(self.peer)))
+        await asyncio.sleep(self._share.inputs.spend(identity(self.peer)))
         return await self._shared.ask(*inputs)
 
     # ------------------------------------------------------------------ in the other's words

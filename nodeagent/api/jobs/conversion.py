@@ -83,9 +83,12 @@ def _status(value: int | None) -> int | None:
 
 
 def _evidence(line: lines.Said) -> dict[str, str]:
+    most_characters = limits.MAX_EVIDENCE_CHARACTERS.get(JobWord(line.what.value))
+    if most_characters is None:
+        return {}
     entries = list(line.evidence.items())[: limits.MAX_EVIDENCE]
     return {
-        _text(key, request_fields.MAX_WORD_CHARACTERS): _text(value, limits.MAX_EVIDENCE_CHARACTERS)
+        _text(key, request_fields.MAX_WORD_CHARACTERS): _text(value, most_characters)
         for key, value in entries
     }
 

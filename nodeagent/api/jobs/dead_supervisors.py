@@ -14,6 +14,7 @@ from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import chips, names, peers
 from nodeagent.core.model import Holder, JobEnded, JobView, View
 from nodeagent.core.resets import registered_jobs
+from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
 from nodeagent.store.event_feed import EventFeed
 
 WAIT_FOR_RESTART_S: Final = 60.0
@@ -66,7 +67,7 @@ class DeadSupervisors:
 
 def is_of(holder: Holder, job: str) -> bool:
     """Whether the process may be one of the job's; where no cgroup says so, nobody can tell any more."""
-    name = job.partition("/")[0]
-    if name.startswith(names.NO_CGROUP):
+    name = cgroup_of(job)
+    if name.startswith(NO_CGROUP):
         return not holder.job
     return registered_jobs.has(frozenset({name}), holder.job)

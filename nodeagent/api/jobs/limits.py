@@ -1,11 +1,27 @@
-"""How much of the daemon the supervisors of jobs may use at once: every such number, with its reason."""
+"""How much of the daemon the supervisors of jobs may use at once: every such number, with its reason.
 
+Each user of the node may connect, under as many numbers as he has subordinate ones (subuid(5)). So those
+whose cgroup proves a job are counted apart from all others: nobody makes himself such a job, and it has one
+user.
+"""
+
+from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.api.access.limits import Limit, RateLimit
+from nodeagent.api.access.limits import ByteLimit, Bytes, Limit, RateLimit
+from nodeagent.core.model import JobWord
+from nodeagent.core.state.limits import MAX_JOBS, MAX_JOBS_OF_USER, MAX_JOBS_UNPROVEN
 
-SUPERVISORS: Final = Limit(what="supervisors", each=32, total=64, kept=0)
+SUPERVISORS: Final = Limit(what="supervisors", each=MAX_JOBS_OF_USER, total=MAX_JOBS, kept=0)
 """As many as the core keeps jobs. A node has sixteen chips at most, and containers may all be of one user."""
+
+UNPROVEN: Final = Limit(
+    what="supervisors beside the first of each job that a cgroup proves",
+    each=MAX_JOBS_OF_USER,
+    total=MAX_JOBS_UNPROVEN,
+    kept=0,
+)
+"""The others find a place whatever these do."""
 
 CONNECTION_RATE: Final = RateLimit(each=20, total=100, burst_s=2.0)
 """A supervisor connects once in the life of the daemon. All of a user begin at once where a job has many."""
@@ -16,12 +32,44 @@ LINE_RATE: Final = RateLimit(each=20, total=200, burst_s=2.0)
 INPUT_RATE: Final = RateLimit(each=2, total=20, burst_s=10.0)
 """What goes to the disk, of one supervisor. A command that fails at once is run again after a second."""
 
+_KIB: Final = 1024
+_MIB: Final = 1024 * _KIB
+
+PROVEN_BYTES: Final = ByteLimit(
+    each=Bytes(at_once=1 * _MIB, a_day=8 * _MIB), total=Bytes(at_once=4 * _MIB, a_day=64 * _MIB)
+)
+UNPROVEN_BYTES: Final = ByteLimit(
+    each=Bytes(at_once=256 * _KIB, a_day=8 * _MIB), total=Bytes(at_once=1 * _MIB, a_day=16 * _MIB)
+)
+"""What goes to the disk. A user with sixteen jobs of ten minutes on the node leaves 7 MiB a day; a hang with
+its evidence takes 40 KiB.
+"""
+
+INPUT_BYTES: Final = 2 * _KIB
+"""What an input and its event take on the disk without the texts that a supervisor chose."""
+
+TEXT_COPIES: Final = 2
+"""A text stands in the input and in the event."""
+
+MAX_WAIT_S: Final = 20.0
+"""So long a word that moves a job waits for bytes. It must come: a chip may wait for it, and its supervisor
+gives a daemon up that does not answer for 30 s.
+"""
+
 HELLO_LIMIT_S: Final = 5.0
+BEGIN_LIMIT_S: Final = 10.0
+"""A supervisor begins as soon as it is welcome. One that does not takes the place of another."""
 
 MAX_UNREAD_BYTES: Final = 128 * 1024
 """Lines that a supervisor has not read, beyond what the kernel keeps. Each is a few hundred bytes."""
 
 MAX_WHY_CHARACTERS: Final = 512
 MAX_EVIDENCE: Final = 16
-MAX_EVIDENCE_CHARACTERS: Final = 1024
-"""The length of each value: one event holds all of them, and goes to every subscriber."""
+
+MAX_EVIDENCE_CHARACTERS: Final[Mapping[JobWord, int]] = {
+    JobWord.SUSPENDED: 1024,
+    JobWord.EXITED: 256,
+}
+"""The length of each value, by what is said: of a hang that is confirmed, and of a failure its class and
+line. Other words have none. One event holds all of it, and goes to every subscriber.
+"""

@@ -15,7 +15,6 @@ from typing import Any, Final
 from nodeagent.api.access.addresses import BACKLOG
 from nodeagent.api.access.limits import REFUSED_PAUSE_S, pause_s
 from nodeagent.api.access.quota import Quota
-from nodeagent.api.access.rate import Rate
 from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
@@ -26,9 +25,11 @@ from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
 from nodeagent.api.jobs.shared import Shared
 from nodeagent.api.jobs.stream import Lines
+from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
+from nodeagent.core.state.job_names import answers_for
 from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
@@ -39,18 +40,21 @@ KEY: Final = "jobs.socket"
 log = logging.getLogger(__name__)
 
 
-class _CountedUser:
-    """Who has a place, as quotas count."""
+class _Counted:
+    """Who has a place, as quotas count; ``is_first``: of the job that its cgroup proves."""
 
     is_operator = False
 
-    def __init__(self, uid: int) -> None:
-        self.counted_as = f"uid:{uid}"
+    def __init__(self, peer: Peer, of_cgroup: str, *, is_first: bool) -> None:
+        self.counted_as = answers_for(of_cgroup, peer.uid)
+        self.of_cgroup = of_cgroup
+        self.is_first = is_first
 
 
 class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
-    kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead.
+    kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead, ``unkillable``
+    finds processes that cannot be ended.
     """
 
     def __init__(
@@ -74,10 +78,14 @@ class JobListener:
             config=config,
             version=version,
             leaving=LeaveAfter(consumer),
+            unkillable=UnkillableHolders(feed, ask),
         )
         self.dead_supervisors = DeadSupervisors(feed, ask)
+        self.unkillable = self._shared.unkillable
         self._places = Quota(limits.SUPERVISORS)
-        self._rate = Rate(limits.CONNECTION_RATE)
+        self._unproven = Quota(limits.UNPROVEN)
+        self._proven = set[str]()
+        """The jobs that cgroups prove, of those who have a place."""
         self._refusals = RefusalLimit(most=REFUSALS_LOGGED)
         self.refused = 0
         self._socket: socket.socket | None = None
@@ -90,9 +98,12 @@ class JobListener:
         self._shared.config = config
 
     async def run(self) -> None:
-        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for."""
+        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for, and looks
+        for processes that cannot be ended.
+        """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.dead_supervisors.run())
+            tasks.create_task(self.unkillable.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._send_wanted())
@@ -139,16 +150,33 @@ class JobListener:
 
     def _admit(self, accepted: socket.socket, peer: Peer) -> None:
         """Raises ``Refusal``, and ``OSError`` where its process has ended meanwhile."""
-        user = _CountedUser(peer.uid)
-        if self._rate.spend(user.counted_as):
-            often = f"{user.counted_as} connects too often; try again later"
-            raise Refusal(Status.RESOURCE_EXHAUSTED, often)
-        obstacle = self._places.obstacle(user)
-        if obstacle is not None:
-            raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
         of_cgroup = peers.job_of_peer(peer)
-        self._places.take(user.counted_as)
-        self._begin(self._serve(accepted, peer, of_cgroup), user)
+        is_first = bool(of_cgroup) and of_cgroup not in self._proven
+        counted = _Counted(peer, of_cgroup, is_first=is_first)
+        if self._shared.share_of(of_cgroup).connections.spend(counted.counted_as):
+            often = f"{counted.counted_as} connects too often; try again later"
+            raise Refusal(Status.RESOURCE_EXHAUSTED, often)
+        self._take_place(counted)
+        self._begin(self._serve(accepted, peer, of_cgroup), counted)
+
+    def _take_place(self, counted: _Counted) -> None:
+        """Raises ``Refusal`` where none is left for it."""
+        quotas = (self._places,) if counted.is_first else (self._places, self._unproven)
+        for quota in quotas:
+            obstacle = quota.obstacle(counted)
+            if obstacle is not None:
+                raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
+        for quota in quotas:
+            quota.take(counted.counted_as)
+        if counted.is_first:
+            self._proven.add(counted.of_cgroup)
+
+    def _give_place_back(self, counted: _Counted) -> None:
+        self._places.give_back(counted.counted_as)
+        if counted.is_first:
+            self._proven.remove(counted.of_cgroup)
+        else:
+            self._unproven.give_back(counted.counted_as)
 
     def _turn_away(self, accepted: socket.socket, why: str) -> None:
         """Send the reason, if the caller takes it at once."""
@@ -162,10 +190,10 @@ class JobListener:
             except OSError as error:
                 log.debug("%s: %s", KEY, error)
 
-    def _begin(self, serving: Coroutine[Any, Any, None], user: _CountedUser) -> None:
+    def _begin(self, serving: Coroutine[Any, Any, None], counted: _Counted) -> None:
         def ended(task: asyncio.Task[None]) -> None:
             self._serving.discard(task)
-            self._places.give_back(user.counted_as)
+            self._give_place_back(counted)
             if not task.cancelled() and (error := task.exception()) is not None:
                 log.error("the connection of a supervisor failed", exc_info=error)
 
@@ -175,7 +203,7 @@ class JobListener:
 
     async def _serve(self, accepted: socket.socket, peer: Peer, of_cgroup: str) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=accepted, limit=MAX_LINE_BYTES)
-        stream = Lines(reader, writer, self._shared.lines, identity(peer))
+        stream = Lines(reader, writer, self._shared.share_of(of_cgroup).lines, identity(peer))
         await Connection(self._shared, peer, of_cgroup, stream).serve()
 
     # ------------------------------------------------------------------ what they are sent

@@ -13,13 +13,10 @@ from typing import Final
 from nodeagent.api.access.credentials import UCRED
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Holder, Peer
-from nodeagent.system.processes import PARENT, START, job_of, read, stat_of
+from nodeagent.system.job_cgroups import job_of_process
+from nodeagent.system.processes import ENDED, PARENT, START, STATE, read, stat_of
 
 PROCFS: Final = Path("/proc")
-
-_STATE: Final = 0
-_ENDED: Final = ("Z", "X")
-"""States of a process that has ended: nobody has taken note of it yet, or it is being removed (proc(5))."""
 
 _HIDDEN: Final = (
     "the daemon cannot see process {pid} in /proc: run the daemon in the host's PID namespace; if /proc is"
@@ -39,11 +36,15 @@ def peer_of(connection: socket.socket, procfs: Path = PROCFS) -> Peer:
 
 
 def job_of_peer(peer: Peer, procfs: Path = PROCFS) -> str:
-    """The job that its cgroup names, "" where it names none. Raises ``Refusal`` as ``peer_of``."""
+    """The job that its cgroup proves, "" where it proves none, or where the process is not the one that
+    connected: its pid may be another's by now. Raises ``Refusal`` as ``peer_of``.
+    """
     try:
-        return job_of(read(procfs / str(peer.pid) / "cgroup"))
+        job = job_of_process(procfs, peer.pid, peer.uid)
+        is_the_same = lives(peer, procfs) and peer.uid in _numbers(peer.pid, "Uid", procfs)
     except OSError as error:
         raise Refusal(Status.FAILED_PRECONDITION, _HIDDEN.format(pid=peer.pid)) from error
+    return job if is_the_same else ""
 
 
 def lives(peer: Peer, procfs: Path = PROCFS) -> bool:
@@ -54,7 +55,7 @@ def lives(peer: Peer, procfs: Path = PROCFS) -> bool:
         return False
     except PermissionError:
         return True
-    return int(fields[START]) == peer.start_time and fields[_STATE] not in _ENDED
+    return int(fields[START]) == peer.start_time and fields[STATE] not in ENDED
 
 
 class Pids:
@@ -67,7 +68,7 @@ class Pids:
     def __init__(self, peer: Peer, procfs: Path = PROCFS) -> None:
         self._peer = peer
         self._procfs = procfs
-        self._depth = len(_numbers(peer.pid, procfs))
+        self._depth = len(_numbers(peer.pid, "NSpid", procfs))
         self._known: dict[Holder, int | None] = {}
 
     def of(self, holders: Iterable[Holder]) -> Mapping[Holder, int | None]:
@@ -82,18 +83,20 @@ class Pids:
     def _looked_up(self, pid: int) -> int | None:
         if self._depth <= 1:
             return pid
-        numbers = _numbers(pid, self._procfs)
+        numbers = _numbers(pid, "NSpid", self._procfs)
         is_below = (self._peer.pid, self._peer.start_time) in ancestry(pid, self._procfs)
         return numbers[self._depth - 1] if is_below and len(numbers) >= self._depth else None
 
 
-def _numbers(pid: int, procfs: Path) -> list[int]:
-    """The pids of a process, from that in the namespace of ``procfs`` inwards (proc(5), ``NSpid``)."""
+def _numbers(pid: int, field: str, procfs: Path) -> list[int]:
+    """Those of a field of its ``status`` (proc_pid_status(5)): ``NSpid``, the pids from that in the namespace
+    of ``procfs`` inwards; ``Uid``, all of its users. Empty where it cannot be seen.
+    """
     try:
         status = read(procfs / str(pid) / "status")
     except OSError:
         return []
-    found = re.search(r"^NSpid:(.*)$", status, re.MULTILINE)
+    found = re.search(rf"^{field}:(.*)$", status, re.MULTILINE)
     return [] if found is None else [int(number) for number in found[1].split()]
 
 

@@ -4,15 +4,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nodeagent.api.access.budget import Budget
+from nodeagent.api.access.limits import ByteLimit
 from nodeagent.api.access.rate import Rate
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.chips import Ownership
 from nodeagent.api.jobs.leave_after import LeaveAfter
+from nodeagent.api.jobs.unkillable import UnkillableHolders
+from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import JobView, Peer, View
 from nodeagent.store.event_feed import EventFeed
+
+
+class Share:
+    """What supervisors of one sort may use together: nobody of the other sort waits for them."""
+
+    def __init__(self, of_bytes: ByteLimit) -> None:
+        self.connections = Rate(limits.CONNECTION_RATE)
+        self.lines = Rate(limits.LINE_RATE)
+        self.inputs = Rate(limits.INPUT_RATE)
+        self.bytes = Budget(of_bytes)
+        self.notes = RefusalLimit()
+        """So often is written down that somebody has no bytes left."""
 
 
 class Connected(Protocol):
@@ -33,7 +49,8 @@ class Connected(Protocol):
 @dataclass(kw_only=True)
 class Shared:
     """``readings`` gives the last of each observed device, by its name. ``config`` is replaced at a reload.
-    ``connected`` are those whose job has a name, by that.
+    ``connected`` are those whose job has a name, by that; ``proven`` is what those share whose cgroup proves
+    a job, ``unproven`` what all others do.
     """
 
     feed: EventFeed
@@ -43,7 +60,12 @@ class Shared:
     config: JobsConfig
     version: str
     leaving: LeaveAfter
+    unkillable: UnkillableHolders
     ownership: Ownership = field(default_factory=Ownership)
-    lines: Rate = field(default_factory=lambda: Rate(limits.LINE_RATE))
-    inputs: Rate = field(default_factory=lambda: Rate(limits.INPUT_RATE))
+    proven: Share = field(default_factory=lambda: Share(limits.PROVEN_BYTES))
+    unproven: Share = field(default_factory=lambda: Share(limits.UNPROVEN_BYTES))
     connected: dict[str, Connected] = field(default_factory=dict)
+
+    def share_of(self, of_cgroup: str) -> Share:
+        """``of_cgroup`` is the job that the supervisor's cgroup proves, "" for none."""
+        return self.proven if of_cgroup else self.unproven

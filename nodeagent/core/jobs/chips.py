@@ -7,21 +7,14 @@ name ``NAME/PID``; what is claimed for the cgroup is claimed for each.
 from collections.abc import Iterator
 
 from nodeagent.core.model import Claimed, Device, Held, Holder, Job, JobStage
+from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.queries import Queries
-
-_NO_CGROUP = "pid:"
-"""Begins the name of a job whose processes no cgroup tells from others."""
 
 
 def live(state: Queries) -> list[Job]:
     """Those that have not ended, in the order in which they began."""
     return list(state.live_jobs.values())
-
-
-def cgroup_of(name: str) -> str:
-    """The job's name without the pid of a second supervisor."""
-    return name.partition("/")[0]
 
 
 def covers(claimed: str, name: str) -> bool:
@@ -112,7 +105,7 @@ def in_place(state: Queries) -> frozenset[str]:
 
 def is_of(holder: Holder, job: Job) -> bool:
     """Whether the process may be one of the job's; without a cgroup nobody can tell."""
-    if job.name.startswith(_NO_CGROUP):
+    if job.name.startswith(NO_CGROUP):
         return not holder.job
     return covers(cgroup_of(job.name), holder.job)
 

@@ -9,14 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nodeagent.core.devices import registry
-from nodeagent.core.faults import signals
 from nodeagent.core.faults.notices import notice
 from nodeagent.core.jobs import chips, lifecycle, review
 from nodeagent.core.jobs.lifecycle import Cause, Happened
 from nodeagent.core.model import (
-    NODE,
     Answer,
-    Assertion,
     EventKind,
     Job,
     JobBegun,
@@ -25,14 +22,13 @@ from nodeagent.core.model import (
     JobStage,
     JobWord,
     Refused,
-    Signal,
 )
 from nodeagent.core.resets import policy
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
 
 UNKILLABLE = "process_unkillable"
-"""The code of a process that holds a chip and that no signal ends."""
+"""The code of a process that holds a chip and that no signal ends. Only the daemon's own sight opens it."""
 
 
 # ---------------------------------------------------------------------- it begins, or says anew how it is
@@ -46,7 +42,7 @@ def begun(state: State, given: JobBegun) -> bool:
         if not _is_another_life(job, given):
             return _goes_on(state, job, given)
         lifecycle.end(state, job, "a supervisor has begun anew, and knows nothing of it", None)
-    elif why := limits.why_no_job(state, given.peer.uid):
+    elif why := limits.why_no_job(state, given.job, given.peer.uid):
         return _no_room(state, given, why)
     if (ended := state.get(Job, given.job)) is not None:
         state.drop(ended)
@@ -200,19 +196,10 @@ def _cleared(state: State, job: Job, given: JobSaid) -> None:
 
 
 def _unkillable(state: State, job: Job, given: JobSaid) -> None:
-    """The node takes no new work only where a list of processes shows the job on a chip: nobody's word alone
-    takes a node out of service.
+    """The job leaves. Whether a chip takes no new work for that, what the daemon sees of its holders decides:
+    nobody's word takes one out of service.
     """
     why = given.why or "a process of it cannot be ended"
-    if next(chips.holders(state, job), None) is not None:
-        signal = Signal(
-            source="agent",
-            device=NODE,
-            code=UNKILLABLE,
-            assertion=Assertion.ONCE,
-            evidence={"job": job.name, "why": chips.left_of(state, job)},
-        )
-        signals.signalled(state, signal)
     lifecycle.emit_event(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
     lifecycle.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 

@@ -26,6 +26,7 @@ from nodeagent.core.model import (
     Window,
     Withdrawn,
 )
+from nodeagent.core.state.job_names import answers_for, is_first_of_cgroup
 from nodeagent.core.state.state import State
 
 MAX_DEVICES = 1024
@@ -47,6 +48,9 @@ MAX_CLAIMS_ON_DEVICE = 64
 MAX_RESETS = 256
 MAX_JOBS = 64
 """With a supervisor that has not left."""
+
+MAX_JOBS_UNPROVEN = 40
+"""But for the first of each job that a cgroup proves: a user has as many others as he has processes."""
 
 MAX_JOBS_OF_USER = 32
 """Those of a supervisor that died count for a minute: no user may keep all of the others out."""
@@ -93,19 +97,26 @@ def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
     return len(state.cells[of]) < MAX_RULE_CELLS
 
 
-def why_no_job(state: State, uid: int) -> str:
-    """Why the user may begin no other, "" where he may: those that have ended count by themselves."""
+def why_no_job(state: State, name: str, uid: int) -> str:
+    """Why no job of that name may begin, "" where it may: those that have ended count by themselves."""
     if len(state.live_jobs) >= MAX_JOBS:
         return f"{MAX_JOBS} jobs are already"
-    if sum(job.peer.uid == uid for job in state.live_jobs.values()) >= MAX_JOBS_OF_USER:
-        return f"{MAX_JOBS_OF_USER} jobs of the user {uid} are already"
+    unproven = sum(not is_first_of_cgroup(job.name) for job in state.live_jobs.values())
+    if not is_first_of_cgroup(name) and unproven >= MAX_JOBS_UNPROVEN:
+        return f"{MAX_JOBS_UNPROVEN} jobs beside the first of each cgroup are already"
+    who = answers_for(name, uid)
+    if (
+        sum(answers_for(job.name, job.peer.uid) == who for job in state.live_jobs.values())
+        >= MAX_JOBS_OF_USER
+    ):
+        return f"{MAX_JOBS_OF_USER} jobs of {who} are already"
     return ""
 
 
 def forget_ended_jobs(state: State) -> None:
-    """Those beyond the cap, which ended first."""
+    """Those beyond the cap: of which there may be any number first, and then those that ended first."""
     ended = [job for job in state.all(Job) if job.stage is JobStage.ENDED]
-    ended.sort(key=lambda job: (job.since_ns, job.name))
+    ended.sort(key=lambda job: (is_first_of_cgroup(job.name), job.since_ns, job.name))
     for job in ended[: max(0, len(ended) - MAX_ENDED_JOBS)]:
         state.drop(job)
 

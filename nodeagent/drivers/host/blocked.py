@@ -20,7 +20,8 @@ from nodeagent.core.model import NODE
 from nodeagent.drivers.host.check import Look
 from nodeagent.drivers.host.files import optional
 from nodeagent.drivers.host.hardware import Hardware
-from nodeagent.system.processes import job_of, printable, stat_of
+from nodeagent.system.job_cgroups import job_of_process
+from nodeagent.system.processes import printable, stat_of
 
 CODE: Final = "PROCESS_BLOCKED"
 
@@ -106,7 +107,10 @@ class BlockedProcesses:
     def _text_of(self, blocked: Blocked, now_s: float) -> str:
         """Empty where it is not known to be of an accelerator or of a job."""
         folder = self._procfs / str(blocked.pid)
-        job = job_of(optional(folder / "cgroup"))
+        try:
+            job = job_of_process(self._procfs, blocked.pid)
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
         try:
             devices = ", ".join(sorted(set(_devices(folder / "fd"))))
         except PermissionError:

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from nodeagent.system.processes import START, SYSTEM, USER, job_of, printable, read, stat_of
+from nodeagent.system.job_cgroups import job_of_process
+from nodeagent.system.processes import START, SYSTEM, USER, printable, stat_of
 from nodeagent.wire import Holder
 
 
@@ -20,7 +21,7 @@ def holder_of(procfs: Path, pid: int) -> Holder | None:
     folder = procfs / str(pid)
     try:
         command, start_time = _stat(folder)
-        job = job_of(read(folder / "cgroup"))
+        job = job_of_process(procfs, pid)
         if _stat(folder)[1] != start_time:
             return None
     except (FileNotFoundError, ProcessLookupError):

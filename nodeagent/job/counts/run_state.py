@@ -11,6 +11,9 @@ from nodeagent.job import json_file
 from nodeagent.job.json_file import JsonFileError
 from nodeagent.job.model import Counts
 
+MAX_BYTES: Final = 1 << 16
+"""It holds a few numbers and the name of the job."""
+
 _FORMAT: Final = "nodeagent-job-run-state"
 _MAY_BE_NONE: Final = frozenset({"best"})
 

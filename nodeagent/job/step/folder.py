@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from nodeagent.job.json_file import JsonFileError
-from nodeagent.job.shell.disk import atomic_write
+from nodeagent.job.shell.disk import atomic_write, regular_files
 from nodeagent.job.shell.messages import print_message
 from nodeagent.job.step.model import Outcome, Plan
 from nodeagent.job.step.records import decode, encode
 from nodeagent.job.step.whole_job_hang import Finding, NodeWord
 
 T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
+
+MAX_BYTES: Final = 1 << 20
 
 _RUN: Final = re.compile(r"run-(\d+)")
 
@@ -89,7 +91,7 @@ def _of(node: str) -> str:
 
 def _read(of: type[T], file: Path) -> T | None:
     try:
-        return decode(of, file.read_text(encoding="utf-8"))
+        return decode(of, regular_files.read(file, MAX_BYTES).decode())
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -19,6 +19,7 @@ from nodeagent.store.layout import (
     CARRIED,
     CONSUMER,
     CURSOR,
+    EMPTIED,
     EVENT,
     INPUT,
     STATE,
@@ -220,7 +221,7 @@ _LATER_COLUMNS: Final[Mapping[Table, int]] = {STATE: 1, CARRIED: 1}
 _DECODERS: Final[Mapping[Table, Callable[[Any], object]]] = {
     INPUT: lambda row: codec.decode_input(row[3], row[4]),
     CARRIED: lambda row: codec.decode_cells((row,)),
-    EVENT: codec.decode_event,
+    EVENT: lambda row: row[-1] == EMPTIED or codec.decode_event(row),
 }
 
 _AGES: Final[Mapping[Table, Callable[[Row], Any]]] = {

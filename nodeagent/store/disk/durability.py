@@ -11,6 +11,7 @@ made it is finished, and then the disk is asked which numbers it has. It gives n
 import asyncio
 import logging
 import sqlite3
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -78,7 +79,11 @@ class Durability:
         self._identity = identity
         self._limits = limits
         self._changed = changed
-        self.space_short = asyncio.Event()
+        self.max_size = sys.maxsize
+        """Beyond so many bytes in use the upkeep is due."""
+        self.upkeep_due = asyncio.Event()
+        self.is_space_short = False
+        """The disk was found full."""
         self._lock = DirectoryLock(directory)
         self._writer: Writer | None = None
         self._pending: deque[_Pending] = deque()
@@ -185,14 +190,20 @@ class Durability:
         if error is not None:
             self._degrade(f"a commit failed: {error}")
             return
-        if self._writer is not None and self._writer.database.space_was_short:
-            self._writer.database.space_was_short = False
-            self.space_short.set()
+        if self._writer is not None:
+            self._look_at_size(self._writer.database)
         self._pending.popleft()
         self._write_back.note(pending.change.last)
         pending.late.cancel()
         if not pending.durable.done():
             pending.durable.set_result(True)
+
+    def _look_at_size(self, database: Database) -> None:
+        if database.space_was_short:
+            database.space_was_short = False
+            self.is_space_short = True
+        if self.is_space_short or database.used_size > self.max_size:
+            self.upkeep_due.set()
 
     def _late(self) -> None:
         self._degrade(f"a commit did not end within {self._limits.commit_deadline_s:g} s")

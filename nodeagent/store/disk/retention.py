@@ -1,26 +1,48 @@
-"""What may be deleted: by age and by size, oldest first, one chunk at a time.
+"""What may be deleted: by age, and by size in the order in which it makes way, one chunk at a time.
+
+Beyond the size the history of jobs goes first, which whoever runs jobs writes. Then what the audit log has
+beyond its own share, refusals and what readers did before what operators did; then the oldest events and
+inputs. The share of the audit log never goes by size.
 
 Age is counted on the rule clock, which no wrong wall clock moves by years: a boot in 2036 makes nothing old.
 The audit log has wall times only, and is kept for as long as there are events of its time.
 
-Never deleted: inputs since the base of a replay, whatever their age or size, and the catalogs that
-retained inputs were judged under. When to trim is the upkeep's decision.
+A row that makes way between others is emptied: a number that is missing is damage. Never deleted: inputs
+since the base of a replay, whatever their age or size, and the catalogs that retained inputs were judged
+under. When to trim is the upkeep's decision.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Final
 
-from nodeagent.core.model import Carried, CatalogChanged, Era
+from nodeagent.core.model import Carried, CatalogChanged, Era, JobBegun, JobEnded, JobSaid
 from nodeagent.store import codec
 from nodeagent.store.change import Statement
+from nodeagent.store.disk.writer import used_size
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.layout import Row
-from nodeagent.store.queries import read_state
-from nodeagent.store.tags import CARRIED
+from nodeagent.store.layout import AUDIT, EMPTIED, EVENT, Row
+from nodeagent.store.queries import State, read_state
+from nodeagent.store.tags import CARRIED, OF_INPUTS
 
 CHUNK_ROWS = 500
+
+_AUDIT_SHARE: Final = 16
+"""The audit log may have so manieth a part of the size: some 20,000 entries of the smallest store."""
+
+_OF_JOBS: Final = "job_"
+"""Begins the kinds of events about jobs."""
+
+_INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, JobSaid, JobEnded))
+
+_LESSER: Final = """
+what != '' AND (result LIKE 'refused: %' OR what IN ('RewindConsumer', 'DeleteConsumer', 'ReportPublicFault'))
+"""
+"""Entries that one can cause who is no operator."""
+
+_AUDIT_SIZE: Final = "length(who) + length(what) + length(target) + length(result) + 24"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,45 +57,145 @@ class Bounds:
     now_wall_ns: int
 
 
-def used_size(connection: sqlite3.Connection) -> int:
-    """Bytes of the file that hold something; pages freed by deletes are used again first."""
-    pages, free, page_size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * page_size)
+class Retention:
+    """It remembers how far it has looked for what makes way first: all that lies before was looked at."""
+
+    def __init__(self) -> None:
+        self._event = self._input = self._audit = 0
+        self._audit_size: int | None = None
+        self.excess = 0
+        """The bytes beyond the size for which nothing more may go."""
+
+    def begin(self) -> None:
+        """Before each trim."""
+        self._audit = 0
+        self._audit_size = None
+
+    def next_chunk(self, connection: sqlite3.Connection, bounds: Bounds) -> list[Statement] | None:
+        """The statements of one short transaction; none where this part of the store has nothing to give,
+        None once nothing more may go.
+        """
+        state = read_state(connection)
+        if work := _too_old(connection, state, bounds):
+            return work
+        self.excess = 0
+        excess = used_size(connection) - bounds.max_size
+        if excess > 0:
+            in_order: tuple[Callable[[], list[Statement] | None], ...] = (
+                lambda: self._inputs_of_jobs(connection, state),
+                lambda: self._events_of_jobs(connection, excess),
+                lambda: self._audits(connection, bounds.max_size // _AUDIT_SHARE),
+                lambda: _oldest(connection, state) or None,
+            )
+            for give in in_order:
+                if (given := give()) is not None:
+                    return given
+            self.excess = excess
+        return list(_unused_catalogs(connection)) or None
+
+    def _events_of_jobs(self, connection: sqlite3.Connection, excess: int) -> list[Statement] | None:
+        """As many as hold so many bytes; None once all were looked at."""
+        select = "SELECT seq, wall_ns, body FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+        rows = connection.execute(select, (self._event, CHUNK_ROWS)).fetchall()
+        if not rows:
+            return None
+        emptied = []
+        for row in rows:
+            if excess <= 0:
+                break
+            self._event, wall_ns, body = row
+            if _is_of_job(row):
+                emptied.append(EVENT.sealed((self._event, wall_ns, EMPTIED)))
+                excess -= len(body)
+        return [(EVENT.replace, emptied)] if emptied else []
+
+    def _inputs_of_jobs(self, connection: sqlite3.Connection, state: State) -> list[Statement] | None:
+        """Of those before the base, which nobody counts."""
+        select = "SELECT number, kind FROM input WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
+        rows = connection.execute(select, (self._input, state.base_input, CHUNK_ROWS)).fetchall()
+        if not rows:
+            return None
+        self._input = rows[-1][0]
+        found: list[Row] = [(number,) for number, kind in rows if kind in _INPUTS_OF_JOBS]
+        return [("DELETE FROM input WHERE number = ?", found)] if found else []
+
+    def _audits(self, connection: sqlite3.Connection, share: int) -> list[Statement] | None:
+        """Those beyond the share: first, from the oldest, what others than operators have caused."""
+        if self._audit_size is None:
+            total = connection.execute(f"SELECT SUM({_AUDIT_SIZE}) FROM audit").fetchone()[0]
+            self._audit_size = total or 0
+        if self._audit_size <= share:
+            return None
+        lesser = self._first_audits(connection, f"number > {self._audit} AND {_LESSER}", share)
+        if lesser:
+            self._audit = lesser[-1][0]
+            emptied = [AUDIT.sealed((number, wall_ns, "", "", "", "")) for number, wall_ns in lesser]
+            return [(AUDIT.replace, emptied)]
+        oldest = self._first_audits(connection, "TRUE", share)
+        return [("DELETE FROM audit WHERE number <= ?", [(oldest[-1][0],)])] if oldest else None
+
+    def _first_audits(self, connection: sqlite3.Connection, where: str, share: int) -> list[tuple[int, int]]:
+        """(number, wall time) of as many as are too much."""
+        found = []
+        select = f"SELECT number, wall_ns, {_AUDIT_SIZE} FROM audit WHERE {where} ORDER BY number LIMIT ?"
+        for number, wall_ns, size in connection.execute(select, (CHUNK_ROWS,)):
+            if (self._audit_size or 0) <= share:
+                break
+            self._audit_size = (self._audit_size or 0) - size
+            found.append((number, wall_ns))
+        return found
 
 
-def next_chunk(connection: sqlite3.Connection, bounds: Bounds) -> list[Statement]:
-    """The statements of one short transaction of deletes; empty when nothing more may go."""
-    state = read_state(connection)
-    too_big = used_size(connection) > bounds.max_size
+def _is_of_job(row: Any) -> bool:
+    """The text is looked for first: to decode an event takes longer than to read it."""
+    if _OF_JOBS.encode() not in row[-1]:
+        return False
+    try:
+        return codec.decode_event(row).event.kind.startswith(_OF_JOBS)
+    except StoreDamagedError:
+        return False
+
+
+def _too_old(connection: sqlite3.Connection, state: State, bounds: Bounds) -> list[Statement]:
+    """Events before a hole are beyond retention whatever their age."""
     since_ns = state.engine_now_ns - bounds.retention_ns
     work: list[Statement] = []
-    # Events before a hole are beyond retention whatever their age.
-    last = _last_to_go(_events(connection), since_ns, too_big, state.oldest_seq)
-    if last:
-        work.append(("DELETE FROM event WHERE seq <= ?", [(last,)]))
-        work.append(("UPDATE state SET oldest_seq = MAX(oldest_seq, ?)", [(last + 1,)]))
-    inputs = connection.execute(
+    work += _delete_events(_leading(_events(connection), since_ns, state.oldest_seq))
+    work += _delete("input", _leading(_inputs(connection, state), since_ns))
+    audits = connection.execute("SELECT number, wall_ns FROM audit ORDER BY number LIMIT ?", (CHUNK_ROWS,))
+    work += _delete("audit", _leading(audits, _audits_since_wall_ns(connection, bounds)))
+    return work
+
+
+def _oldest(connection: sqlite3.Connection, state: State) -> list[Statement]:
+    events = [number for number, _ in _events(connection)]
+    inputs = [number for number, _ in _inputs(connection, state)]
+    return [*_delete_events(max(events, default=0)), *_delete("input", max(inputs, default=0))]
+
+
+def _delete(table: str, last: int) -> list[Statement]:
+    return [(f"DELETE FROM {table} WHERE number <= ?", [(last,)])] if last else []
+
+
+def _delete_events(last: int) -> list[Statement]:
+    if not last:
+        return []
+    return [
+        ("DELETE FROM event WHERE seq <= ?", [(last,)]),
+        ("UPDATE state SET oldest_seq = MAX(oldest_seq, ?)", [(last + 1,)]),
+    ]
+
+
+def _inputs(connection: sqlite3.Connection, state: State) -> sqlite3.Cursor:
+    return connection.execute(
         "SELECT number, rule_ns FROM input WHERE number <= ? ORDER BY number LIMIT ?",
         (state.base_input, CHUNK_ROWS),
     )
-    last = _last_to_go(inputs, since_ns, too_big)
-    if last:
-        work.append(("DELETE FROM input WHERE number <= ?", [(last,)]))
-    audits = connection.execute("SELECT number, wall_ns FROM audit ORDER BY number LIMIT ?", (CHUNK_ROWS,))
-    last = _last_to_go(audits, _audits_since_wall_ns(connection, bounds), too_big)
-    if last:
-        work.append(("DELETE FROM audit WHERE number <= ?", [(last,)]))
-    if not work:
-        work.extend(_unused_catalogs(connection))
-    return work
 
 
 def _events(connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
     """The oldest events, with their times on the rule clock. None is decoded before it is looked at; one that
-    cannot be is of no use, whatever its time.
+    cannot be, or was emptied, is of no use, whatever its time.
     """
     for row in connection.execute("SELECT seq, wall_ns, body FROM event ORDER BY seq LIMIT ?", (CHUNK_ROWS,)):
         try:
@@ -88,11 +210,11 @@ def _audits_since_wall_ns(connection: sqlite3.Connection, bounds: Bounds) -> int
     return since_wall_ns if oldest is None else min(since_wall_ns, int(oldest[0]))
 
 
-def _last_to_go(rows: Iterable[tuple[int, int]], since_ns: int, too_big: bool, oldest: int = 0) -> int:
-    """The greatest number of the leading rows (number, time) that may go, 0 for none."""
+def _leading(rows: Iterable[tuple[int, int]], since_ns: int, oldest: int = 0) -> int:
+    """The greatest number of the leading rows (number, time) that are too old, 0 for none."""
     last = 0
     for number, at_ns in rows:
-        if not (too_big or number < oldest or at_ns < since_ns):
+        if not (number < oldest or at_ns < since_ns):
             break
         last = number
     return last

@@ -7,18 +7,26 @@ Trouble here costs space, not data: it is logged, and the next commit finds out 
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from nodeagent.store.disk import retention
 from nodeagent.store.disk.durability import Durability
-from nodeagent.store.disk.retention import Bounds
+from nodeagent.store.disk.retention import Bounds, Retention
 from nodeagent.store.disk.thread import AbandonedError
-from nodeagent.store.disk.writer import Database
+from nodeagent.store.disk.writer import Database, used_size
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.queries import read_state
 
 _log = logging.getLogger(__name__)
+
+PAUSE_S = 1.0
+"""Between two trims that the size asks for: what comes meanwhile goes together."""
+
+LONG_PAUSE_S = 60.0
+"""Before the next where nothing more could go, and between two bases for that; none is made sooner after a
+start.
+"""
 
 # Trimming goes somewhat below the limit, or every commit would bring it back to its edge.
 _TRIMMED_SHARE = 0.9
@@ -35,7 +43,9 @@ class Keep:
 
 
 class Upkeep:
-    """``trimmed`` is called, in the loop, with the oldest event number left."""
+    """``trimmed`` is called, in the loop, with the oldest event number left. ``rest_on_new_base`` lets a
+    replay begin here, so that the inputs before may go; false where it cannot.
+    """
 
     def __init__(
         self,
@@ -43,23 +53,42 @@ class Upkeep:
         keep: Keep,
         wall_ns: Callable[[], int],
         trimmed: Callable[[int], None],
+        rest_on_new_base: Callable[[], Awaitable[bool]],
     ) -> None:
         self._durability = durability
         self._keep = keep
         self._wall_ns = wall_ns
         self._trimmed = trimmed
+        self._retention = Retention()
+        self._rest_on_new_base = rest_on_new_base
+        self._based_s = time.monotonic()
+        self._is_stuck = False
+        """It is too large, and nothing more may go."""
+        durability.max_size = keep.max_size
 
     async def run(self) -> None:
-        """Trim at once, then every ``upkeep_s``, and when the disk was found full; until cancelled."""
+        """Trim at once, then every ``upkeep_s``, when the size is passed, and when the disk was found full;
+        until cancelled.
+        """
         while True:
             try:
                 await self.trim()
             except (sqlite3.Error, OSError, StoreDamagedError, AbandonedError) as error:
                 _log.warning("store: trimming failed: %s", error)
             try:
-                await asyncio.wait_for(self._durability.space_short.wait(), self._keep.upkeep_s)
+                await asyncio.wait_for(self._durability.upkeep_due.wait(), self._keep.upkeep_s)
             except TimeoutError:
                 continue
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Before a trim that only the size asks for; a longer one where the last has not helped."""
+        passed_s = 0.0
+        while passed_s < (LONG_PAUSE_S if self._is_stuck else PAUSE_S):
+            if self._durability.is_space_short:
+                return
+            await asyncio.sleep(PAUSE_S)
+            passed_s += PAUSE_S
 
     async def trim(self) -> None:
         """Delete what retention allows, then refill the reserved space. While degraded it does nothing.
@@ -69,33 +98,42 @@ class Upkeep:
         if await self._durability.on_disk(lambda database: database.is_in_place()) is False:
             self._durability.leave(f"{self._durability.path} was removed or replaced while in use")
             return
-        short_of_space = self._durability.space_short.is_set()
-        self._durability.space_short.clear()
+        short_of_space, self._durability.is_space_short = self._durability.is_space_short, False
+        self._durability.upkeep_due.clear()
         max_size = await self._durability.on_disk(
             lambda database: self._size_to_keep(database, short_of_space)
         )
         if max_size is None:
             return
         bounds = Bounds(retention_ns=self._keep.retention_ns, max_size=max_size, now_wall_ns=self._wall_ns())
-        while (
-            oldest_seq := await self._durability.on_disk(lambda database: _trim_chunk(database, bounds))
-        ) is not None:
-            self._trimmed(oldest_seq)
+        await self._trim_to(bounds)
+        if self._is_stuck and time.monotonic() >= self._based_s + LONG_PAUSE_S:
+            self._based_s = time.monotonic()
+            if await self._rest_on_new_base():
+                await self._trim_to(bounds)
         await self._durability.on_disk(lambda database: database.reserved_space.refill())
 
+    async def _trim_to(self, bounds: Bounds) -> None:
+        self._retention.begin()
+        while (
+            oldest_seq := await self._durability.on_disk(lambda database: self._trim_chunk(database, bounds))
+        ) is not None:
+            self._trimmed(oldest_seq)
+        self._is_stuck = bounds.max_size + self._retention.excess > self._keep.max_size
+
     def _size_to_keep(self, database: Database, short_of_space: bool) -> int:
-        used = retention.used_size(database.connection)
+        used = used_size(database.connection)
         if short_of_space:
             return min(self._keep.max_size, int(used * _SHORT_OF_SPACE_SHARE))
         if used > self._keep.max_size:
             return int(self._keep.max_size * _TRIMMED_SHARE)
         return self._keep.max_size
 
-
-def _trim_chunk(database: Database, bounds: Bounds) -> int | None:
-    """On the thread: delete one chunk; the oldest event number left, None if there was nothing to delete."""
-    work = retention.next_chunk(database.connection, bounds)
-    if not work:
-        return None
-    database.execute(work)
-    return read_state(database.connection).oldest_seq
+    def _trim_chunk(self, database: Database, bounds: Bounds) -> int | None:
+        """On the thread: delete one chunk; the oldest event number left, None if nothing more may go."""
+        work = self._retention.next_chunk(database.connection, bounds)
+        if work is None:
+            return None
+        if work:
+            database.execute(work)
+        return read_state(database.connection).oldest_seq

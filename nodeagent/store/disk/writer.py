@@ -36,6 +36,8 @@ class Database:
         self.path = path
         self.reserved_space = reserved_space
         self.space_was_short = False
+        self.used_size = 0
+        """Bytes in use after the last commit."""
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
@@ -128,6 +130,7 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
         self._commits += 1
+        self.used_size = used_size(connection)
         if not self.is_in_place():
             raise FileGoneError(f"{self.path} was removed or replaced while in use")
 
@@ -141,6 +144,15 @@ class Database:
         if released:
             _log.warning("store: the disk is full; the reserved space was released")
         return released
+
+
+def used_size(connection: sqlite3.Connection) -> int:
+    """Bytes of the file that hold something; pages freed by deletes are used again first."""
+    pages, free, page_size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * page_size)
 
 
 def log_of(path: Path) -> Path:

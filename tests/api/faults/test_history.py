@@ -17,6 +17,8 @@ from nodeagent.api.faults.history import PAGE_EVENTS, PAGES_KEPT, History
 from nodeagent.api.faults.list_events import Search
 from nodeagent.api.faults.watch import MAX_BATCH, Pace, Position, Subscription
 from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.store.disk.writer import Database
+from nodeagent.store.layout import EMPTIED, EVENT
 from nodeagent.store.records import StoredEvent
 from tests.api.samples import event
 from tests.api.stage import FACTS, ROOT, Stage
@@ -74,6 +76,32 @@ async def test_what_many_ask_for_is_read_from_the_disk_once(
             events = await history.read(after_seq)
             assert events[0].seq == after_seq + 1
         assert reads.pages == [0, PAGE_EVENTS]
+
+
+async def make_way(stage: Stage, first: int, last: int) -> None:
+    """As retention does with what is told of jobs."""
+
+    def empty(database: Database) -> None:
+        rows = [EVENT.sealed((seq, 1, EMPTIED)) for seq in range(first, last + 1)]
+        database.execute([(EVENT.replace, rows)])
+
+    await stage.ledger._durability.on_disk(empty)
+
+
+@pytest.mark.parametrize(("first", "last"), [(5, 64), (1, 64), (10, 200), (129, 129), (60, 70)])
+async def test_what_has_made_way_is_passed_over(place: Path, first: int, last: int) -> None:
+    async with filled(place) as stage:
+        await make_way(stage, first, last)
+        history = History(stage.feed, stage.ledger)
+        found: list[int] = []
+        while len(found) < 300:
+            events = await history.read(found[-1] if found else 0)
+            found += [each.seq for each in events]
+        assert found[:300] == [seq for seq in range(1, 1000) if not first <= seq <= last][:300]
+        for after_seq in range(first - 1, last + 1):
+            assert (await history.read(after_seq))[0].seq == last + 1
+        listed = await search(stage, history, pb.EventFilter(), limit=300).oldest()
+        assert len(listed.events) == 300
 
 
 async def test_only_so_many_pages_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

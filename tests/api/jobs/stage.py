@@ -3,7 +3,7 @@ the test says what they would report.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -112,6 +112,9 @@ class DoorStage:
         job = await until(found, f"{name} {how}; there is {self.jobs.get(name)}")
         assert job is not None
         return job
+
+    async def comes(self, found: Callable[[], object], what: str) -> None:
+        await until(found, f"{what}; there is {self.feed.current.view.conditions}")
 
     def events(self, kind: EventKind) -> Sequence[Event]:
         stored = self.feed.recent(0)

@@ -4,10 +4,11 @@ The process hands lines on, from its standard input to the socket and back; what
 """
 
 import asyncio
+import os
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -142,20 +143,82 @@ class Supervisor:
         await self.process.wait()
 
 
+CGROUPS: Final = Path("/sys/fs/cgroup")
+
+
+def entering(folder: Path) -> tuple[str, ...]:
+    """The command that runs another one in that cgroup."""
+    return ("sh", "-c", f'echo $$ > "{folder}/cgroup.procs" && exec "$@"', "sh")
+
+
+def as_user(uid: int, folder: Path) -> tuple[str, ...]:
+    """The command that runs another one as that user, in a folder that is reached through root's alone: what
+    is in it is named without its path.
+    """
+    folder.chmod(0o755)
+    return (
+        *("sh", "-c", f'cd "{folder}" && exec "$@"', "sh"),
+        *("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"),
+    )
+
+
 @contextmanager
-def slurm_step(job: int, step: int = 0) -> Iterator[tuple[str, ...]]:
-    """A cgroup such as Slurm makes, as the command that runs another one in it. Needs root."""
-    root = Path("/sys/fs/cgroup")
-    controller = root / "pids" if (root / "pids").is_dir() else root
-    folder = controller / "slurm" / "uid_0" / f"job_{job}" / f"step_{step}"
+def slurm_step(job: int, step: int = 0, uid: int = 0) -> Iterator[tuple[str, ...]]:
+    """A cgroup such as Slurm makes for a user, as the command that runs another one in it. Needs root."""
+    controller = CGROUPS / "pids" if (CGROUPS / "pids").is_dir() else CGROUPS
+    folder = controller / "slurm" / f"uid_{uid}" / f"job_{job}" / f"step_{step}"
+    with cgroup(folder):
+        os.chown(folder, uid, uid)
+        yield entering(folder)
+
+
+@contextmanager
+def slurm_scope(job: int, step: int = 0) -> Iterator[tuple[str, ...]]:
+    """As ``slurm_step``, in the second version of cgroups: it does not name the user."""
+    folder = (
+        unified() / "system.slice" / f"test{os.getpid()}_slurmstepd.scope" / f"job_{job}" / f"step_{step}"
+    )
+    with cgroup(folder):
+        yield entering(folder)
+
+
+@contextmanager
+def delegated(uid: int) -> Iterator[Path]:
+    """The cgroup that systemd gives the manager of a user: he makes his own below it. Needs root."""
+    folder = unified() / "user.slice" / f"user-{uid}.slice" / f"user@{uid}.service"
+    with cgroup(folder):
+        for each in (folder, folder / "cgroup.procs", folder / "cgroup.subtree_control"):
+            os.chown(each, uid, uid)
+        yield folder
+
+
+def unified() -> Path:
+    """Where the second version of cgroups is mounted."""
+    return CGROUPS / "unified" if (CGROUPS / "unified").is_dir() else CGROUPS
+
+
+@contextmanager
+def cgroup(folder: Path) -> Iterator[None]:
+    """Nothing of it is left at the end but what other tests use too."""
     folder.mkdir(parents=True)
     try:
-        yield ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh")
+        yield
     finally:
-        processes = folder / "cgroup.procs"
-        wait_until(lambda: not processes.read_text(), f"the end of the processes in {folder}")
-        folder.rmdir()
-        folder.parent.rmdir()
+        for each in sorted(folder.rglob("*"), reverse=True):
+            if each.is_dir():
+                _remove(each)
+        _remove(folder)
+        for parent in folder.parents:
+            if parent.parent in (CGROUPS, unified(), CGROUPS.parent):
+                break
+            with suppress(OSError):  # another test's is in it
+                parent.rmdir()
+
+
+def _remove(folder: Path) -> None:
+    processes = folder / "cgroup.procs"
+    wait_until(lambda: not processes.read_text(), f"the end of the processes in {folder}")
+    folder.rmdir()
 
 
 @asynccontextmanager

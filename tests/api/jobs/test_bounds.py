@@ -6,7 +6,8 @@ import socket
 import statistics
 import sys
 import time
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from nodeagent.job import lines
 from nodeagent.job.lines import Word
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import connected
+from tests.api.jobs.supervisor import connected, slurm_step
 from tests.api.jobs.test_listener import stop
 from tests.waiting import WAIT_LIMIT_S, until
 
@@ -86,6 +87,73 @@ async def test_who_says_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(limits, "HELLO_LIMIT_S", 0.1)
     async with staged(tmp_path) as stage:
         assert await refusal(stage) == "no hello within 0.1 s"
+
+
+async def test_who_does_not_begin_gives_its_place_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BEGIN_LIMIT_S", 0.1)
+    async with staged(tmp_path) as stage:
+        assert await refusal(stage, HELLO) == "no begin within 0.1 s"
+
+
+@pytest.mark.root
+async def test_users_of_any_number_leave_places_to_the_jobs_that_cgroups_prove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One user has thousands of numbers, by subuid(5)."""
+    monkeypatch.setattr(limits, "BEGIN_LIMIT_S", WAIT_LIMIT_S)
+    async with staged(tmp_path) as stage, crowd(stage, 50) as heard:
+        welcome = [line for line in heard if isinstance(line, lines.Welcome)]
+        refused = {line.why for line in heard if isinstance(line, lines.Refused)}
+        why = (
+            "there are 40 supervisors beside the first of each job that a cgroup proves, as many as there may"
+            " be; try again later"
+        )
+        assert (len(welcome), refused) == (limits.UNPROVEN.total, {why})
+        with slurm_step(os.getpid()) as within:
+            async with connected(stage.socket, *within) as first:
+                assert (await first.greet()).job == f"slurm:{os.getpid()}.0"
+                async with connected(stage.socket, *within) as second:
+                    assert (await second.hear(lines.Refused)).why == why
+
+
+CROWD = """
+import os, socket, sys
+for number in range(int(sys.argv[2])):
+    if os.fork():
+        continue
+    os.setuid(60000 + number % 5)
+    held = socket.socket(socket.AF_UNIX)
+    held.connect(sys.argv[1])
+    try:
+        held.sendall(sys.argv[3].encode())
+    except BrokenPipeError:
+        pass
+    os.write(1, held.makefile("rb").readline())
+    os.read(0, 1)
+    os._exit(0)
+os.read(0, 1)
+"""
+"""Processes of five users, each with a connection; they stay until the standard input ends."""
+
+
+@asynccontextmanager
+async def crowd(stage: DoorStage, number: int) -> AsyncIterator[list[lines.Line]]:
+    """What so many connections hear first."""
+    stage.socket.parent.chmod(0o755)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", CROWD, stage.socket.name, str(number), HELLO.decode()),
+        cwd=stage.socket.parent,  # its own path is root's alone
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            yield [lines.decode(await process.stdout.readline()) for _ in range(number)]
+    finally:
+        process.stdin.close()
+        await process.wait()
 
 
 async def test_one_user_has_no_more_than_its_places_and_gets_them_back(tmp_path: Path) -> None:

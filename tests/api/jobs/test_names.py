@@ -65,3 +65,21 @@ def test_a_claim_for_a_job_is_one_for_its_steps_and_for_no_other_job() -> None:
     assert names.is_claimed(claimed, "slurm:7")
     assert not names.is_claimed(claimed, "slurm:77.0")
     assert not names.is_claimed(claimed, "")
+
+
+def test_a_name_that_the_cgroup_does_not_prove_any_more_is_not_gone_on_with() -> None:
+    """An earlier version took a supervisor's word for it, or the supervisor was moved."""
+    known = view(job("slurm:8.0", FIRST))
+    assert names.name_for(FIRST, "", known, all_live, ()) == "pid:100"
+    assert list(names.former_names(FIRST, "pid:100", known)) == ["slurm:8.0"]
+    assert list(names.former_names(FIRST, "slurm:8.0", known)) == []
+    assert list(names.former_names(SECOND, "pid:200", known)) == []
+
+
+def test_a_job_with_all_its_steps_has_one_user() -> None:
+    others = [("slurm:7.0", FIRST), ("slurm:7.1/300", FIRST), ("pid:400", FIRST), ("slurm:77.0", FIRST)]
+    stranger = Peer(pid=200, start_time=6000, uid=1001)
+    assert names.other_user("slurm:7.batch", stranger, others) == FIRST
+    assert names.other_user("slurm:7.0", SECOND, others) is None
+    assert names.other_user("slurm:8.0", stranger, others) is None
+    assert names.other_user("", stranger, others) is None

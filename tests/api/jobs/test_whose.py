@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from nodeagent.job import lines
 from nodeagent.job.lines import Word
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
-from tests.api.jobs.supervisor import connected, slurm_step
+from tests.api.jobs.supervisor import connected, slurm_scope, slurm_step
 from tests.api.jobs.test_listener import holder
 from tests.waiting import wait_until
 
@@ -127,6 +128,32 @@ async def test_a_process_that_has_the_pid_of_a_dead_supervisor_is_another_job(tm
         job = stage.jobs[name]
         assert (job.kind, job.run, job.devices) == ("training", 4, ())
         assert [event.why for event in stage.events(EventKind.JOB_ENDED)] == ["another process has its pid"]
+
+
+@pytest.mark.root
+def test_the_cgroup_of_a_process_that_is_another_one_by_now_proves_nothing() -> None:
+    """Its pid is another's, or it has changed its user since it connected."""
+    with slurm_scope(JOB) as within, subprocess.Popen([*within, "sleep", "60"]) as process:
+        try:
+            wait_until(lambda: f"job_{JOB}" in Path(f"/proc/{process.pid}/cgroup").read_text())
+            start_time = holder(process.pid).start_time
+            peer = Peer(pid=process.pid, start_time=start_time, uid=0)
+            assert peers.job_of_peer(peer) == f"slurm:{JOB}.0"
+            assert peers.job_of_peer(replace(peer, start_time=start_time - 1)) == ""
+            assert peers.job_of_peer(replace(peer, uid=1000)) == ""
+        finally:
+            process.kill()
+
+
+@pytest.mark.root
+async def test_a_job_whose_name_is_not_proven_any_more_ends(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        own = holder(supervisor.pid)
+        peer = Peer(pid=own.pid, start_time=own.start_time, uid=0)
+        await stage.do(JobBegun(job="slurm:8.0", kind="training", peer=peer, run=3))
+        await supervisor.begin(run=4)
+        assert stage.jobs[f"pid:{supervisor.pid}"].run == 4
+        assert stage.jobs["slurm:8.0"].stage is JobStage.ENDED
 
 
 def test_a_process_that_has_ended_or_began_at_another_time_does_not_live() -> None:

@@ -18,6 +18,7 @@ from nodeagent.core.model import (
     JobView,
     JobWord,
     Kind,
+    Level,
     Operator,
     Peer,
     ResetMode,
@@ -53,7 +54,7 @@ def job_catalog(
         **base.rows,
         MINE: row(MINE, user_induced=True),
         CONTAINERS: row(CONTAINERS, kind=Kind.HOST, vendor="linux", user_induced=True),
-        "PROCESS_UNKILLABLE": row("process_unkillable", vendor="nodeagent"),
+        "PROCESS_UNKILLABLE": row("process_unkillable", Level.PRE_SEPARATE_NPU, vendor="nodeagent"),
     }
     jobs = JobSettings(in_place_registered=registered)
     return replace(base, digest=digest, rows=rows, settings=replace(base.settings, mode=how, jobs=jobs))

@@ -202,6 +202,19 @@ def test_of_those_that_have_ended_the_oldest_go(monkeypatch: pytest.MonkeyPatch)
     assert [job.name for job in place.engine.view().jobs] == ["slurm:2.0", "slurm:3.0"]
 
 
+def test_of_those_that_have_ended_the_ones_go_first_that_no_cgroup_proves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any user ends as many of them as he likes."""
+    monkeypatch.setattr(limits, "MAX_ENDED_JOBS", 2)
+    place = Place()
+    for name in ("slurm:1.0", "pid:1", "slurm:2.0/7", "pid:2", "pid:3"):
+        place.begin(job=name)
+        place.wait(1)
+        place.leave(name)
+    assert [job.name for job in place.engine.view().jobs] == ["slurm:1.0", "pid:3"]
+
+
 def test_there_are_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_JOBS", 1)
     place = Place()
@@ -221,8 +234,27 @@ def test_no_user_may_keep_all_of_the_others_out(monkeypatch: pytest.MonkeyPatch)
     place.begin(job="pid:2", peer=Peer(pid=2, start_time=1, uid=1000))
     place.begin(job=OTHER, peer=Peer(pid=3, start_time=1, uid=1001))
     assert [job.name for job in place.engine.view().jobs] == [JOB, OTHER]
-    why = "pid:2 is not supervised: 1 jobs of the user 1000 are already"
+    why = "pid:2 is not supervised: 1 jobs of uid:1000 are already"
     assert place.emitted(EventKind.NOTICE)[-1][1] == why
+
+
+def test_those_that_no_cgroup_proves_leave_room_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_JOBS_UNPROVEN", 2)
+    place = Place()
+    for job, uid in (("pid:1", 1), (f"{JOB}/2", 2), ("pid:3", 3), (JOB, 4), (OTHER, 5)):
+        place.begin(job=job, peer=Peer(pid=uid, start_time=1, uid=uid))
+    assert [job.name for job in place.engine.view().jobs] == ["pid:1", f"{JOB}/2", JOB, OTHER]
+    why = "pid:3 is not supervised: 2 jobs beside the first of each cgroup are already"
+    assert place.emitted(EventKind.NOTICE)[-1][1] == why
+
+
+def test_pods_of_one_user_do_not_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root of all containers is the same number."""
+    monkeypatch.setattr(limits, "MAX_JOBS_OF_USER", 1)
+    place = Place()
+    for job in ("pod:a", "pod:b", "container:c", "slurm:1.0", "slurm:2.0"):
+        place.begin(job=job, peer=Peer(pid=1, start_time=1, uid=0))
+    assert [job.name for job in place.engine.view().jobs] == ["pod:a", "pod:b", "container:c", "slurm:1.0"]
 
 
 def test_that_there_is_no_room_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import (
     ActionState,
+    Assertion,
     CatalogChanged,
     JobPolicy,
     JobStage,
@@ -14,6 +15,7 @@ from nodeagent.core.model import (
     Level,
     Recommendation,
     ResetMode,
+    Signal,
     SourceBack,
     Verdict,
     Wanted,
@@ -31,6 +33,11 @@ def held_for_a_reset(place: Place) -> None:
     place.poll_all(BROKEN)
     place.stop()
     assert (place.stage(), len(place.actions)) == (JobStage.HOLDING, 1)
+
+
+def stuck(chip: str, assertion: Assertion = Assertion.OCCUR) -> Signal:
+    """As the daemon says what it has seen."""
+    return Signal(source="agent", device=chip, code="process_unkillable", assertion=assertion)
 
 
 def leaves(place: Place) -> tuple[Wanted | None, bool]:
@@ -253,22 +260,24 @@ def test_such_a_fault_of_a_job_before_it_sends_nobody_away() -> None:
     assert (place.job().handling, place.job().wanted) == ("RESCHEDULE", Wanted.RUN)
 
 
-def test_one_with_a_process_that_cannot_be_ended_leaves_and_the_node_takes_no_new_work() -> None:
+def test_one_that_says_that_a_process_cannot_be_ended_leaves_and_nothing_takes_less_work() -> None:
     place = Place()
     place.run()
-    place.fault()
+    place.say(JobWord.UNKILLABLE, why="pid 7 does not end")
+    assert leaves(place) == (Wanted.LEAVE, False)
+    assert (place.open_on("node"), place.open_on("npu0")) == ([], [])
+    assert place.verdicts(["node", "npu0"]) == ["ALLOW", "ALLOW"]
+
+
+def test_one_whose_process_was_seen_not_to_end_leaves_a_chip_that_takes_no_new_work() -> None:
+    place = Place()
+    place.run()
+    place.do(stuck("npu0"))
     place.say(JobWord.UNKILLABLE, why="pid 7 does not end")
     assert leaves(place) == (Wanted.LEAVE, True)
-    assert "process_unkillable" in place.open_on("node")
-
-
-def test_its_word_alone_takes_no_node_out_of_service() -> None:
-    place = Place()
-    place.run()
-    place.do(held("npu0", None))
-    place.say(JobWord.UNKILLABLE, why="pid 7 does not end")
-    assert place.job().wanted is Wanted.LEAVE
-    assert place.open_on("node") == []
+    assert place.open_on("npu0") == ["process_unkillable"]
+    place.do(stuck("npu0", Assertion.RECOVER))
+    assert place.open_on("npu0") == []
 
 
 def test_one_that_was_sent_away_is_not_kept_though_all_is_well_again() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from nodeagent.drivers.host.blocked import LASTS_S, SCAN_S, BlockedProcesses
 from nodeagent.drivers.host.hardware import Hardware
+from tests.cgroups import make_folders
 from tests.drivers.host.node_tree import NodeTree
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -62,6 +63,7 @@ def process(
     (at / "stat").write_text(stat)
     (at / "wchan").write_text("nv_wait_for_gpu")
     (folder / "cgroup").write_text(job)
+    make_folders(node.sysfs / "fs/cgroup", job)
     (folder / "fd").mkdir(exist_ok=True)
     if thread is None:
         (folder / "stat").write_text(stat)
@@ -77,6 +79,7 @@ def text_of(check: BlockedProcesses, clock: Time, passed_s: float = 0.0) -> str:
     return next(iter(active.values()), {}).get("processes", "")
 
 
+@pytest.mark.root
 def test_a_process_that_holds_a_gpu_is_told_with_where_it_waits(
     node: NodeTree, check: BlockedProcesses, clock: Time
 ) -> None:

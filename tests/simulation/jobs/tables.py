@@ -6,21 +6,16 @@ from functools import cache
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import JobSettings
-from nodeagent.core.jobs.supervisor_reports import UNKILLABLE
-from nodeagent.core.model import Kind, Level
-from tests.core.build import row
 from tests.simulation.acting.tables import acting_catalogs
 
 STOP_S, HEAL_S = 60, 600
 
 
 def _with_jobs(base: Catalog, digest: str = "", registered: bool = False) -> Catalog:
-    stuck = row(UNKILLABLE, Level.PRE_SEPARATE_FAULT, vendor="nodeagent", kind=Kind.HOST)
     jobs = JobSettings(in_place_registered=registered)
     return replace(
         base,
         digest=digest or base.digest,
-        rows={**base.rows, UNKILLABLE.upper(): stuck},
         settings=replace(base.settings, jobs=jobs),
     )
 

@@ -11,7 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from nodeagent.job.shell.disk import regular_files
+
 VERSION: Final = 1
+MAX_BYTES: Final = 64 << 20
+"""A job of a month with a checkpoint each minute has 10 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Journal:
         self._owner = owner
         try:
             self.earlier = self._taken_over()
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = regular_files.open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             if not self.earlier:
                 os.ftruncate(self._file, 0)
                 self._write(self._head())
@@ -55,7 +59,7 @@ class Journal:
         os.close(self._file)
         try:
             self.path.replace(_aside(self.path))
-            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = regular_files.open_own(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._write(self._head())
         except OSError as error:
             raise JournalError(f"{self.path}: {error.strerror}") from error
@@ -71,7 +75,7 @@ class Journal:
 
     def _taken_over(self) -> tuple[bytes, ...]:
         try:
-            data = self.path.read_bytes()
+            data = regular_files.read(self.path, MAX_BYTES)
         except FileNotFoundError:
             return ()
         whole = data[: data.rfind(b"\n") + 1]
@@ -81,7 +85,11 @@ class Journal:
                 self.path.replace(_aside(self.path))
             return ()
         if len(whole) < len(data):  # torn by a crash: what it was to say has led to nothing yet
-            os.truncate(self.path, len(whole))
+            torn = regular_files.open_own(self.path, os.O_WRONLY)
+            try:
+                os.ftruncate(torn, len(whole))
+            finally:
+                os.close(torn)
         return tuple(lines)
 
     def _head(self) -> bytes:

@@ -2,16 +2,15 @@
 and the command line. It decides nothing.
 """
 
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from nodeagent.job.lines import Welcome
 from nodeagent.job.policy import policy
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.policy.policy import Resolved, Setting
+from nodeagent.job.shell.disk import regular_files
 
 _MAX_BYTES: Final = 1 << 20
 _SLURM_CONF: Final = "/etc/slurm/slurm.conf"
@@ -62,9 +61,8 @@ def _settings(flag: str, path: str, *, own: bool = False) -> tuple[Setting, ...]
     try:
         return policy.read_file(_read(path), path, own=own)
     except OSError as error:
-        raise Unreadable(f"{flag}: {path}: {os.strerror(error.errno or 0)}") from error
+        raise Unreadable(f"{flag}: {path}: {error.strerror}") from error
 
 
 def _read(path: str) -> str:
-    with Path(path).open("rb") as opened:
-        return opened.read(_MAX_BYTES).decode("utf-8", "replace")
+    return regular_files.read(path, _MAX_BYTES, is_own=False).decode("utf-8", "replace")

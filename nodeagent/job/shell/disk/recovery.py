@@ -12,6 +12,7 @@ from nodeagent.job.policy.environment import SCHEDULE_COUNT
 from nodeagent.job.session.journal_records import decode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
+from nodeagent.job.shell.disk import regular_files
 from nodeagent.job.shell.disk.state import State
 from nodeagent.job.shell.messages import print_message
 from nodeagent.job.shell.processes.tree import survivors_of
@@ -66,7 +67,8 @@ def counts_of(place: State | None, job: str, environment: Mapping[str, str], ses
 def kept_counts(place: State, job: str) -> Counts | None:
     """None where there are none; what is no such file is moved aside, and a message says so."""
     try:
-        return run_state.decode(place.counts.read_text(encoding="utf-8"), job=job)
+        text = regular_files.read(place.counts, run_state.MAX_BYTES).decode()
+        return run_state.decode(text, job=job)
     except FileNotFoundError:
         return None
     except OSError as error:

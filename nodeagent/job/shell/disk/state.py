@@ -20,12 +20,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.shell.disk import atomic_write
+from nodeagent.job.shell.disk import atomic_write, regular_files
 
 MAX_ALIKE: Final = 64
 """So many supervisors with one key on one node have a folder of their own each."""
 
 _LOCK: Final = "lock"
+_MAX_LOCK_BYTES: Final = 200
 _MAX_SOCKET_PATH: Final = 107
 """unix(7): 108 bytes with the zero."""
 
@@ -53,7 +54,7 @@ class State:
     def run(self, number: int) -> Path:
         """The folder of that run; made where it is not there. Raises ``OSError``."""
         folder = self.folder / f"run-{number}"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        regular_files.make_folder(folder)
         return folder
 
     def put_counts(self, text: str) -> None:
@@ -105,6 +106,9 @@ def open_alone(folder: Path, counts: Path | None = None) -> State:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _locked(folder)
+    except regular_files.NotRegularError as error:
+        wanted = "name a folder of this user alone"
+        raise StateError(f"{error.filename}: {error.strerror}; {wanted}") from error
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}; name a folder that can be written to") from error
     if lock is None:
@@ -168,7 +172,7 @@ def _own_folder(environment: Mapping[str, str]) -> Path:
 
 def _locked(folder: Path) -> int | None:
     """The open lock; None where another one holds it. It ends with the process, however that ends."""
-    opened = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    opened = regular_files.open_own(folder / _LOCK, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not _is_still_there(opened, folder):
@@ -188,13 +192,14 @@ def _locked(folder: Path) -> int | None:
 def _is_still_there(lock: int, folder: Path) -> bool:
     """Its owner may have removed it between the opening and the lock."""
     try:
-        return os.path.samestat(os.fstat(lock), (folder / _LOCK).stat())
+        return os.path.samestat(os.fstat(lock), (folder / _LOCK).lstat())
     except FileNotFoundError:
         return False
 
 
 def _owner(folder: Path) -> str:
-    return (folder / _LOCK).read_text(errors="replace").strip() or "unknown"
+    text = regular_files.read_start(folder / _LOCK, _MAX_LOCK_BYTES).decode(errors="replace")
+    return text.strip() or "unknown"
 
 
 def _tasks(environment: Mapping[str, str]) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.job.inputs import Process
+from nodeagent.job.shell.disk import regular_files
 from nodeagent.job.shell.disk.state import State
 from nodeagent.job.shell.evidence import standard_error
 from nodeagent.job.shell.processes import prctl, procfs
@@ -33,6 +34,10 @@ _MISSING: Final = "missing.txt"
 
 _MAX_SAMPLES_BYTES: Final = 6 << 20
 _MAX_PART_BYTES: Final = 1 << 20
+_MAX_RING_BYTES: Final = 256 << 20
+"""An hour of samples of a thousand processes."""
+
+_MAX_DIGEST_BYTES: Final = 200
 _MAX_OF_ONE: Final = 8 << 20
 _MAX_PROCESSES: Final = 64
 _DIGEST_S: Final = 1.0
@@ -72,7 +77,7 @@ class EvidenceProcess:
     def digest(self) -> str:
         """SHA-256 of what lies there; "" where the child did not come to its end."""
         try:
-            return (self.folder / "digest").read_text().strip()
+            return regular_files.read(self.folder / "digest", _MAX_DIGEST_BYTES).decode().strip()
         except OSError:
             return ""
 
@@ -100,7 +105,7 @@ def make_room(state: State) -> None:
 
 
 def _next_folder(home: Path) -> Path:
-    home.mkdir(mode=0o700, exist_ok=True)
+    regular_files.make_folder(home)
     number = 1 + max((int(each.name) for each in home.iterdir() if each.name.isdigit()), default=0)
     folder = home / str(number)
     folder.mkdir(mode=0o700)
@@ -174,7 +179,8 @@ def _samples(files: Sequence[Path]) -> Iterator[bytes]:
     rows: list[bytes] = []
     for file in files:
         with suppress(FileNotFoundError):
-            header, *more = file.read_bytes().splitlines(keepends=True) or [header]
+            text = regular_files.read(file, _MAX_RING_BYTES)
+            header, *more = text.splitlines(keepends=True) or [header]
             rows += more
     if not rows:
         return

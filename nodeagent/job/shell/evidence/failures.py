@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.job.inputs import Failure
+from nodeagent.job.shell.disk import regular_files
 from nodeagent.job.shell.evidence import standard_error
 
 ERROR_FILE_VARIABLE: Final = "TORCHELASTIC_ERROR_FILE"
@@ -62,8 +63,8 @@ def _error(traces: Traces) -> tuple[str, str]:
     if path is None or _written_ns(path) == traces.error_file_ns:
         return "", ""
     try:
-        with path.open("rb") as opened:
-            content: Any = json.loads(opened.read(_MAX_ERROR_FILE_BYTES))
+        text = regular_files.read(path, _MAX_ERROR_FILE_BYTES, is_own=False)
+        content: Any = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return "", ""
     while isinstance(content, dict):

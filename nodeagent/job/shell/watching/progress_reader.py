@@ -13,6 +13,8 @@ from typing import Final
 
 from nodeagent.job.counts.progress import ByFile, ByNames, Look, number_in, number_of, with_baseline
 from nodeagent.job.model import Counts
+from nodeagent.job.shell.disk import regular_files
+from nodeagent.job.shell.messages import print_message
 
 FIRST_LOOK_S: Final = 10.0
 """So long a run waits for what lay there before it. A store that takes longer is looked at later."""
@@ -36,6 +38,7 @@ class ProgressReader:
         self._judge: ByFile | ByNames | None = None
         self._look = 0
         self._is_looking = False
+        self._refused: str | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     def baseline(self, counts: Counts) -> Counts:
@@ -108,10 +111,19 @@ class ProgressReader:
 
     def _text(self) -> str | None:
         try:
-            with Path(self._path).open("rb") as opened:
-                return opened.read(MAX_TEXT_BYTES).decode("utf-8", "replace")
+            start = regular_files.read_start(self._path, MAX_TEXT_BYTES, is_own=False)
+        except regular_files.NotRegularError as error:
+            self._refuse(error)
+            return None
         except OSError:  # not there yet, or just being replaced
             return None
+        return start.decode("utf-8", "replace")
+
+    def _refuse(self, error: OSError) -> None:
+        """Printed once, and again only where it is another thing by then."""
+        if error.strerror != self._refused:
+            self._refused = error.strerror
+            print_message(f"--progress: {self._path}: {error.strerror}; no progress is seen")
 
     def _names(self) -> Mapping[str, Look]:
         names = sorted(glob.glob(self._path, recursive=True))[-MAX_NAMES:]  # noqa: PTH207 # absolute ones, too

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nodeagent.job.shell.disk import regular_files
 from nodeagent.job.shell.messages import print_message
 
 if TYPE_CHECKING:
@@ -39,8 +41,7 @@ class Ring:
             return
         try:
             self._make_place(settings, sample.t_s)
-            with self.files[-1].open("a", encoding="ascii") as opened:
-                opened.write(row_line(Row(sample=sample, beats=beats)))
+            self._write(row_line(Row(sample=sample, beats=beats)), os.O_APPEND)
             self._is_broken = False
         except OSError as error:
             if not self._is_broken:
@@ -58,5 +59,11 @@ class Ring:
         header = Header(
             name="live", T_min=settings.hang_time_s / 60, period_s=settings.period_s, kind=settings.kind
         )
-        newest.write_text(header_line(header), encoding="ascii")
+        self._write(header_line(header), os.O_TRUNC)
         self._since_s = t_s
+
+    def _write(self, text: str, flag: int) -> None:
+        """Raises ``OSError``."""
+        descriptor = regular_files.open_own(self.files[-1], os.O_WRONLY | os.O_CREAT | flag, 0o666)
+        with open(descriptor, "w", encoding="ascii") as opened:  # noqa: PTH123 # of a descriptor
+            opened.write(text)

@@ -1,0 +1,89 @@
+"""Whether a process runs, was killed and is there still, or is gone: trees such as /proc, and a real one."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from nodeagent.system.processes import START, Life, life_of, stat_of
+from tests.cgroups import freeze, freezer, needs
+from tests.waiting import wait_until
+
+PID, BEGAN = 42, 4711
+NONE, KILL, TERM = "0000000000000000", "0000000000000100", "0000000000004000"
+EXITING = 0x40_0004
+
+
+def thread(procfs: Path, number: int, state: str = "S", flags: int = 0x40_0000, **pending: str) -> None:
+    """As proc_pid_stat(5) and proc_pid_status(5) have it; the first one stands for the process, too."""
+    process = procfs / str(PID)
+    masks = {"SigPnd": NONE, "ShdPnd": NONE, **pending}
+    for folder in (process / "task" / str(number), *([process] if number == PID else [])):
+        folder.mkdir(parents=True, exist_ok=True)
+        fields = f"{state} 7 1 1 0 -1 {flags} 0 0 0 0 5 0 0 0 20 0 9 0 {BEGAN} 0 0"
+        (folder / "stat").write_text(f"{number} (a) b) {fields}\n")
+        lines = (f"{name}:\t{mask}\n" for name, mask in masks.items())
+        (folder / "status").write_text(f"Name:\ta) b\n{''.join(lines)}SigBlk:\t{KILL}\n")
+
+
+@pytest.mark.parametrize(
+    ("how", "life"),
+    [
+        ({}, Life.RUNNING),
+        ({"state": "D"}, Life.RUNNING),
+        ({"ShdPnd": TERM, "SigPnd": TERM}, Life.RUNNING),
+        ({"state": "D", "SigPnd": KILL}, Life.ENDING),
+        ({"state": "D", "ShdPnd": KILL}, Life.ENDING),
+        ({"ShdPnd": "ffffffffffffffff"}, Life.ENDING),
+        ({"state": "D", "flags": EXITING}, Life.ENDING),
+        ({"state": "Z", "flags": EXITING, "ShdPnd": KILL}, Life.GONE),
+        ({"state": "X"}, Life.GONE),
+    ],
+)
+def test_a_process_that_was_killed_and_is_there_still(
+    tmp_path: Path, how: Mapping[str, str], life: Life
+) -> None:
+    thread(tmp_path, PID, **how)  # type: ignore[arg-type]
+    assert life_of(tmp_path, PID, BEGAN) is life
+
+
+@pytest.mark.parametrize(
+    ("how", "life"),
+    [
+        ({"state": "D", "SigPnd": KILL}, Life.ENDING),
+        ({"state": "D", "flags": EXITING}, Life.ENDING),
+        ({"state": "S"}, Life.RUNNING),
+        ({"state": "X", "flags": EXITING}, Life.GONE),
+    ],
+)
+def test_of_a_process_whose_first_thread_has_ended_the_others_tell(
+    tmp_path: Path, how: Mapping[str, str], life: Life
+) -> None:
+    thread(tmp_path, PID, "Z", EXITING, ShdPnd=KILL)
+    thread(tmp_path, PID + 1, **how)  # type: ignore[arg-type]
+    assert life_of(tmp_path, PID, BEGAN) is life
+
+
+def test_one_that_has_gone_and_another_one_of_its_number_are_gone(tmp_path: Path) -> None:
+    assert life_of(tmp_path, PID, BEGAN) is Life.GONE
+    thread(tmp_path, PID, "D", SigPnd=KILL)
+    assert life_of(tmp_path, PID, BEGAN - 1) is Life.GONE
+
+
+@pytest.mark.root
+@needs("freezer")
+def test_a_real_one_that_no_signal_ends() -> None:
+    """A process of the freezer takes no signal until it is thawed."""
+    procfs = Path("/proc")
+    with subprocess.Popen(["sleep", "600"]) as process:
+        began = int(stat_of(procfs / str(process.pid))[1][START])
+        with freezer(f"nodeagent-test-{os.getpid()}-life") as group:
+            assert life_of(procfs, process.pid, began) is Life.RUNNING
+            freeze(group, process.pid)
+            assert life_of(procfs, process.pid, began) is Life.RUNNING
+            process.send_signal(signal.SIGKILL)
+            assert life_of(procfs, process.pid, began) is Life.ENDING
+        wait_until(lambda: life_of(procfs, process.pid, began) is Life.GONE)
