@@ -27,6 +27,18 @@ class ClearOn:
 
 
 EACH_DETAIL = "*"
+EACH_PART = ".*"
+"""Ends the name of a metric that stands for a family of readings."""
+
+
+def family_of(metric: str) -> str:
+    """The family that the reading belongs to, "" where its name has no part.
+
+    >>> family_of("link_up.3"), family_of("power_watts")
+    ('link_up.*', '')
+    """
+    name, dot, _ = metric.partition(".")
+    return f"{name}{EACH_PART}" if dot else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +145,16 @@ class ThresholdRule(RaisingRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterRule(RaisingRule):
-    """A counter that rises by ``increase`` within the window is the fault; a window later it ends."""
+    """A counter that rises by ``increase`` within the window is the fault; a window later it ends.
+
+    A ``metric`` NAME.* is a family: each reading NAME.PART counts for itself. ``lifetime``: the counter
+    outlives driver and power, so that a value below the last one has lost its newest part and is no new count.
+    """
 
     metric: str
     increase: int
     time_window_ns: int
+    lifetime: bool = False
 
     @property
     def watches(self) -> str:

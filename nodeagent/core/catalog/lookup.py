@@ -14,6 +14,7 @@ from nodeagent.core.catalog.catalog import (
     RaisingRule,
     RelationRule,
     Row,
+    family_of,
 )
 from nodeagent.core.catalog.codes import canonical, covers, is_hexadecimal
 from nodeagent.core.catalog.settings import Mode
@@ -87,7 +88,7 @@ class Lookup:
         self._raising = {rule.id: rule for rule in catalog.raising}
         self._watching: dict[str, tuple[RaisingRule, ...]] = {}
         for raising in catalog.raising:
-            self._watching[raising.watches] = (*self.watching(raising.watches), raising)
+            self._watching[raising.watches] = (*self._watching.get(raising.watches, ()), raising)
         for rule in catalog.frequency:
             for code in rule.codes:
                 if code == "*":
@@ -129,8 +130,8 @@ class Lookup:
         return self._raising.get(rule_id)
 
     def watching(self, what: str) -> tuple[RaisingRule, ...]:
-        """The rules that raise a fault of their own from it."""
-        return self._watching.get(what, ())
+        """The rules that raise a fault of their own from it, or from any of its family."""
+        return self._watching.get(what, ()) + self._watching.get(family_of(what), ())
 
     def _find(self, code: str) -> Facts:
         key, row = canonical(code), self.catalog.row(code)

@@ -33,6 +33,6 @@ def _measure_anew(state: State, condition: Condition) -> None:
     Where the rule itself says that it is over, nothing of this is left.
     """
     for of in state.rule_cells:
-        cell = state.get(of, condition.device_id, condition.rule)
-        if cell is not None and (after := cell.after_clear(state.moment_ns)) is not cell:
-            state.put(after)
+        for cell in state.of_rule(of, condition.device_id, condition.rule):
+            if (after := cell.after_clear(state.moment_ns)) is not cell:
+                state.put(after)

@@ -59,6 +59,21 @@ def test_a_counter_that_began_anew_goes_on_counting() -> None:
     assert emitted(run(engine, [(5, mark(40))])) == [("raised", "npu0", "STORM")]
 
 
+def test_a_counter_for_life_that_comes_back_lower_has_lost_its_newest_part_and_has_not_risen() -> None:
+    for_life = catalog(row("STORM"), counter=[rising("STORM", 100, window_s=3600, lifetime=True)])
+    engine = begin(for_life)
+    assert run(engine, [(1, mark(54_731_746)), (2, mark(54_731_700)), (3, mark(0)), (4, mark(99))]) == []
+    assert emitted(run(engine, [(5, mark(100))])) == [("raised", "npu0", "STORM")]
+
+
+def test_a_counter_for_life_that_comes_back_lower_does_not_prolong_the_fault() -> None:
+    for_life = catalog(row("STORM"), counter=[rising("STORM", 100, window_s=3600, lifetime=True)])
+    engine = begin(for_life)
+    run(engine, [(1, mark(0)), (2, mark(100)), (3000, mark(50))])
+    assert wait(engine, 3602) == []
+    assert emitted(wait(engine, 3602, extra_ns=1)) == [("cleared", "npu0", "STORM")]
+
+
 def test_it_recovers_after_a_window_in_which_the_rule_was_not_met() -> None:
     engine = begin(TABLES)
     run(engine, [(1, mark(0)), (2, mark(100)), (100, mark(150)), (3000, mark(160))])
