@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
+    CommonCauseRule,
     DurationRule,
     FrequencyRule,
     RaisingRule,
@@ -58,6 +59,7 @@ class Facts:
     ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
     called what its digits say, if anything (``decoded``).
     ``frequency`` is the first rule that names the code, ``relations`` None where none names it.
+    ``common_causes`` are the rules that look for it on several devices.
     """
 
     key: str
@@ -69,6 +71,7 @@ class Facts:
     duration: DurationRule | None
     frequency: FrequencyRule | None
     relations: Relations | None
+    common_causes: tuple[CommonCauseRule, ...] = ()
 
 
 class Lookup:
@@ -149,6 +152,11 @@ class Lookup:
             duration=self._duration.get(key),
             frequency=self._frequency.get(key),
             relations=self._relations(key),
+            common_causes=tuple(
+                rule
+                for rule in self.catalog.common_cause
+                if any(covers(canonical(code), key) for code in rule.codes)
+            ),
         )
 
     def _relations(self, key: str) -> Relations | None:

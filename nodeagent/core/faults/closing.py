@@ -10,12 +10,14 @@ from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
 
-def close(state: State, condition: Condition, why: str) -> None:
-    """What went with it and is still there is a fault of its own before this one has ended."""
+def close(state: State, condition: Condition, why: str, *, goes_on: bool = False) -> None:
+    """What went with it and is still there is a fault of its own before this one has ended. ``goes_on``: it
+    is over as a fault of its own alone.
+    """
     if condition_end.has_ended(state, condition):
         return
     companions.outlive(state, condition)
-    condition_end.end(state, condition, why)
+    condition_end.end(state, condition, why, goes_on=goes_on)
 
 
 def lift(state: State, hold: Hold, why: str) -> None:

@@ -52,7 +52,7 @@ another.
 
 
 def signalled(state: State, signal: Signal, rule: str = "") -> bool:
-    """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
+    """Judge one signal. True if anything changed. ``rule`` is the rule that makes it, from what it watches.
 
     Where a duration rule names the code, ``rules.duration`` counts it instead, and a ``once`` does not count.
     """
@@ -95,7 +95,7 @@ def _occurred(
 ) -> bool:
     """Open a condition or renew the open one, and count it. True if that changed anything."""
     at_ns = _occurred_ns(state, signal)
-    if _is_absorbed(state, device, condition, signal, facts, at_ns):
+    if _is_absorbed(state, device, condition, signal, facts, at_ns, rule):
         return True
     is_held = _was_held(signal, condition, at_ns)
     if condition is not None:
@@ -152,6 +152,7 @@ def _is_absorbed(
     signal: Signal,
     facts: Facts,
     at_ns: int,
+    rule: str,
 ) -> bool:
     """Whether the signal goes with a fault that was there first, and was counted there. What another system
     reports never does: only its sender knows when it is over.
@@ -167,7 +168,7 @@ def _is_absorbed(
         return False
     if condition is None:
         level = relation_pairs.level_of_new(state, facts, device.id, at_ns) or level
-    return relation.absorb(state, device, signal, facts, level, at_ns)
+    return relation.absorb(state, device, signal, facts, level, at_ns, rule)
 
 
 def _opened(

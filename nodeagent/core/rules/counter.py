@@ -138,8 +138,9 @@ def _with(
 
 def _parts_that_meet(state: State, tally: Tally) -> list[str]:
     """The readings of the rule's family that meet it on the device, numbers in their order."""
-    found = [cell for cell in state.of_rule(Tally, tally.device_id, tally.rule) if cell.reached_ns is not None]
-    return sorted((cell.part for cell in found), key=lambda part: (len(part), part))
+    tallies = state.of_rule(Tally, tally.device_id, tally.rule)
+    meeting = (each.part for each in tallies if each.reached_ns is not None)
+    return sorted(meeting, key=lambda part: (len(part), part))
 
 
 def _signal(state: State, tally: Tally, rule: CounterRule, assertion: Assertion) -> None:

@@ -76,9 +76,7 @@ class Queries:
 
     def of_rule(self, of: type[R], device_id: str, rule: str) -> list[R]:
         """The cells of a rule on a device: one for each reading of a family that it watches."""
-        return [
-            cell for cell in self.cells[of].values() if cell.device_id == device_id and cell.rule == rule
-        ]
+        return [cell for cell in self.cells[of].values() if cell.device_id == device_id and cell.rule == rule]
 
     def about(self, device_id: str) -> list[Any]:
         """Every cell, of any type, that is keyed by the device but is not the device. A job only names the
