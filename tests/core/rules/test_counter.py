@@ -2,7 +2,7 @@
 
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import CatalogChanged, Level
+from nodeagent.core.model import CatalogChanged, Level, Started
 from nodeagent.core.rules.counter import Tally
 from tests.core.build import (
     active,
@@ -16,6 +16,7 @@ from tests.core.build import (
     rising,
     row,
     run,
+    seen,
     wait,
 )
 
@@ -151,3 +152,26 @@ def test_a_smaller_increase_fires_with_the_next_rise_only() -> None:
     run(engine, [(1, mark(0)), (2, mark(50))])
     assert emitted(run(engine, [(3, CatalogChanged(digest="second"))])) == [("tables_reloaded", "node", "")]
     assert emitted(run(engine, [(4, mark(51))])) == [("raised", "npu0", "STORM")]
+
+
+STAYS = row("STORM", Level.PRE_SEPARATE_NPU, clear_on=ClearOn(reset=True, reboot=True, operator=True))
+
+
+def test_one_that_does_not_end_with_its_rise_ends_with_the_boot_and_is_measured_anew() -> None:
+    engine = begin(catalog(STAYS, counter=[rising("STORM", 100, window_s=3600)]))
+    run(engine, [(1, mark(0)), (2, mark(100))])
+    assert wait(engine, 90_000) == []
+    run(engine, [(90_001, Started(boot_id="boot-2", version="1")), (90_002, seen("npu0", "die0"))])
+    assert open_codes(engine) == [("die0", "STORM")]
+    booted = run(engine, [(90_003, active(begun_s=90_003)), (90_004, mark(99)), (90_005, mark(199))])
+    assert [each for each in emitted(booted) if each[2]] == [
+        ("cleared", "npu0", "STORM"),
+        ("raised", "npu0", "STORM"),
+    ]
+
+
+def test_one_that_ends_with_its_rise_is_not_ended_by_the_boot() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, mark(0)), (2, mark(100))])
+    run(engine, [(3, Started(boot_id="boot-2", version="1")), (4, seen("npu0", "die0"))])
+    assert [each for each in emitted(run(engine, [(5, active(begun_s=5))])) if each[2]] == []
