@@ -67,18 +67,16 @@ def _stand(
     shown: Mapping[str, _Shown],
 ) -> None:
     """The rule is met: its fault stands, and names these devices. One that joins is an occurrence of it."""
-    known = () if before is None or root is None else before.devices
-    if set(known) == set(shown):
-        return
     newest = max(shown.values(), key=lambda each: (each.at_ns, each.source))
     cell = CommonCause(
         device_id=state.node_id, rule=rule.id, source=newest.source, devices=tuple(sorted(shown))
     )
-    state.put(cell)
-    if root is None or not set(shown) <= set(known):
+    if before is None or before.devices != cell.devices:
+        state.put(cell)
+    if before is None or root is None or not set(cell.devices) <= set(before.devices):
         _signal(state, rule, cell, Assertion.OCCUR)
-    else:
-        state.put(replace(root, evidence={**root.evidence, **_evidence(state, rule, cell)}))
+    elif (evidence := {**root.evidence, **_evidence(state, rule, cell)}) != root.evidence:
+        state.put(replace(root, evidence=evidence))
 
 
 def _by_device(state: State, rule: CommonCauseRule, root: Condition | None) -> Mapping[str, _Shown]:
@@ -103,10 +101,10 @@ def _faults(state: State, rule: CommonCauseRule, root: Condition | None) -> Iter
 
 
 def _is_at_once(rule: CommonCauseRule, shown: Iterable[_Shown], tables_ns: int) -> bool:
-    """Whether so many of these lie near enough to each other, the newest of them not before the tables."""
+    """Whether so many of these lie near enough to each other, the newest of them after the tables."""
     times_ns = sorted(each.at_ns for each in shown)
     return any(
-        newest_ns >= tables_ns and (not rule.within_ns or newest_ns - oldest_ns <= rule.within_ns)
+        newest_ns > tables_ns and (not rule.within_ns or newest_ns - oldest_ns <= rule.within_ns)
         for oldest_ns, newest_ns in zip(times_ns, times_ns[rule.devices - 1 :], strict=False)
     )
 
