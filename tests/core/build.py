@@ -139,7 +139,7 @@ CHIP_LEVELS = (
     Level.SEPARATE_NPU,
 )
 
-GRACEFUL = {"mode": Mode.GRACEFUL}
+GRACEFUL: dict[str, Any] = {"mode": Mode.GRACEFUL}
 
 
 def signal(code: str, assertion: str = "occur", device: str = "npu0", **words: Any) -> Signal:

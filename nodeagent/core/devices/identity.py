@@ -216,8 +216,8 @@ def _merged(state: State, moved: Cell) -> Cell | None:
         case Absorbed():
             return moved if state.get(Absorbed, moved.device_id, moved.code) is None else None
         case RuleCell():
-            there = state.of_rule(type(moved), moved.device_id, moved.rule)
-            return moved if all(each.part != moved.part for each in there) else None
+            cells = state.of_rule(type(moved), moved.device_id, moved.rule)
+            return moved if all(each.part != moved.part for each in cells) else None
         case Noticed():
             return None
         case PastResets():

@@ -95,7 +95,9 @@ def _faults(state: State, rule: CommonCauseRule, root: Condition | None) -> Iter
         condition: Condition = state.cells[Condition][key]
         if condition.backing is Backing.OWN:
             yield condition
-    for absorbed in state.cells[Absorbed].values() if root is not None else ():
+    if root is None:
+        return
+    for absorbed in state.cells[Absorbed].values():
         if absorbed.root_id == root.id and rule in state.lookup.facts(absorbed.code).common_causes:
             yield absorbed
 
