@@ -32,6 +32,7 @@ MAX_DEVICES: Final = 256
 MAX_TEXT: Final = 2048
 MAX_EVIDENCE: Final = 16
 MAX_SKIPPED: Final = 64
+MAX_BASELINE: Final = 8192
 
 SOURCE: Final = "*"
 """The device in ``Poll`` and ``Reply`` that means the source as a whole, answered by the thread that reads or
@@ -70,6 +71,7 @@ class Pattern(_Message, frozen=True):
     code: str
     regex: str
     device: str
+    unnamed: str = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
     part: str = ""
@@ -138,6 +140,19 @@ class Holder(_Message, frozen=True):
     job: Text = ""
 
 
+class Baseline(_Message, frozen=True):
+    """What a driver has seen of a part while it was well, for the workers that come after it: ``content``, in
+    its own words. ``number`` is that of the baseline that the worker was given, which a person may have ended
+    since. Empty ``content``: what the driver sees next is right.
+    """
+
+    number: Natural = 0
+    content: Annotated[str, Meta(max_length=MAX_BASELINE)] = ""
+
+
+Identity = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
 # --------------------------------------------------------------------------- daemon -> worker
 
 
@@ -147,6 +162,9 @@ class Configure(_Message, frozen=True, tag="configure"):
 
     ``careful``: an earlier worker ended unasked, maybe over a record. Until what lies in the source is read,
     say of each record that it is next before looking at it. Those in ``skip_records`` are not looked at.
+
+    ``baselines`` are kept of earlier workers, by the identity of the part. ``open_codes`` are faults of the
+    source that are open on parts of which none is kept: a worker that has not seen them well ends none.
     """
 
     driver: str
@@ -157,6 +175,8 @@ class Configure(_Message, frozen=True, tag="configure"):
     skip: tuple[str, ...] = ()
     careful: bool = False
     skip_records: Annotated[tuple[Natural, ...], Meta(max_length=MAX_SKIPPED)] = ()
+    baselines: Annotated[dict[Identity, Baseline], Meta(max_length=MAX_DEVICES)] = {}
+    open_codes: Annotated[dict[Identity, tuple[Name, ...]], Meta(max_length=MAX_DEVICES)] = {}
 
 
 class Poll(_Message, frozen=True, tag="poll"):
@@ -227,7 +247,8 @@ class Reply(_Message, frozen=True, tag="reply"):
 
     ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes; ``unread``: it
     lacks these only, which could not be asked for. Not ``measured``: no readings were taken, the last ones
-    hold. ``holders`` None: unknown.
+    hold. ``holders`` None: unknown. ``baseline``: what is to be kept of the part with ``identity``, None:
+    what is kept already.
     """
 
     id: Natural
@@ -242,6 +263,8 @@ class Reply(_Message, frozen=True, tag="reply"):
     holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
     error: Text = ""
     errno: ErrorNumber = 0
+    identity: Text = ""
+    baseline: Baseline | None = None
 
 
 class CaughtUp(_Message, frozen=True, tag="caught_up"):

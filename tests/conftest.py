@@ -34,6 +34,10 @@ _patch = pytest.MonkeyPatch()
 _forks = Forks()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the golden files of the tests that run")
+
+
 def pytest_configure() -> None:
     # What a shell starts in the background ignores these, and so would whatever a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -45,6 +45,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "quiesce": "Let no action begin on this node, and close the drivers.",
             "resume": "Allow actions again.",
             "forget": "Forget a part that was taken out for good.",
+            "rebaseline": "Take a device as it is now for well.",
             "claim": "Say which job uses which devices; for job hooks.",
             "report": "Report faults that another system found.",
         },

@@ -15,13 +15,14 @@ from typing import Any
 
 from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.devices import holders, identity, registry, sources
+from nodeagent.core.devices import baselines, holders, identity, registry, sources
 from nodeagent.core.faults import condition_deadline, polls, reported, signals
 from nodeagent.core.jobs import review, supervisor_reports
 from nodeagent.core.model import (
     NODE,
     ActionResult,
     ActiveSet,
+    BaselineSeen,
     Carried,
     CatalogChanged,
     Claims,
@@ -118,6 +119,7 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         ActiveSet: _polled,
         DeviceSeen: identity.seen,
         DeviceGone: identity.gone,
+        BaselineSeen: baselines.seen,
         SourceLost: sources.lost,
         SourceBack: sources.back,
         CatalogChanged: reload.changed,

@@ -3,6 +3,7 @@
 from nodeagent.core.jobs import job_views
 from nodeagent.core.model import (
     NODE,
+    Baseline,
     Claimed,
     Condition,
     Device,
@@ -33,6 +34,7 @@ def view_of(state: State) -> View:
         sources=tuple(state.all(Source)),
         resets=tuple(state.all(Reset)),
         jobs=job_views.views(state),
+        baselines=tuple(state.all(Baseline)),
     )
 
 

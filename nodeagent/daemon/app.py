@@ -99,6 +99,7 @@ class Daemon:
                 tasks.create_task(parts.reloading.on(self._reload)),
                 tasks.create_task(parts.actuator.run()),
                 tasks.create_task(parts.quiescence.run()),
+                tasks.create_task(parts.rebaselining.run()),
                 tasks.create_task(parts.job_listener.run()),
             ]
             if not self._refused:

@@ -20,6 +20,7 @@ from nodeagent.daemon.reload import Reloading
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.quiesce import Quiescence
 from nodeagent.daemon.sources import configured
+from nodeagent.daemon.sources.rebaseline import Rebaselining
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.metrics.collector import NodeMetrics
 
@@ -29,6 +30,7 @@ class Parts:
     sources: list[Supervisor]
     actuator: Actuator
     quiescence: Quiescence
+    rebaselining: Rebaselining
     job_listener: JobListener
     reloading: Reloading
     grpc: GrpcServer
@@ -77,6 +79,7 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
         sources=sources,
         actuator=actuator,
         quiescence=quiescence,
+        rebaselining=Rebaselining(feed, sources),
         job_listener=job_listener,
         reloading=reloading,
         grpc=_grpc(config, recovered, facts, reloading, senders, sources),

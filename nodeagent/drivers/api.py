@@ -28,7 +28,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from nodeagent.wire import Active, Batch, Configure, Device, Following, Holder, Missing, Pattern, Poll
+from nodeagent.wire import (
+    Active,
+    Baseline,
+    Batch,
+    Configure,
+    Device,
+    Following,
+    Holder,
+    Missing,
+    Pattern,
+    Poll,
+)
 
 
 class Emit(Protocol):
@@ -91,7 +102,8 @@ class Reading:
     the list may lack codes (a buffer was filled, nothing more can be asked); ``unread``: the codes, without
     what refines them, that it may lack because the call for them failed. ``readings``: telemetry by metric
     name in base units; not ``measured``: none was taken, what was reported last holds. ``holders``: the
-    processes on the device, None if unknown, () if it is free.
+    processes on the device, None if unknown, () if it is free. ``baseline``: what workers to come have to
+    know of the part with ``identity`` (see ``wire.Configure``); sent when it changes, and now and then.
     """
 
     active: Sequence[Active] | None = None
@@ -100,6 +112,8 @@ class Reading:
     readings: Mapping[str, float] = field(default_factory=dict)
     measured: bool = True
     holders: Sequence[Holder] | None = None
+    identity: str = ""
+    baseline: Baseline | None = None
 
 
 class Link(Protocol):

@@ -17,8 +17,13 @@ SOURCES_OF: Final[Mapping[str, str]] = {
     "libdcmi.so": "ascend",
     "liblingqu-dcmi.so": "unifiedbus",
     "libnvidia-ml.so.1": "nvidia",
+    "libnvml-front.so": "nvidia_front",
 }
 """Library -> the folder of its own sources. A package has the libraries, and no sources."""
+SONAMES: Final[Mapping[str, str]] = {"libnvml-front.so": "libnvidia-ml.so.1"}
+"""Library -> the name by which programs look for it, where that is another. It plays no node, and shares
+nothing with those that do: it stands in front of another library of that name.
+"""
 COMMON: Final = "shared"
 OPTIONS: Final = (
     *("-std=c11", "-O2", "-g1", "-pthread", "-Wall", "-Wextra", "-Werror"),
@@ -30,9 +35,10 @@ class BuildFailed(RuntimeError):
     """The compiler is missing or refused; its own words are the text."""
 
 
-def _sources(folder: str) -> list[Path]:
-    own = sorted((SOURCES / folder).glob("*.c"))
-    return [*sorted((SOURCES / COMMON).glob("*.c")), *own] if own else []
+def _sources(name: str) -> list[Path]:
+    own = sorted((SOURCES / SOURCES_OF[name]).glob("*.c"))
+    shared = [] if name in SONAMES else sorted((SOURCES / COMMON).glob("*.c"))
+    return [*shared, *own] if own else []
 
 
 def _fingerprint(sources: Sequence[Path], command: Sequence[str]) -> str:
@@ -56,14 +62,15 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
     folder.mkdir(parents=True, exist_ok=True)
     built: list[Path] = []
     for name in names:
-        sources = _sources(SOURCES_OF[name])
+        sources = _sources(name)
         library, stamp = folder / name, folder / f".{name}.stamp"
         if not sources:
             if not library.exists():
                 raise BuildFailed(f"{library} is not installed, nor is what it is built from")
             built.append(library)
             continue
-        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-I{SOURCES / COMMON}", f"-Wl,-soname,{name}"]
+        soname = SONAMES.get(name, name)
+        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-I{SOURCES / COMMON}", f"-Wl,-soname,{soname}"]
         fingerprint = _fingerprint(sources, command)
         if not library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
             fresh = folder / f".{name}.{os.getpid()}"

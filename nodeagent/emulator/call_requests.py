@@ -1,5 +1,6 @@
 """What the control socket can be asked to do to calls: hang, answer an error, take long, time out, crash."""
 
+import re
 import signal
 from typing import Annotated, Any, Final
 
@@ -7,22 +8,34 @@ from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.request_base import Request
+from nodeagent.emulator.shared.fields import FieldError
 from nodeagent.emulator.shared.symbols import expect_function
+
+_FIELD: Final = re.compile(r"field:\d{1,5}(?::\d{1,3})?", re.ASCII)
+_FIELD_BEGINS: Final = "field:"
 
 
 class _OfCalls(Request):
     device: Annotated[str, Meta(description="Calls about this device; else all calls.")] = ""
-    function: Annotated[str, Meta(description="Calls of this function; * at its end: all that begin so.")] = (
-        "*"
-    )
+    function: Annotated[
+        str,
+        Meta(
+            description="Calls of this function; * at its end: all that begin so. "
+            "field:230: one field of a GPU; field:165:3: of its NVLink 3."
+        ),
+    ] = "*"
     times: Annotated[int, Meta(description="So many calls; else until released.")] = -1
 
     def _device(self) -> str | None:
         return self.device or None
 
     def _function(self, node: EmulatedNode) -> str:
-        """Raises ``symbols.NoSuchFunction``: a misspelt one would never do anything."""
-        if self.function != "*":
+        """Raises ``symbols.NoSuchFunction`` and ``FieldError``: a misspelt one would never do anything."""
+        if self.function.startswith(_FIELD_BEGINS):
+            if not _FIELD.fullmatch(self.function):
+                right = "field:230 for a field of a GPU, or field:165:3 for its NVLink 3, is right"
+                raise FieldError(f"function: {right}, not {self.function!r}")
+        elif self.function != "*":
             expect_function(node.directory.glob("lib*.so*"), self.function)
         return self.function
 
@@ -51,7 +64,10 @@ class Hang(_OfCalls, tag="hang"):
 
 
 class Answer(_OfCalls, tag="answer", kw_only=True):
-    """Let calls answer this number, such as -8006, instead of what they would."""
+    """Let calls answer this number, such as -8006, instead of what they would.
+
+    -1: a field of a GPU is left as it came.
+    """
 
     answer: int
 

@@ -76,11 +76,12 @@ class Follower:
     async def _take(self, values: list[Received]) -> None:
         """The board first, for all of them; then each with its effect, in order."""
         now = self._node_states.of(self._endpoint)
-        for value, _ in values:
-            if isinstance(value, Snapshot):
-                now = state.with_devices(now, value.devices, value.position)
-            elif isinstance(value, Event):
-                now = state.with_event(now, value)
+        with _reading():
+            for value, _ in values:
+                if isinstance(value, Snapshot):
+                    now = state.with_devices(now, value.devices, value.position)
+                elif isinstance(value, Event):
+                    now = state.with_event(now, value)
         self._node_states.put(now)
         for value, message in values:
             if isinstance(value, Bookmark):
@@ -103,9 +104,8 @@ class Follower:
         now = self._node_states.of(self._endpoint)
         with _reading():
             devices = [received.device(each) for each in answer.devices]
-        self._node_states.put(
-            state.with_devices(now, devices, received.position(answer.store_id, answer.seq))
-        )
+            now = state.with_devices(now, devices, received.position(answer.store_id, answer.seq))
+        self._node_states.put(now)
 
     async def _put_contact(self, contact: Contact, reason: str, said_name: str = "") -> None:
         """On the board, and delivered where it is news. That a node answers for the first time is none."""
@@ -120,7 +120,9 @@ class Follower:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """One node's nonsense must not end the following of all others: a time beyond all years, for example."""
+    """One node's nonsense must not end the following of all others: a time beyond all years, for example, or
+    more devices than there can be (``TooMuch``).
+    """
     try:
         yield
     except (ValueError, OverflowError, OSError) as error:

@@ -16,7 +16,20 @@ from nodeagent.fleet.nodes import Endpoint
 _STRICTNESS: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _URGENCY: Final = {handling: place for place, handling in enumerate(Handling)}
 
+MAX_PARTS: Final = 1024
+"""As many devices as a daemon may have (``core.state.limits.MAX_DEVICES``), whatever a node sends."""
+
+MAX_PART_CHARACTERS: Final = 32 * 1024
+"""Of the id, the name and the codes of one device: a daemon keeps 256 conditions of one at most."""
+
+_WAS: Final = "was"
+"""The evidence of an event that ends an id: the device is forgotten, or has another id from here on."""
+
 _OF_THE_LIST: Final = frozenset({EventKind.DEVICE_SEEN, EventKind.DEVICE_GONE, EventKind.DEVICE_REPLACED})
+
+
+class TooMuch(ValueError):
+    """The node says more of its devices than a daemon may have of them."""
 
 
 class Contact(StrEnum):
@@ -90,23 +103,23 @@ class NodeState:
 
 
 def with_devices(state: NodeState, devices: Iterable[Device], position: Position) -> NodeState:
-    """The whole list, as of a position: what was known before is forgotten."""
-    return replace(state, parts={device.id: _part_of(device) for device in devices}, position=position)
+    """The whole list, as of a position: what was known before is forgotten. Raises ``TooMuch``."""
+    parts = {device.id: _part(device.id, device.name, device.kind, device) for device in devices}
+    return replace(state, parts=_bounded(parts), position=position)
 
 
 def with_event(state: NodeState, event: Event) -> NodeState:
-    """One device as it is after an event. An event that the list already contains changes nothing."""
+    """One device as it is after an event, and without the device whose id the event ends. An event that the
+    list already contains changes nothing. Raises ``TooMuch``.
+    """
     known, new = state.position, event.position
     if known is not None and (known.uuid, known.epoch) == (new.uuid, new.epoch) and known.seq >= new.seq:
         return state
-    part = Part(
-        name=event.device,
-        kind=event.device_kind,
-        verdict=event.verdict,
-        handling=event.handling,
-        codes=tuple(reason.code for reason in event.reasons if reason.code),
-    )
-    return replace(state, parts={**state.parts, event.device_id: part}, position=new)
+    parts = dict(state.parts)
+    if was := event.evidence.get(_WAS):
+        parts = {each: part for each, part in parts.items() if each != was and not each.startswith(f"{was}/")}
+    parts[event.device_id] = _part(event.device_id, event.device, event.device_kind, event)
+    return replace(state, parts=_bounded(parts), position=new)
 
 
 def changes_the_list(event: Event) -> bool:
@@ -122,11 +135,14 @@ def with_contact(
     return replace(state, contact=contact, reason=reason, since=since, said_name=said_name or state.said_name)
 
 
-def _part_of(device: Device) -> Part:
-    return Part(
-        name=device.name,
-        kind=device.kind,
-        verdict=device.verdict,
-        handling=device.handling,
-        codes=tuple(reason.code for reason in device.reasons if reason.code),
-    )
+def _part(device_id: str, name: str, kind: Kind | None, said: Device | Event) -> Part:
+    codes = tuple(reason.code for reason in said.reasons if reason.code)
+    if len(device_id) + len(name) + sum(map(len, codes)) > MAX_PART_CHARACTERS:
+        raise TooMuch(f"the id, name and codes of one device have more than {MAX_PART_CHARACTERS} characters")
+    return Part(name=name, kind=kind, verdict=said.verdict, handling=said.handling, codes=codes)
+
+
+def _bounded(parts: Mapping[str, Part]) -> Mapping[str, Part]:
+    if len(parts) > MAX_PARTS:
+        raise TooMuch(f"it names more than {MAX_PARTS} devices, and no daemon has more")
+    return parts

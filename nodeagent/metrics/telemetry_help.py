@@ -88,6 +88,8 @@ HELP: Final[Mapping[str, str]] = {
     "persistence_mode": "1 while the driver stays loaded without users.",
     "recovery_action": "What the driver asks to be done with the device, the vendor's number.",
     # What befell the readings themselves
+    "unanswered": "Questions that the device's driver fails to answer, or refuses though it answered before.",
+    "unjudged": "1 while the fault that the part names cannot be judged, as its question is not answered.",
     "refused_values_total": "Values outside of what the vendor's documents allow, left out.",
     "dropped_callbacks_total": "A library's reports not handed on in time; the next poll makes up for them.",
     "events_total": "Reports that a library made by itself.",

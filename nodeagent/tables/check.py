@@ -47,17 +47,24 @@ def _check_codes(rule: Entry[Rule], merged: Merged, catalog: Catalog, report: Re
         else:
             report(rule.source.problem((*rule.path, key), f'"{code}": no row has this code'))
     if isinstance(rule.value, Pattern):
-        template = rule.value.code
-        if catalog.row(template) is not None:
-            return
-        codes = (*(row.code for row in catalog.rows.values()), *merged.refused)
-        if any(produces(template, code) for code in codes):
-            return
-        if any(produces(template, code) for code in merged.removed):
-            warn(f"{rule.place}: {rule.key} produces only codes that are taken away")
-        else:
-            reason = f'"{template}": no row has a code that this could produce'
-            report(rule.source.problem((*rule.path, "code"), reason))
+        for key, template in zip(("code", "unnamed"), rule.value.codes, strict=False):
+            _check_template(rule, key, template, merged, catalog, report, warn)
+
+
+def _check_template(
+    rule: Entry[Rule], key: str, template: str, merged: Merged, catalog: Catalog, report: Report, warn: Warn
+) -> None:
+    """Some row must have a code that the pattern's template can produce."""
+    if catalog.row(template) is not None:
+        return
+    codes = (*(row.code for row in catalog.rows.values()), *merged.refused)
+    if any(produces(template, code) for code in codes):
+        return
+    if any(produces(template, code) for code in merged.removed):
+        warn(f"{rule.place}: {rule.key} produces only codes that are taken away")
+    else:
+        reason = f'"{template}": no row has a code that this could produce'
+        report(rule.source.problem((*rule.path, key), reason))
 
 
 def _check_places(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
@@ -67,7 +74,7 @@ def _check_places(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
         return
     naming = [pattern for pattern in catalog.patterns if PLACE in re.compile(pattern.regex).groupindex]
     for code in value.codes:
-        if not any(produces(pattern.code, code) for pattern in naming):
+        if not any(produces(template, code) for pattern in naming for template in pattern.codes):
             reason = f'"place": no pattern of {code} has a group "{PLACE}", so that nothing would be counted'
             report(rule.source.problem((*rule.path, "counted_by"), reason))
 
@@ -135,7 +142,9 @@ def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Wa
     by_quiet = clear_on.quiet_ns is not None and not row.levels
     if clear_on.reboot or clear_on.operator or by_quiet or may_reset:
         return
-    patterns = [rule for rule in catalog.patterns if produces(rule.code, row.code)]
+    patterns = [
+        rule for rule in catalog.patterns if any(produces(template, row.code) for template in rule.codes)
+    ]
     by_pattern = next((rule.id for rule in patterns if rule.assertion is not Assertion.RECOVER), None)
     recovers = by_pattern is None or any(rule.assertion is Assertion.RECOVER for rule in patterns)
     if clear_on.recover and recovers:

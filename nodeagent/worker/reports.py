@@ -98,6 +98,8 @@ class Outlet:
                 readings=readings,
                 measured=outcome.measured,
                 holders=None if outcome.holders is None else tuple(outcome.holders),
+                identity=outcome.identity,
+                baseline=outcome.baseline,
             )
         line = wire.encode(reply)
         with self._lock:

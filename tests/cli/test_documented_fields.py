@@ -45,7 +45,8 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "forget": (DEVICE, "--reason", "test", "--force"),
 }
 """In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions,
-``job replay`` a file: see test_job_replay, and ``slurm health`` a Slurm: see tests/slurm/test_health.
+``job replay`` a file: see test_job_replay, ``slurm health`` a Slurm: see tests/slurm/test_health, and
+``rebaseline`` a GPU: see tests/stories/test_gpu_links_kept.
 """
 
 
@@ -84,4 +85,5 @@ def test_a_command_prints_the_fields_that_are_listed(node: Node, command: str) -
 
 
 def test_every_row_is_called_or_shares_one() -> None:
-    assert documented().keys() - CALLED.keys() == {"replay", "job replay", "approve", "slurm health"}
+    elsewhere = {"replay", "job replay", "approve", "slurm health", "rebaseline"}
+    assert documented().keys() - CALLED.keys() == elsewhere

@@ -100,6 +100,44 @@ def test_an_unknown_code_is_told_by_its_decoded_name(nodeagent: Nodeagent) -> No
     )
 
 
+NUMBERED = [f"[0x00f103b0,{each},na,na]" for each in (155649, 155904, 155907)]
+
+
+@pytest.mark.parametrize("number", ["00f103b0", "0x00f103b0", "0X00F103B0", "f103b0"])
+def test_a_number_that_codes_begin_with_stands_for_all_of_them(nodeagent: Nodeagent, number: str) -> None:
+    ran = nodeagent("explain", "-o", "json", number)
+    assert (ran.status, [each["code"] for each in ran.json]) == (0, NUMBERED)
+
+
+def test_the_daemon_lists_the_codes_of_a_number_as_the_command_does_alone(
+    nodeagent: Nodeagent, tmp_path: Path
+) -> None:
+    with Node.within(tmp_path).daemon():
+        ran = nodeagent("explain", "-o", "json", "XID_79", "0x00f103b0", "0x80e01801")
+    assert (ran.status, ran.err) == (0, "")
+    assert [each["code"] for each in ran.json] == ["XID_79", *NUMBERED, "80E01801"]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "near"),
+    [
+        ("xid 79", "XID_79"),
+        ("NVME_DWON", "NVME_DOWN"),
+        ("nvlink_inactive", "NV_NVLINK_INACTIVE"),
+        ("[0x00f103b0,155906,na,na]", "[0x00f103b0,155907,na,na], [0x00f103b0,155904,na,na]"),
+    ],
+)
+def test_an_unknown_code_names_the_nearest(nodeagent: Nodeagent, unknown: str, near: str) -> None:
+    ran = nodeagent("explain", unknown)
+    first, second = ran.out.splitlines()
+    assert (ran.status, first.partition(": ")[2]) == (1, "in no table")
+    assert second.startswith(f"  near      {near}")
+
+
+def test_a_code_that_is_like_no_other_is_unknown(nodeagent: Nodeagent) -> None:
+    assert nodeagent("explain", "nope").out == "nope: in no table\n"
+
+
 def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) -> None:
     lines = nodeagent("explain", "[0x00f1fef5,155914,NPU,na]").out.splitlines()
     assert lines[:9] == [

@@ -1,4 +1,4 @@
-"""The first line of the status: how many of which chips take work, and what is wrong with the others."""
+"""The first line of the status: how many of which chips are well, and what is wrong with the others."""
 
 import pytest
 
@@ -23,29 +23,38 @@ def chips(kind: str, *verdicts: pb.Verdict) -> list[pb.Device]:
 
 WELL = node()
 OUT = node(ISOLATE, pb.HANDLING_RESCHEDULE)
+OUT_OF_WORK = "ISOLATE, RESCHEDULE: the node takes no work; "
 
 
 @pytest.mark.parametrize(
     ("itself", "others", "expected"),
     [
-        (WELL, chips("npu", *[ALLOW] * 16), "all 16 NPUs take work"),
+        (WELL, chips("npu", *[ALLOW] * 16), "16 of 16 NPUs are well"),
         (
             WELL,
             chips("npu", *[ISOLATE] * 5, UNKNOWN, *[ALLOW] * 10),
-            "10 of 16 NPUs take work, 5 isolated, 1 unknown",
+            "10 of 16 NPUs are well, 5 isolated, 1 unknown",
         ),
-        (WELL, chips("gpu", ALLOW, NO_NEW_JOBS), "1 of 2 GPUs takes work, 1 with no new jobs"),
-        (WELL, chips("gpu", ALLOW), "1 of 1 GPU takes work"),
-        (WELL, chips("gpu", UNKNOWN, UNKNOWN), "0 of 2 GPUs take work, 2 unknown"),
+        (WELL, chips("gpu", ALLOW, NO_NEW_JOBS), "1 of 2 GPUs is well, 1 with no new jobs"),
+        (WELL, chips("gpu", ALLOW), "1 of 1 GPU is well"),
+        (WELL, chips("gpu", UNKNOWN, UNKNOWN), "0 of 2 GPUs are well, 2 unknown"),
         (
             WELL,
             [*chips("npu", ISOLATE, ALLOW), *chips("gpu", ALLOW, ALLOW)],
-            "1 of 2 NPUs takes work, 1 isolated; all 2 GPUs take work",
+            "1 of 2 NPUs is well, 1 isolated; 2 of 2 GPUs are well",
         ),
         (
             WELL,
             [pb.Device(name="0000:3b:00.0", kind=CHIP, verdict=ISOLATE)],
-            "0 of 1 chip take work, 1 isolated",
+            "no chip is known; 1 unlisted chip isolated",
+        ),
+        (
+            OUT,
+            [
+                pb.Device(name="0000:3b:00.0", kind=CHIP, verdict=ISOLATE),
+                *chips("npu", ISOLATE, ALLOW),
+            ],
+            OUT_OF_WORK + "1 of 2 NPUs is well, 1 isolated; 1 unlisted chip isolated",
         ),
         (
             WELL,
@@ -54,21 +63,25 @@ OUT = node(ISOLATE, pb.HANDLING_RESCHEDULE)
                 pb.Device(name="ub0", kind=SWITCH, verdict=ALLOW),
                 pb.Device(name="ub1", kind=SWITCH, verdict=NO_NEW_JOBS),
             ],
-            "all 2 NPUs take work; 1 other device with no new jobs",
+            "2 of 2 NPUs are well; 1 other device with no new jobs",
         ),
         (
             OUT,
             chips("npu", ISOLATE, ALLOW, ALLOW),
-            "ISOLATE, RESCHEDULE: the node takes no work; of 3 NPUs 2 well, 1 isolated",
+            "ISOLATE, RESCHEDULE: the node takes no work; 2 of 3 NPUs are well, 1 isolated",
         ),
-        (node(NO_NEW_JOBS), [], "NO_NEW_JOBS: the node takes no new jobs"),
+        (node(NO_NEW_JOBS), [], "NO_NEW_JOBS: the node takes no new jobs; no chip is known"),
         (
             node(UNKNOWN),
             chips("npu", UNKNOWN),
-            "UNKNOWN: it is not known whether the node takes work; of 1 NPU 0 well, 1 unknown",
+            "UNKNOWN: it is not known whether the node takes work; 0 of 1 NPU is well, 1 unknown",
         ),
-        (pb.Device(name="node"), [], "UNKNOWN: it is not known whether the node takes work"),
-        (WELL, [], "the node takes work; no chip is known"),
+        (
+            pb.Device(name="node"),
+            [],
+            "UNKNOWN: it is not known whether the node takes work; no chip is known",
+        ),
+        (WELL, [], "no chip is known"),
     ],
 )
 def test_the_nodes_truth_in_one_line(itself: pb.Device, others: list[pb.Device], expected: str) -> None:

@@ -120,7 +120,7 @@ _BATCH = 40
 """Codes in one file, ten minutes apart so that none is another's companion: three rounds within a day."""
 REPEATING = _repeating()
 BATCHES = [REPEATING[start : start + _BATCH] for start in range(0, len(REPEATING), _BATCH)]
-_SOURCES = {"ascend": "ascend", "nvidia": "nvidia", "nodeagent": "agent"}
+_SOURCES = {"amd": "amd", "ascend": "ascend", "nvidia": "nvidia", "nodeagent": "agent"}
 
 
 @pytest.mark.parametrize("rows", BATCHES, ids=lambda rows: f"{rows[0].code}-{rows[-1].code}")

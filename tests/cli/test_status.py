@@ -42,7 +42,7 @@ def test_it_begins_with_how_many_chips_take_work(node: Path, nodeagent: Nodeagen
     every = nodeagent("status", "--config", node, "--all").out
     form = nodeagent("status", "--config", node, "-o", "json").json[0]
 
-    assert lines[0].endswith(": 10 of 16 NPUs take work, 5 isolated, 1 unknown")
+    assert lines[0].endswith(": 10 of 16 NPUs are well, 5 isolated, 1 unknown")
     table = lines[lines.index("DEVICE  VERDICT  HANDLING    LEVEL") :]
     assert [line.split() for line in table[1:8]] == [
         ["npu2", "ISOLATE", "RESCHEDULE", "-"],

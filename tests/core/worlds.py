@@ -10,6 +10,7 @@ from nodeagent.core.model import (
     ActiveSet,
     Affects,
     Assertion,
+    BaselineSeen,
     CatalogChanged,
     DeviceGone,
     Input,
@@ -149,9 +150,17 @@ sightings = st.builds(
 )
 orders = st.builds(
     lambda what, device, until_s: order(what, device, until_ns=until_s),
-    st.sampled_from(("isolate", "release", "forget", "dance")),
+    st.sampled_from(("isolate", "release", "forget", "rebaseline", "dance")),
     _devices,
     st.none() | st.integers(0, 300).map(ns),
+)
+baselines = st.builds(
+    lambda identity, number, content: BaselineSeen(
+        source="ascend", identity=identity, number=number, content=content
+    ),
+    st.sampled_from(("die0", "die1", "die2")),
+    st.integers(0, 2),
+    st.sampled_from(("", "well", "better")),
 )
 edges = st.builds(edge, st.booleans(), st.sampled_from(("npu0", "npu1", "port0")))
 marks = st.builds(mark, st.integers(0, 30), st.sampled_from(("npu0", "npu1")))
@@ -210,6 +219,7 @@ inputs: st.SearchStrategy[Input] = st.one_of(
     marks,
     sightings,
     orders,
+    baselines,
     unknown,
     st.builds(held, _devices, st.sampled_from((None, "job-a", "job-b", ""))),
     st.builds(

@@ -70,7 +70,7 @@ def test_a_fault_comes_and_goes_and_a_hung_chip_is_unknown_alone(tmp_path: Path)
         status = say(node, chips, "status")
         verdicts = dict(re.findall(r"^(npu\d) +([A-Z]+) ", status, flags=re.MULTILINE))
         assert verdicts == {"npu5": "UNKNOWN"}
-        assert status.splitlines()[0].endswith(": 7 of 8 NPUs take work, 1 unknown")
+        assert status.splitlines()[0].endswith(": 7 of 8 NPUs are well, 1 unknown")
         assert "\n7 other devices are well; --all shows each\n" in status
 
         say(node, chips, "emulator release")

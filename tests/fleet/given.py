@@ -43,6 +43,7 @@ def event(
     codes: tuple[str, ...] = (),
     uuid: str = "store-a",
     epoch: int = 1,
+    was: str = "",
 ) -> Event:
     """What became of a chip."""
     return Event(
@@ -71,5 +72,5 @@ def event(
         userspace=False,
         why="",
         reasons=given.reasons(*codes),
-        evidence={},
+        evidence={"was": was} if was else {},
     )

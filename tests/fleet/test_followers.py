@@ -14,7 +14,7 @@ from nodeagent.fleet.execution import Execution
 from nodeagent.fleet.fleet import connecting
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
-from nodeagent.fleet.state import Contact
+from nodeagent.fleet.state import MAX_PARTS, Contact
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from tests.api import samples
@@ -261,6 +261,25 @@ async def test_nonsense_of_one_node_is_told_and_holds_up_no_other(
             await stage.commit(event())
             await followers.until_events("a", 1)
         assert followers.whats("odd") == ["refuses"]
+
+
+async def test_a_node_that_names_devices_without_end_is_refused_and_no_more_is_kept(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "REFUSED_PAUSE_S", 0.05)
+    events = [
+        types_pb2.Event(seq=seq, device=f"gpu{seq}", device_id=f"id{seq}") for seq in range(1, MAX_PARTS + 2)
+    ]
+    batch = pb.WatchResponse(store_id={"uuid": "a", "epoch": 1}, batch={"events": events})
+    async with sending(place / "odd.sock", batch.SerializeToString()) as asked:
+        async with crew(at("odd", place / "odd.sock")) as followers:
+            await until(lambda: len(asked) > 1)
+            odd = followers.of("odd")
+        assert (odd.contact, len(odd.parts)) == (Contact.REFUSES, 0)
+        assert (
+            odd.reason
+            == "what it sends cannot be read: it names more than 1024 devices, and no daemon has more"
+        )
 
 
 async def test_bytes_that_are_no_message_are_no_answer(place: Path) -> None:

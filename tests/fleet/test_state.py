@@ -1,12 +1,14 @@
 """What is known of a node follows from what it said, whatever the order of list and events."""
 
+from dataclasses import replace
 from functools import reduce
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeagent.client import EventKind, Handling, Kind, Verdict
+from nodeagent.client import Event, EventKind, Handling, Kind, Verdict
+from nodeagent.core.state.limits import MAX_DEVICES
 from nodeagent.fleet import state
 from nodeagent.fleet.news import What, news_of
 from nodeagent.fleet.nodes import from_addresses
@@ -56,6 +58,38 @@ def test_an_event_that_the_list_contains_already_changes_nothing() -> None:
     node = state.with_devices(answering(), [device("gpu0")], position(7))
     assert state.with_event(node, event(7)) is node
     assert state.with_event(node, event(8)).verdict is Verdict.ISOLATE
+
+
+def test_a_device_that_is_forgotten_decides_nothing_any_more() -> None:
+    """An event of the node ends its id, and those of its parts with it."""
+    known = [device("node", kind=Kind.HOST), device("0000:3b:00.0", Verdict.ISOLATE)]
+    part = device("0000:3b:00.0-id/gi1", Verdict.ISOLATE)
+    node = state.with_devices(answering(), [*known, replace(part, id=part.name)], position(7))
+    after = state.with_event(node, event(8, "node", Verdict.ALLOW, was="0000:3b:00.0-id"))
+    assert (node.verdict, after.verdict, [*after.parts]) == (Verdict.ISOLATE, Verdict.ALLOW, ["node-id"])
+
+
+def test_a_device_that_gets_another_id_is_one_device() -> None:
+    node = state.with_devices(answering(), [device("gpu0", Verdict.ISOLATE)], position(7))
+    after = state.with_event(node, replace(event(8, "gpu0", Verdict.ALLOW, was="gpu0-id"), device_id="GPU-1"))
+    assert {each: part.verdict for each, part in after.parts.items()} == {"GPU-1": Verdict.ALLOW}
+
+
+def test_a_node_has_no_more_devices_than_a_daemon_may_have() -> None:
+    assert state.MAX_PARTS == MAX_DEVICES
+    devices = [device(f"gpu{number}") for number in range(MAX_DEVICES)]
+    node = state.with_devices(answering(), devices, position(7))
+    assert len(state.with_event(node, event(8, "gpu0")).parts) == MAX_DEVICES
+    with pytest.raises(state.TooMuch, match="it names more than 1024 devices"):
+        state.with_event(node, event(8, "one more"))
+    with pytest.raises(state.TooMuch, match="it names more than 1024 devices"):
+        state.with_devices(answering(), [*devices, device("one more")], position(7))
+
+
+@pytest.mark.parametrize("said", [event(8, "x" * 32768), event(8, codes=("x" * 1000,) * 40)])
+def test_of_one_device_no_more_is_kept_than_a_daemon_says(said: Event) -> None:
+    with pytest.raises(state.TooMuch, match="more than 32768 characters"):
+        state.with_event(answering(), said)
 
 
 def test_numbers_of_another_store_or_epoch_are_not_compared() -> None:

@@ -16,6 +16,7 @@ SAMPLES: Final[dict[str, Any]] = tomllib.loads(
 SOURCES: Final[dict[str, Any]] = tomllib.loads(
     (REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text()
 )
+ASCEND: Final[dict[str, Any]] = tomllib.loads((REPOSITORY / "tests/fixtures/ascend_driver.toml").read_text())
 
 
 @cache
@@ -31,7 +32,8 @@ def fragment_takers() -> frozenset[str]:
 
 def samples() -> list[str]:
     known = [text for sort in ("of_the_field", "of_the_formats") for text, *_ in SAMPLES[sort]]
-    return known + [line["text"] for line in SOURCES["line"]]
+    known += [line["text"] for line in SOURCES["line"]]
+    return known + [text for text, *_ in ASCEND["printed"] + ASCEND["older"]]
 
 
 @cache

@@ -19,7 +19,7 @@ SCENARIOS = sorted(FOLDER.glob("*/*.txt"))
 def test_the_story_plays_as_written(path: Path, request: pytest.FixtureRequest) -> None:
     written = path.read_text()
     performed_now = performed(written, Stage().perform)
-    if request.config.getoption("--update", default=False):
+    if request.config.getoption("--update"):
         path.write_text(performed_now)
     else:
         assert performed_now == written

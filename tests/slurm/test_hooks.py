@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -136,6 +137,67 @@ async def test_the_tasks_of_an_array_claim_each_its_own(slurm: Cluster, n1: Brid
     await n1.node.daemon.comes(found, "three chips are claimed")
     jobs = [job for each in (await claims(n1)).values() for job in each]
     assert sorted(jobs) == sorted(f"slurm:{number}" for number in numbers())
+
+
+BLOCK: Final = "\n   JOB_GRES=npu:8\n     Nodes=n1 CPU_IDs=0 Mem=0 GRES=npu:8(IDX:0-7)\n   MinCPUsNode=1 x\n"
+"""As ``scontrol show job -d`` prints what a job has."""
+
+TEXTS: Final = {
+    "a line of a node": BLOCK.splitlines()[2].join("\n\n"),
+    "a whole block": BLOCK,
+    "a block, and the end of the record": f"{BLOCK}JobId=1 JobName=x",
+    "the same with the number of the job": f"{BLOCK}JobId={{job}} JobName=x",
+    "a block without its end": "\n   JOB_GRES=npu:8\n     Nodes=n1 CPU_IDs=0 Mem=0 GRES=npu:8(IDX:0-7)",
+    "a block as a shell may expand it": BLOCK.replace("\n", "\\n"),
+    "commands": "$(touch pwned) `touch pwned` '; touch pwned; \" *",
+}
+
+
+@pytest.mark.parametrize("options", [("--job-name",), ("--comment", "--account", "--chdir")])
+async def test_a_text_of_the_user_claims_no_chip_that_slurm_did_not_give(
+    slurm: Cluster, n1: Bridged, options: tuple[str, ...]
+) -> None:
+    """Slurm prints it as it is. Where it cannot be told from Slurm's own lines, the job claims nothing."""
+    await n1.start_daemon()
+    for job, (what, text) in enumerate(TEXTS.items(), slurm.first_job):
+        written = text.format(job=job)
+        folder = slurm.folder / written.replace("/", "")
+        folder.mkdir()
+        texts = (f"{each}={folder if each == '--chdir' else written}" for each in options)
+        assert slurm.submit("sleep 1000", "--nodelist=n1", "--gres=npu:1", *texts) == job
+        await n1.comes(partial(_runs, slurm, job), f"job {job}")
+        assert set(await claims(n1)) <= {"npu0"}, what
+        assert not list(slurm.folder.rglob("pwned"))
+        slurm.run("scancel", str(job))
+        await n1.comes(lambda: slurm.state("n1") == ["IDLE"], f"the end of {job}")
+        await claimed(n1, {})
+
+
+def _runs(slurm: Cluster, job: int) -> bool:
+    return slurm.job(job).get("JobState") == "RUNNING"
+
+
+async def test_the_first_part_of_a_heterogeneous_job_claims_its_own(slurm: Cluster, n1: Bridged) -> None:
+    """Its number is that of the whole job, of which Slurm shows every part."""
+    await n1.start_daemon()
+    job = slurm.submit("sleep 1000", "--nodelist=n1", "--gres=npu:1", ":", "--nodelist=n2", "--gres=npu:2")
+    await claimed(n1, {"npu0": [f"slurm:{job}"]})
+
+
+async def test_a_text_of_one_task_of_an_array_claims_nothing_for_another(slurm: Cluster, n1: Bridged) -> None:
+    """The number of the last task is that of the array, of which Slurm shows every task."""
+    await n1.start_daemon()
+    forged = BLOCK + f"JobId={slurm.first_job} JobName=x"
+    array = slurm.submit("sleep 1000", "--nodelist=n1", "--gres=npu:1", "--array=0-2", f"--comment={forged}")
+    assert array == slurm.first_job
+
+    def running() -> list[str]:
+        return slurm.run("squeue", "--noheader", "--states=RUNNING", "--format=%A").split()
+
+    await n1.comes(lambda: len(running()) == 3, "all tasks run")
+    claimed_by = [job for jobs in (await claims(n1)).values() for job in jobs]
+    assert f"slurm:{array}" not in claimed_by
+    assert len(claimed_by) == len(set(claimed_by))
 
 
 async def test_where_slurm_tells_no_numbers_all_chips_are_claimed(tmp_path: Path) -> None:

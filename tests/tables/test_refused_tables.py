@@ -334,6 +334,15 @@ RULES: list[Story] = [
         ),
     ),
     (
+        "a count that may be no number",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = \'^memory: (?P<count>\\w+) errors corrected\'\n'
+        'device = "node"\n',
+        (
+            't.toml:8: pattern[0].regex: its group "count" may take more than a number, and a line counts as'
+            r" often as that group says; write (?P<count>\d{1,9})"
+        ),
+    ),
+    (
         "a pattern's code that names a missing group",
         ROW + '[[pattern]]\nid = "P"\ncode = "A{nr}"\nregex = "^x(?P<code>1)$"\ndevice = "node"\n',
         't.toml:7: pattern[0].code: names the group "nr"; the groups of its regex are code',
@@ -372,6 +381,24 @@ RULES: list[Story] = [
         "a pattern's device that names a missing group",
         ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "^x$"\ndevice = "pci"\n',
         't.toml:9: pattern[0].device: "pci" is neither "node" nor a group; its regex names no group',
+    ),
+    (
+        "a code of lines that name no device, of a pattern that looks for none",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nunnamed = "A1"\nregex = "^x$"\ndevice = "node"\n',
+        (
+            't.toml:8: pattern[0].unnamed: stands beside device = "node", so that no line could have it;'
+            " leave it out"
+        ),
+    ),
+    (
+        "a code of lines that name no device, which names a missing group",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nunnamed = "A{n}"\nregex = "^x(?P<b>1)?$"\ndevice = "b"\n',
+        't.toml:8: pattern[0].unnamed: names the group "n"; the groups of its regex are b',
+    ),
+    (
+        "a code of lines that name no device, which has no row",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nunnamed = "B2"\nregex = "^x(?P<b>1)?$"\ndevice = "b"\n',
+        't.toml:8: pattern[0].unnamed: "B2": no row has a code that this could produce',
     ),
     (
         "a pattern whose code has no row",

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
-from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, quiesce, resets
+from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, quiesce, rebaseline, resets
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context, Done
 from nodeagent.api.control.list_audit import Audit
@@ -47,6 +47,7 @@ def served(context: Context, tables: Tables, audit: Audit, senders: Senders) -> 
         "IsolateDevice": partial(isolation.isolate_device, context),
         "ReleaseDevice": partial(isolation.release_device, context),
         "ForgetDevice": partial(forgetting.forget_device, context),
+        "RebaselineDevice": partial(rebaseline.rebaseline_device, context),
         "SetClaims": partial(claims.set_claims, context),
         "Quiesce": partial(quiesce.quiesce, context),
         "Resume": partial(quiesce.resume, context),

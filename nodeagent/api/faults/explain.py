@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from nodeagent.api import messages
 from nodeagent.core.catalog.catalog import FrequencyRule, Row
@@ -21,8 +22,25 @@ from nodeagent.core.verdicts.judge import (
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
-from nodeagent.tables import texts
+from nodeagent.tables import similar, texts
 from nodeagent.tables.rule_kinds import Rule, sort_of
+
+MOST_NEAREST: Final = 4
+"""Each takes some milliseconds of the daemon's loop."""
+
+
+def explanations(lookup: Lookup, codes: Iterable[str]) -> list[pb.CodeExplanation]:
+    """Of each code, in their order; an unknown one names the codes that may be meant."""
+    answers, unknown = [explanation(lookup, code) for code in codes], 0
+    known = [row.code for row in lookup.catalog.rows.values()]
+    for answer in answers:
+        if answer.known:
+            continue
+        answer.same_number.extend(similar.with_the_number(answer.code, known))
+        if not answer.same_number and unknown < MOST_NEAREST:
+            unknown += 1
+            answer.nearest.extend(similar.nearest(answer.code, known))
+    return answers
 
 
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:

@@ -188,7 +188,7 @@ class FaultService:
         return pb.ExplainCodeResponse(
             node=self._shown.node,
             catalog_digest=lookup.catalog.digest,
-            explanations=[explain.explanation(lookup, code) for code in request.codes],
+            explanations=explain.explanations(lookup, request.codes),
         )
 
     async def why_device(

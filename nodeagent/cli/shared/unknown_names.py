@@ -6,6 +6,7 @@ from nodeagent.client import Client
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 _MOST_NAMED = 20
+_MOST_NEAR = 3
 _FAMILY = "*"
 
 
@@ -26,4 +27,10 @@ def unknown_codes(daemon: Client, wanted: Iterable[str]) -> list[str]:
     if not codes:
         return []
     explanations = daemon.call(pb.ExplainCodeRequest(codes=codes)).explanations
-    return [f"code {each.code!r} is in no table" for each in explanations if not each.known]
+    return [f"code {each.code!r} is in no table{_near(each)}" for each in explanations if not each.known]
+
+
+def _near(unknown: pb.CodeExplanation) -> str:
+    """At most a few: the same number may begin many codes."""
+    near = [*unknown.same_number, *unknown.nearest][:_MOST_NEAR]
+    return f"; the nearest: {', '.join(near)}" if near else ""

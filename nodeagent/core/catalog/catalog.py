@@ -198,7 +198,8 @@ class RelationRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
     """A pattern for lines of the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``,
-    ``npu{id}``, which else is ``node`` or a group. ``assertion`` recover: of lines that say a fault is over.
+    ``npu{id}``, which else is ``node`` or a group. ``unnamed``: the code of a line that does not name the
+    device, and so speaks for the node; "" the same. ``assertion`` recover: of lines that say a fault is over.
     ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``: where
     its groups took part, the fault is of that part of the device (see ``core.devices.instances``).
     """
@@ -207,10 +208,16 @@ class Pattern:
     code: str
     regex: str
     device: str
+    unnamed: str = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
     part: str = ""
     file: str = ""
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The templates of the codes that its lines can have."""
+        return (self.code, self.unnamed) if self.unnamed else (self.code,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

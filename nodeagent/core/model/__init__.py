@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from nodeagent.core.model.carried import Carried, Input
     from nodeagent.core.model.cells import (
         Absorbed,
+        Baseline,
         Cell,
         Condition,
         Device,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         ActionStarted,
         ActiveCode,
         ActiveSet,
+        BaselineSeen,
         CatalogChanged,
         Claims,
         CounterMark,
@@ -114,6 +116,8 @@ __all__ = [
     "Answer",
     "Assertion",
     "Backing",
+    "Baseline",
+    "BaselineSeen",
     "Carried",
     "CatalogChanged",
     "Cell",

@@ -7,6 +7,7 @@ from nodeagent.core.model.inputs import (
     ActionResult,
     ActionStarted,
     ActiveSet,
+    BaselineSeen,
     CatalogChanged,
     Claims,
     CounterMark,
@@ -41,6 +42,7 @@ Input = (
     | Edge
     | CounterMark
     | DeviceSeen
+    | BaselineSeen
     | DeviceGone
     | SourceLost
     | SourceBack

@@ -206,6 +206,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What a driver has seen of a part while it was well: ``content``, in the driver's own words.
+
+    ``number`` counts the orders to begin anew, so that what was seen before one is not taken after it. Empty
+    ``content``: such an order was given, and what the driver sees next is right.
+    """
+
+    device_id: str
+    source: str
+    number: int = 0
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """What the last event about a device said of it: the fold of events, kept to find changes."""
 
@@ -245,6 +259,7 @@ Cell = (
     | Severity
     | Held
     | Source
+    | Baseline
     | Shown
     | Era
 )

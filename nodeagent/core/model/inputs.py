@@ -141,6 +141,16 @@ class DeviceSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineSeen:
+    """What a driver has seen of the part with this ``identity`` while it was well (see ``Baseline``)."""
+
+    source: str
+    identity: str
+    number: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceGone:
     source: str
     device: str

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from nodeagent.core.devices import registry
+from nodeagent.core.devices import baselines, registry
 from nodeagent.core.model import Operator
 from nodeagent.core.orders import answers, forget, holds, jobs, release
 from nodeagent.core.orders.answers import Answered
@@ -33,6 +33,7 @@ _VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {
     "isolate": holds.isolate,
     "release": release.release,
     "forget": forget.forget,
+    "rebaseline": baselines.begin_anew,
     "approve": approval.approve,
     "refuse": approval.refuse,
     "reset": _reset,

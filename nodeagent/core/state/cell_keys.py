@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core.model import (
     Absorbed,
+    Baseline,
     Claimed,
     Condition,
     Device,
@@ -55,6 +56,7 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Withdrawn: lambda cell: ("withdrawn", cell.report),
     Noticed: lambda cell: ("noticed", cell.device_id, cell.code),
     Shown: lambda cell: ("shown", cell.device_id),
+    Baseline: lambda cell: ("baseline", cell.device_id),
 }
 """The key of each kind of cell, in the order in which cells are carried: what decides over a cell's timer
 comes before it. Those of rules come last (``keys_of``).

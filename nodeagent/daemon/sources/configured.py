@@ -15,6 +15,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
 from nodeagent.daemon.resets.launch import runs_as_unit
 from nodeagent.daemon.sources import lost_events
+from nodeagent.daemon.sources.observed.baselines import baselines_of, open_codes_of
 from nodeagent.daemon.sources.observed.inventory import devices_of
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
@@ -47,6 +48,8 @@ def supervisors(
         replace(
             spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), devices_of(view, name)),
             exclude=config.agent.exclude_devices,
+            baselines=baselines_of(view, name),
+            open_codes=open_codes_of(view, name),
         )
         for name in DRIVERS
         if config.drivers[name].enabled

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from nodeagent import wire
 from nodeagent.core.model import Input
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.sources.observed.baselines import Baselines
 from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.daemon.sources.source import Statistics
 from nodeagent.daemon.sources.telemetry_edges import Readings
@@ -35,12 +36,14 @@ class ReportHandler:
         observation: Observation,
         readings: Readings,
         statistics: Statistics,
+        baselines: Baselines,
     ) -> None:
         self._source = source
         self._boot_id = boot_id
         self._observation = observation
         self._readings = readings
         self._statistics = statistics
+        self._baselines = baselines
         self._said_unavailable = ""
 
     def take(self, worker: Worker, report: wire.Report) -> Delivery:
@@ -137,7 +140,8 @@ class ReportHandler:
         edges: Sequence[Input] = ()
         if reply.measured:
             edges = self._readings.take(reply.device, reply.readings, round(now_s * 1e9))
-        return [*edges, *self._observation.reply(reply)]
+        kept = self._baselines.take(reply, self._observation.listed)
+        return [*edges, *kept, *self._observation.reply(reply)]
 
     def _expect(self, worker: Worker, devices: Sequence[wire.Device]) -> None:
         worker.expect(devices)

@@ -7,7 +7,7 @@ from pathlib import Path
 from nodeagent.core.catalog.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import HELLO_DEADLINE_S
-from nodeagent.wire import Device, Setting
+from nodeagent.wire import Baseline, Device, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class WorkerSpec:
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
     in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
     delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``,
-    ``exclude`` as in ``observed.excluded``.
+    ``exclude`` as in ``observed.excluded``. ``baselines`` and ``open_codes`` are as in ``wire.Configure``.
     """
 
     source: str
@@ -33,6 +33,8 @@ class WorkerSpec:
     counter: Sequence[CounterRule] = ()
     cursor: Cursor | None = None
     known: Sequence[Device] = ()
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    open_codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     expected_chips: int | None = None
     exclude: Sequence[str] = ()
     required: bool = False

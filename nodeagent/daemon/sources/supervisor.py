@@ -21,6 +21,7 @@ from typing import Final
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.sources.observed.baselines import Baselines
 from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.daemon.sources.outgoing import Outgoing
 from nodeagent.daemon.sources.report_handler import Nonsense, ReportHandler
@@ -64,10 +65,16 @@ class Supervisor:
             spec.source, spec.required, clock, spec.known, spec.expected_chips, spec.exclude
         )
         self._readings = Readings(spec.source, spec.threshold, spec.counter)
-        self._report_handler = ReportHandler(
-            spec.source, spec.boot_id, self._observation, self._readings, self._statistics
-        )
         self._workers = WorkerSet(spec, start)
+        self._baselines = Baselines(spec.source, self._workers.baselines)
+        self._report_handler = ReportHandler(
+            spec.source,
+            spec.boot_id,
+            self._observation,
+            self._readings,
+            self._statistics,
+            self._baselines,
+        )
         self._outgoing = Outgoing(spec.source, deliver, self._workers)
         self._inbox = Inbox(self._workers)
         self._renewal = Renewal(spec.source, self._workers, self._inbox.queue)
@@ -148,6 +155,11 @@ class Supervisor:
     def renew(self, reason: str) -> None:
         """Soon another process has to go on in place of the worker in use, without a gap."""
         self._renewal.want(Renew(reason=reason, lists="any"))
+
+    def begin_anew(self, identity: str, number: int) -> None:
+        """A person has ended the baseline of a part: soon a worker that takes the part as it is goes on."""
+        if self._baselines.begin_anew(identity, number):
+            self.renew(f"the baseline of {identity} begins anew")
 
     async def expect(self, chips: int | None) -> None:
         """From now on it ought to list so many (see ``ExpectedChips``)."""

@@ -5,7 +5,7 @@ It decides how a worker ends, never whether, nor what comes after; that is the s
 
 import logging
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from nodeagent import wire
@@ -55,8 +55,12 @@ class Worker:
         log.debug("worker %d: %s, was %s", self.child.pid, trigger, self.state)
         self.state = after(self.state, trigger)
 
-    def configure(self, patterns: Iterable[Pattern], cursor: Cursor | None) -> None:
-        """The first message to it; ``cursor`` is how far the source was read before."""
+    def configure(
+        self, patterns: Iterable[Pattern], cursor: Cursor | None, baselines: Mapping[str, wire.Baseline]
+    ) -> None:
+        """The first message to it; ``cursor`` is how far the source was read before, ``baselines`` what is
+        kept of its parts.
+        """
         spec = self._spec
         self.child.send(
             wire.Configure(
@@ -68,6 +72,12 @@ class Worker:
                 skip=tuple(self.skip),
                 careful=self.caution.careful,
                 skip_records=self.caution.skip,
+                baselines=dict(baselines),
+                open_codes={
+                    identity: codes
+                    for identity, codes in spec.open_codes.items()
+                    if identity not in baselines
+                },
             )
         )
 

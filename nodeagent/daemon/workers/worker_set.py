@@ -34,7 +34,8 @@ async def start_process(spec: WorkerSpec, inbox: Happenings, log: logging.Logger
 
 class WorkerSet:
     """``worker`` is the one in use, ``successor`` is to take its place; those ``retired`` were asked to end.
-    ``spawn_at_s`` is None while none is to begin, and none does while it ``has_let_go``.
+    ``spawn_at_s`` is None while none is to begin, and none does while it ``has_let_go``. ``baselines`` are
+    what the next one is given.
     """
 
     def __init__(self, spec: WorkerSpec, start: Start) -> None:
@@ -49,6 +50,7 @@ class WorkerSet:
         self._start = start
         self._patterns = tuple(spec.patterns)
         self._cursor = spec.cursor
+        self.baselines = dict(spec.baselines)
         self._failures = 0
         self._absences = 0
 
@@ -92,7 +94,7 @@ class WorkerSet:
 
     def _configured(self, child: Child, skip: frozenset[str]) -> Worker:
         worker = Worker(child, self._spec, skip, self.caution, loop_clock.now_s())
-        worker.configure(self._patterns, self._cursor)
+        worker.configure(self._patterns, self._cursor, self.baselines)
         return worker
 
     def reload(self, patterns: Iterable[Pattern]) -> None:

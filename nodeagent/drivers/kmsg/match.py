@@ -27,16 +27,25 @@ _PCI: Final = re.compile(
 )
 _MAX_NAME: Final = 128
 
+COUNT: Final = "count"
+"""The group of a pattern that says how many times a line tells of what it tells of."""
+_MAX_COUNT: Final = 10**9
+"""Of one line: the sum over all lines of a boot still fits into a signal (``nodeagent.wire``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """``pattern`` is its id; ``groups`` are the named groups that took part, unbounded as they stood."""
+    """``pattern`` is its id; ``groups`` are the named groups that took part, unbounded as they stood.
+
+    ``count``: so many times the line tells of it, once where it does not say.
+    """
 
     pattern: str
     code: str
     device: str
     groups: Mapping[str, str]
     assertion: Assertion = Assertion.ONCE
+    count: int = 1
 
 
 class Matcher:
@@ -87,10 +96,11 @@ class _Rule:
         self._id = pattern.id
         self._assertion = pattern.assertion
         self._code = _pieces(pattern.code)
+        self._unnamed = _pieces(pattern.unnamed or pattern.code)
         self._device = _pieces(
             pattern.device if pattern.device == NODE or "{" in pattern.device else f"{{{pattern.device}}}"
         )
-        used = {group for _, group in (*self._code, *self._device) if group is not None}
+        used = {group for _, group in (*self._code, *self._unnamed, *self._device) if group is not None}
         self._part = _pieces(pattern.part)
         used |= {group for _, group in self._part if group is not None}
         if absent := used - self.regex.groupindex.keys():
@@ -98,14 +108,17 @@ class _Rule:
 
     def describe(self, hit: re.Match[str]) -> Match:
         groups = {name: value for name, value in hit.groupdict().items() if value is not None}
+        is_named = all(group is None or group in groups for _, group in self._device)
         return Match(
-            self._id, as_name(_filled(self._code, groups)), self._device_in(groups), groups, self._assertion
+            pattern=self._id,
+            code=as_name(_filled(self._code if is_named else self._unnamed, groups)),
+            device=self._device_in(groups) if is_named else NODE,
+            groups=groups,
+            assertion=self._assertion,
+            count=_times(groups.get(COUNT, "")),
         )
 
     def _device_in(self, groups: Mapping[str, str]) -> str:
-        """The node where the line does not name what the pattern looks for."""
-        if any(group is not None and group not in groups for _, group in self._device):
-            return NODE
         device = device_name(_filled(self._device, groups))
         is_part = bool(self._part) and all(group is None or group in groups for _, group in self._part)
         return as_name(f"{device}/{_filled(self._part, groups)}") if is_part else device
@@ -117,6 +130,14 @@ def _pieces(template: str) -> list[tuple[str, str | None]]:
 
 def _filled(pieces: Sequence[tuple[str, str | None]], groups: Mapping[str, str]) -> str:
     return "".join(literal + groups.get(group or "", "") for literal, group in pieces)
+
+
+def _times(text: str) -> int:
+    """How many times a group says; once if it says none, or no number."""
+    if not (text.isascii() and text.isdecimal()):
+        return 1
+    digits = text.lstrip("0")
+    return _MAX_COUNT if len(digits) > len(str(_MAX_COUNT)) else min(max(int(digits or "1"), 1), _MAX_COUNT)
 
 
 def device_name(text: str) -> str:

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from msgspec.structs import replace
 from systemd import journal
 
 from nodeagent.core.model import Assertion
@@ -25,6 +24,11 @@ from nodeagent.wire import MAX_SIGNALS, Batch, Configure, Pattern, Signal
 
 STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")
 """The last entry of a boot that ends in order: SD_MESSAGE_JOURNAL_STOPPED of systemd's sd-messages.h."""
+
+JOURNALD: Final = "driver"
+"""The ``_TRANSPORT`` of what journald itself writes (systemd.journal-fields(7)). Any user may write the
+message id; nobody but journald writes a field that begins with ``_``.
+"""
 
 MAX_LINES: Final = 100_000
 AT_ONCE: Final = 4096
@@ -76,7 +80,7 @@ class PreviousBoot:
         if last is None:
             raise Unavailable(f"{self._path} holds no earlier boot", absent=True)
         self._previous = last["_BOOT_ID"].hex
-        if last.get("MESSAGE_ID") == STOPPED:
+        if last.get("MESSAGE_ID") == STOPPED and last.get("_TRANSPORT") == JOURNALD:
             raise Unavailable(f"the previous boot, {self._previous}, ended in order", absent=True)
         self._lines = tuple(_kernel_lines(reader, last, self._window))
 
@@ -112,7 +116,7 @@ class PreviousBoot:
             )
 
     def _found(self, lines: Sequence[Entry], matcher: Matcher) -> list[Signal]:
-        """One signal for each fault of each device, with the last of its lines and how many there were."""
+        """One signal for each fault of each device, with its last line and how often its lines tell of it."""
         signals: dict[tuple[str, str, bool], Signal] = {}
         messages = [_text(line["MESSAGE"]) for line in lines]
         signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
@@ -131,9 +135,13 @@ class PreviousBoot:
                 "time": line["__REALTIME_TIMESTAMP"].isoformat(timespec="milliseconds"),
             }
             found = Signal(
-                device=match.device, code=match.code, evidence=evidence_of(place, match, {}), trusted=trusted
+                device=match.device,
+                code=match.code,
+                count=match.count if before is None else before.count + match.count,
+                evidence=evidence_of(place, match, {}),
+                trusted=trusted,
             )
-            signals[key] = found if before is None else replace(found, count=before.count + 1)
+            signals[key] = found
         return list(signals.values())
 
 

@@ -27,6 +27,7 @@ def signal_of(
         device=match.device,
         code=match.code,
         assertion=match.assertion,
+        count=match.count,
         first_ns=at_ns,
         last_ns=at_ns,
         evidence=evidence_of(place, match, properties),

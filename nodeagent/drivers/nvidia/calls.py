@@ -1,20 +1,22 @@
-"""Calls into NVML for one GPU: which answers are values, which are faults, and which are never asked again.
+"""Calls into NVML for one GPU: which answers are values, which are faults, and what is asked again when.
 
-NVML answers each call with a number. What a device or its driver does not have (NOT_SUPPORTED,
-FUNCTION_NOT_FOUND) is remembered by call, and not asked again of that device. What says something of the
-whole GPU (it is lost, it must be reset) or of the whole driver becomes an exception. So does a call that
-fails after it has hung: it held up those for all other GPUs meanwhile. Any other failure leaves its value
-out. Nothing is retried, and nothing is judged.
+NVML answers each call with a number. What says something of the whole GPU (it is lost, it must be reset)
+becomes an exception. So does an answer that says so of the driver, where the driver itself agrees, and a call
+that fails after it has hung: it held up those for all other GPUs meanwhile. What is refused (NOT_SUPPORTED,
+FUNCTION_NOT_FOUND) is asked again seldom, for the GPU may not have it; but each time where it was answered
+before. Any other failure leaves its value out. Nothing is retried, and nothing is judged.
 """
 
 import math
 import time
-from collections.abc import Callable, Collection, Hashable
-from typing import Any, Final
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 import pynvml
 
 from nodeagent.drivers.api import CallFailed
+from nodeagent.drivers.nvidia.baseline import FIELD, Baseline, Question
 
 NAMES: Final[dict[int, str]] = {
     value: name.removeprefix("NVML_ERROR_")
@@ -22,6 +24,12 @@ NAMES: Final[dict[int, str]] = {
     if name.startswith("NVML_ERROR_") and isinstance(value, int)
 }
 """``str`` of an NVMLError may call into the library; these do not."""
+
+_FIELDS: Final[Mapping[int, str]] = {
+    value: name.removeprefix("NVML_FI_DEV_")
+    for name, value in reversed(vars(pynvml).items())
+    if name.startswith("NVML_FI_DEV_") and isinstance(value, int)
+}
 
 UNSUPPORTED: Final = frozenset(
     {
@@ -35,11 +43,15 @@ NOT_OF_THIS_GPU: Final = UNSUPPORTED | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
 """What is asked for by its number, such as a link, may be one that this GPU does not have."""
 
 FAULTS: Final[dict[int, str]] = {
+    pynvml.NVML_ERROR_INSUFFICIENT_POWER: "NV_INSUFFICIENT_POWER",
+    pynvml.NVML_ERROR_IRQ_ISSUE: "NV_IRQ_ISSUE",
     pynvml.NVML_ERROR_GPU_IS_LOST: "NV_GPU_LOST",
     pynvml.NVML_ERROR_RESET_REQUIRED: "NV_GPU_RESET_REQUIRED",
     pynvml.NVML_ERROR_NOT_READY: "NV_NOT_READY",
 }
-"""The codes for what NVML says of a GPU in place of a value."""
+"""The codes for what NVML says of a GPU in place of a value, or of a handle (nvmlDeviceGetHandleByIndex_v2 in
+nvml.h).
+"""
 
 STALE: Final = frozenset(
     {
@@ -48,7 +60,7 @@ STALE: Final = frozenset(
         pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
     }
 )
-"""After these no handle of the process is good any more."""
+"""After these no handle of the process is good any more, if the driver itself says so too."""
 
 HUNG: Final = frozenset({pynvml.NVML_ERROR_TIMEOUT, pynvml.NVML_ERROR_UNKNOWN})
 HANG_S: Final = 2.0
@@ -56,7 +68,14 @@ HANG_S: Final = 2.0
 GPUs locked (``_kgspRpcRecvPoll`` in kernel_gsp.c of NVIDIA's open modules). Those that it held up succeed.
 """
 
+AGAIN_S: Final = (60.0, 600.0, 3600.0)
+"""What is refused and never was answered is asked again after so long, the last again and again."""
+
+AGAIN_AFTER_NEWS_S: Final = 60.0
+"""After an Xid or a fault it is asked again at once, but no more often than this."""
+
 Variant = tuple[Hashable, ...]
+C = TypeVar("C", bound=Callable[..., Any])
 
 
 class GpuFault(Exception):
@@ -83,22 +102,76 @@ def name_of(number: int) -> str:
     return NAMES.get(number, f"NVML error {number}")
 
 
-class Calls:
-    """The calls about one GPU, for one thread. ``turn`` begins a poll; the counts are those of the poll."""
+def words_of(question: Question) -> str:
+    """The function's name in nvml.h, or the field's, and the link or the like that it was asked for."""
+    name, *rest = question
+    if name == FIELD:
+        number, scope = rest
+        named = _FIELDS.get(int(number), f"field {number}")
+        return f"{named}/{scope}" if scope else named
+    return "/".join(map(str, question))
 
-    def __init__(self, handle: Any) -> None:
+
+_ASKS: Final[dict[str, str]] = {}
+
+
+def asks(function: str) -> Callable[[C], C]:
+    """Says which function of NVML a function of ours calls."""
+
+    def named(call: C) -> C:
+        _ASKS[call.__name__] = function
+        return call
+
+    return named
+
+
+def answer_of_the_driver() -> int:
+    """What NVML says of the driver as a whole, by one of ``STALE``; 0: nothing is wrong with it."""
+    for ask in (pynvml.nvmlSystemGetDriverVersion, pynvml.nvmlDeviceGetCount):
+        try:
+            ask()
+        except pynvml.NVMLError as error:
+            if error.value in STALE:
+                return int(error.value)
+    return 0
+
+
+class Calls:
+    """The calls about one GPU, for one thread. ``turn`` begins a poll; the counts are those of the poll.
+
+    ``unanswered``: what was refused though it was answered before, or failed, with NVML's number. ``now_s``
+    is a clock that does not step.
+    """
+
+    def __init__(
+        self,
+        handle: Any,
+        baseline: Baseline | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.handle = handle
         self.refused = 0
         self.answered = 0
         self.failed: list[str] = []
         self.failed_number = 0
-        self._unsupported: set[Variant] = set()
-        self._failing: set[Variant] = set()
+        self.unanswered: dict[Question, int] = {}
+        self._baseline = baseline or Baseline()
+        self._now_s = now_s
+        self._lacking: dict[Question, tuple[int, float]] = {}
+        self._failing: set[Question] = set()
+        self._has_news = False
+        self._news_s = -math.inf
 
     def turn(self) -> None:
         self.answered = 0
         self.failed = []
         self.failed_number = 0
+        if not self._has_news:
+            return
+        self._has_news, now_s = False, self._now_s()
+        if now_s - self._news_s >= AGAIN_AFTER_NEWS_S:
+            self._news_s = now_s
+            self._lacking = {question: (times, now_s) for question, (times, _) in self._lacking.items()}
 
     def ask(
         self,
@@ -112,55 +185,154 @@ class Calls:
         ``variant`` distinguishes what may be supported separately, such as the links; ``absent`` are the
         answers by which it is not supported. Raises ``GpuFault``, ``GpuHung`` and ``DriverGone``.
         """
-        key = (call, *variant)
-        if key in self._unsupported:
-            return None
+        tried = self._try(call, arguments, variant)
+        self._settle([tried], absent)
+        return tried.value
+
+    def newest(self, *versions: tuple[Callable[..., Any], Callable[..., Any]], strict: bool = False) -> Any:
+        """The first of several versions of a call that answers, each with what reads its value.
+
+        ``strict``: an older one is asked only where the newer is not there, not where it failed.
+        """
+        found = None
+        tries: list[_Try] = []
+        for call, read in versions:
+            tried = self._try(call, (), ())
+            tries.append(tried)
+            if tried.number == pynvml.NVML_SUCCESS:
+                found = None if tried.value is None else read(tried.value)
+                break
+            is_there = tried.number not in UNSUPPORTED and tried.number != _NOT_ASKED
+            if is_there and (strict or tried.number in _OF_ALL_VERSIONS):
+                break
+        self._settle(tries, UNSUPPORTED)
+        if found is not None:
+            for call, _ in versions:
+                self.unanswered.pop(_question(call, ()), None)
+        return found
+
+    def lacks(self, call: Callable[..., Any], *variant: Hashable) -> bool:
+        """Whether it was refused when it was asked for last."""
+        return _question(call, variant) in self._lacking
+
+    def is_lost(self, *calls: Callable[..., Any]) -> bool:
+        """Whether all of these versions are refused, and one was answered before."""
+        questions = [_question(call, ()) for call in calls]
+        return any(map(self.has_lost, questions)) and all(map(self.is_refused, questions))
+
+    def ask_again(self) -> None:
+        """There is news of the GPU: what it refused it may answer from the next poll on. From any thread."""
+        self._has_news = True
+
+    # ------------------------------------------------------------------ for ``fields`` too
+
+    def ask_for_fields(self, call: Callable[..., Any], request: Any) -> tuple[Any, int]:
+        """The answer to a list of fields, and NVML's number. That it is refused as a whole is of no weight:
+        another list may be answered. Raises as ``ask``.
+        """
+        tried = self._try(call, (request,), ())
+        if tried.number in NOT_OF_THIS_GPU:
+            self.answered += 1
+            self._failing.discard(tried.question)
+            self.unanswered.pop(tried.question, None)
+        else:
+            self._settle([tried], ())
+        return tried.value, tried.number
+
+    def is_due(self, question: Question) -> bool:
+        """Whether it is to be asked: it was never refused, or was answered before, or that was long ago."""
+        lacking = self._lacking.get(question)
+        return lacking is None or self._now_s() >= lacking[1] or self._baseline.was_answered(question)
+
+    def is_refused(self, question: Question) -> bool:
+        return question in self._lacking
+
+    def has_lost(self, question: Question) -> bool:
+        return question in self._lacking and self._baseline.was_answered(question)
+
+    def take_answer(self, question: Question) -> None:
+        self._baseline.answered(question)
+        self._lacking.pop(question, None)
+        self._failing.discard(question)
+        self.unanswered.pop(question, None)
+
+    def take_refusal(self, question: Question, number: int) -> None:
+        """The GPU does not have it, or not any more."""
+        times, _ = self._lacking.get(question, (0, 0.0))
+        self._lacking[question] = (times + 1, self._now_s() + AGAIN_S[min(times, len(AGAIN_S) - 1)])
+        self._failing.discard(question)
+        if self._baseline.was_answered(question):
+            self.unanswered[question] = number
+        else:
+            self.unanswered.pop(question, None)
+
+    def take_failure(self, question: Question, number: int, what: str) -> None:
+        """``what`` is its name in messages. Raises ``GpuFault`` and ``DriverGone``."""
+        if number in FAULTS:
+            raise GpuFault(FAULTS[number])
+        if number in STALE and (gone := answer_of_the_driver()):
+            raise DriverGone(f"{what}: {name_of(gone)}", errno=gone)
+        self._failing.add(question)
+        self.unanswered[question] = number
+        self.failed.append(f"{what}: {name_of(number)}")
+        self.failed_number = number
+
+    # ------------------------------------------------------------------ one call
+
+    def _try(self, call: Callable[..., Any], arguments: tuple[Any, ...], variant: Variant) -> "_Try":
+        """Raises ``GpuHung``."""
+        question, what = _question(call, variant), call.__name__.strip("_")
+        if not self.is_due(question):
+            return _Try(question, what, _NOT_ASKED)
         begun_s = time.monotonic()
         try:
             value = call(self.handle, *arguments)
         except pynvml.NVMLError as error:
-            what, took_s = call.__name__.strip("_"), time.monotonic() - begun_s
-            if took_s >= HANG_S and error.value in HUNG and key not in self._failing:
-                raise GpuHung(what, error.value, took_s) from None
-            self._failing.add(key)
-            self.fail(what, error.value, key, absent)
-            return None
+            number, took_s = int(error.value), time.monotonic() - begun_s
+            if took_s >= HANG_S and number in HUNG and question not in self._failing:
+                raise GpuHung(what, number, took_s) from None
+            return _Try(question, what, number)
         except UnicodeDecodeError:
             self.refused += 1
-            self.answered += 1
-            return None
-        self.answered += 1
-        self._failing.discard(key)
-        return value
+            return _Try(question, what, pynvml.NVML_SUCCESS)
+        return _Try(question, what, pynvml.NVML_SUCCESS, value)
 
-    def newest(self, *versions: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:
-        """The first of several versions of a call that the driver has, each with what reads its value.
+    def _settle(self, tries: Collection["_Try"], absent: Collection[int]) -> None:
+        """What the versions of one question have answered: one that did stands for all."""
+        has_answered = any(tried.number == pynvml.NVML_SUCCESS for tried in tries)
+        failures = []
+        for tried in tries:
+            if tried.number == pynvml.NVML_SUCCESS:
+                self.answered += 1
+                self.take_answer(tried.question)
+            elif tried.number in absent:
+                self.answered += not has_answered
+                self.take_refusal(tried.question, tried.number)
+            elif tried.number != _NOT_ASKED and (tried.number in FAULTS or not has_answered):
+                failures.append(tried)
+        # What the newest of them says is enough, unless another says that the GPU is at fault.
+        for tried in sorted(failures, key=lambda tried: tried.number not in FAULTS)[:1]:
+            self.take_failure(tried.question, tried.number, tried.what)
 
-        An older one is asked only where the newer is not there, not where it failed.
-        """
-        for call, read in versions:
-            value = self.ask(call)
-            if value is not None:
-                return read(value)
-            if not self.lacks(call):
-                return None
-        return None
 
-    def lacks(self, call: Callable[..., Any], *variant: Hashable) -> bool:
-        return (call, *variant) in self._unsupported
+_NOT_ASKED: Final = -1
+_OF_ALL_VERSIONS: Final = frozenset({*FAULTS, pynvml.NVML_ERROR_TIMEOUT})
+"""An older version of the call would answer the same, or take as long."""
 
-    def fail(self, what: str, number: int, key: Variant, absent: Collection[int] = UNSUPPORTED) -> None:
-        """Take note of a failure. Raises ``GpuFault`` and ``DriverGone``."""
-        if number in FAULTS:
-            raise GpuFault(FAULTS[number])
-        if number in STALE:
-            raise DriverGone(f"{what}: {name_of(number)}", errno=number)
-        if number in absent:
-            self._unsupported.add(key)
-            self.answered += 1
-            return
-        self.failed.append(f"{what}: {name_of(number)}")
-        self.failed_number = number
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What came of one call: NVML's number, ``_NOT_ASKED`` where it was not made, and its value."""
+
+    question: Question
+    what: str
+    number: int
+    value: Any = None
+
+
+def _question(call: Callable[..., Any], variant: Variant) -> Question:
+    name = call.__name__
+    return (_ASKS.get(name, name), *(each if isinstance(each, int) else str(each) for each in variant))
 
 
 class Readings:

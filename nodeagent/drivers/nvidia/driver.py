@@ -13,21 +13,25 @@ reason, the process ends, and the next one begins anew.
 import queue
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pynvml
 
 from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.nvidia import identity, library
+from nodeagent.drivers.nvidia.baseline import Baselines
 from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
 from nodeagent.drivers.nvidia.checks.fabric_manager import DOWN, Manager
 from nodeagent.drivers.nvidia.checks.imex import Imex
 from nodeagent.drivers.nvidia.checks.nvlink import Peers
+from nodeagent.drivers.nvidia.driver_options import switched_off
+from nodeagent.drivers.nvidia.events import Doubles, Owner
 from nodeagent.drivers.nvidia.gpu import Gpu
 from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.part import Surroundings
@@ -41,6 +45,9 @@ GPU after the other, and every other call waits meanwhile (``rm_init_adapter`` i
 modules takes the lock of all of RM). A process that ends in it lets them be de-initialised again.
 """
 
+TRAINED_S: Final = 300.0
+"""So long after the boot links may be down because the fabric manager has not trained them yet."""
+
 FAILURES: Final = 3
 """So many listings that fail one after the other, and the library is opened anew by another process."""
 
@@ -53,6 +60,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
         sysfs=Path(str(configure.config.get("sysfs", "/sys"))),
         procfs=Path(str(configure.config.get("procfs", "/proc"))),
         skip=frozenset(configure.skip),
+        baselines=Baselines(configure.baselines, configure.open_codes),
         emit=emit,
     )
 
@@ -61,19 +69,28 @@ class NvidiaDriver:
     """Its devices are the GPUs. Those of their MIG instances that an Xid named, the core makes."""
 
     def __init__(
-        self, *, path: str, driver_root: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit
+        self,
+        *,
+        path: str,
+        driver_root: str,
+        sysfs: Path,
+        procfs: Path,
+        skip: frozenset[str],
+        baselines: Baselines,
+        emit: Emit,
     ) -> None:
         self._path = path
         self._driver_root = driver_root
         self._procfs = procfs
         self._skip = skip
+        self._baselines = baselines
         self._emit = emit
         self._slots = Slots(sysfs)
         self._manager = Manager(procfs, sysfs, driver_root)
         self._manager_runs: bool | None = None
         self._imex = Imex(driver_root)
         self._imex_reported: dict[str, bool] = {}
-        self._peers = Peers()
+        self._uses_links = True
         self._versions: Mapping[str, str] = {}
         self._gpus: dict[str, Gpu] = {}
         self._skipped: dict[str, Device] = {}
@@ -85,16 +102,17 @@ class NvidiaDriver:
     def open(self) -> None:
         self._slots.look()
         self._taken = taken(self._procfs)
-        library.load(self._path, self._slots.promised, self._taken, self._driver_root)
+        library.load(self._path, self._slots.expected, self._taken, self._driver_root)
+        self._uses_links = not switched_off(self._procfs)
         try:
             self._versions = identity.versions()
         except pynvml.NVMLError as error:
-            raise library.unavailable(error.value, self._slots.promised) from None
+            raise library.unavailable(error.value, self._slots.expected) from None
 
     def devices(self) -> Population:
         """Raises ``Unavailable`` where the driver has gone: this process has nothing more to read."""
         if self._gone is not None:
-            raise library.unavailable(self._gone.errno, self._slots.promised)
+            raise library.unavailable(self._gone.errno, self._slots.expected, self._slots.shown)
         self._compare_with_the_kernel()
         count = self._count()
         if count != len(self._gpus) + len(self._skipped):
@@ -150,7 +168,7 @@ class NvidiaDriver:
         except pynvml.NVMLError as error:
             self._failures += 1
             if error.value in STALE or self._failures >= FAILURES:
-                raise library.unavailable(error.value, self._slots.promised) from None
+                raise library.unavailable(error.value, self._slots.expected, self._slots.shown) from None
             raise CallFailed(f"nvmlDeviceGetCount: {name_of(error.value)}", errno=error.value) from None
         self._failures = 0
         if count > MAX_DEVICES:
@@ -166,9 +184,14 @@ class NvidiaDriver:
             pci=self._slots.functions,
             switches=bool(self._slots.switches),
             is_shared=self._manager.is_shared,
+            uses_links=lambda: self._uses_links,
+            links_may_train=self._links_may_train,
             versions=self._versions,
-            peers=self._peers,
-            report=self._report,
+            baselines=self._baselines,
+            peers=Peers(),
+            doubles=Doubles(),
+            owner_of=self._owner_of,
+            report=self._report_of_a_gpu,
         )
         names = {identity.name_of(index): index for index in range(count)}
         self._skipped = {name: identity.unread(index) for name, index in names.items() if name in self._skip}
@@ -224,6 +247,30 @@ class NvidiaDriver:
     def _report_of_the_node(self, code: str, *, active: bool) -> None:
         assertion = Assertion.OCCUR if active else Assertion.RECOVER
         self._report(Signal(device=NODE, code=code, assertion=assertion))
+
+    def _links_may_train(self) -> bool:
+        """Those to switches: soon after the boot, and while the fabric manager, which trains them, does not
+        run.
+        """
+        if not self._slots.switches:
+            return False
+        return time.clock_gettime(time.CLOCK_BOOTTIME) < TRAINED_S or self._manager_runs is False
+
+    def _owner_of(self, handle: Any) -> Owner | None:
+        """Whose event it is that names another GPU than the one whose set it came by; from any thread."""
+        try:
+            uuid = identity.normal_uuid(str(pynvml.nvmlDeviceGetUUID(handle)))
+        except (pynvml.NVMLError, UnicodeDecodeError):
+            return None
+        gpu = next((gpu for gpu in self._gpus.values() if uuid and gpu.device.identity == uuid), None)
+        return None if gpu is None else gpu.owner()
+
+    def _report_of_a_gpu(self, signal: Signal) -> None:
+        """Its state is asked for at the next poll."""
+        gpu = self._gpus.get(signal.device.partition("/")[0])
+        if gpu is not None:
+            gpu.news()
+        self._report(signal)
 
     def _report(self, signal: Signal) -> None:
         self._emit.enqueue(Batch(signals=(signal,)))

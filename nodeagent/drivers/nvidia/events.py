@@ -2,25 +2,29 @@
 
 The thread hands each event over and never waits for the daemon. The same Xid a thousand times a second
 becomes one signal at once and one count a second. What is lost is healed by what polls read; and the
-kernel log has the same Xids.
+kernel log has the same Xids. An event is that of the device that it names, whichever set it came by. It is
+one of an instance only where the GPU is divided (MIG).
 """
 
+import ctypes
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import STALE, name_of
+from nodeagent.drivers.nvidia.calls import STALE, UNSUPPORTED, name_of
 from nodeagent.wire import Signal
 
 WAIT_MS: Final = 5000
 WINDOW_NS: Final = 1_000_000_000
 LISTEN_LIMIT_S: Final = 1.0
 AGAIN_NS: Final = 5_000_000_000
-"""After a failure the events are listened to again once this has passed."""
+REFUSED_AGAIN_NS: Final = 600_000_000_000
+"""After a failure, or once they were refused, the events are listened to again when this has passed."""
 
 MAX_XID: Final = 9999
 NO_INSTANCE: Final = 0xFFFFFFFF
@@ -79,21 +83,59 @@ class Storm:
         return max(1, min(WAIT_MS, (first_ns - now_ns) // 1_000_000 + 1))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A GPU as its events see it. ``known_by_state``: whether polls tell of that Xid; ``is_divided``: MIG."""
+
+    device: str
+    known_by_state: Callable[[int], bool]
+    is_divided: Callable[[], bool]
+
+
+class Doubles:
+    """Events that come by several sets, which those of the GPUs of the node share. No real driver sends
+    any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: dict[_Key, tuple[int, str]] = {}
+
+    def has(self, key: _Key, by: str, now_ns: int) -> bool:
+        """Whether the same event came by another GPU's set a moment ago. ``by`` is the GPU of this set."""
+        with self._lock:
+            at_ns, before = self._last.get(key, (0, by))
+            if before != by and now_ns - at_ns < WINDOW_NS:
+                return True
+            self._last[key] = now_ns, by
+            return False
+
+
 class Events:
-    """The events of one GPU. ``heal`` is called at each poll, and listens again where that has ended."""
+    """The events of one GPU. ``heal`` is called at each poll, and listens again where that has ended.
+
+    ``owner_of`` says which GPU another handle is of, None: none of this node.
+    """
 
     def __init__(
-        self, device: str, handle: Any, report: Report, *, known_by_state: Callable[[int], bool]
+        self,
+        owner: Owner,
+        handle: Any,
+        report: Report,
+        owner_of: Callable[[Any], Owner | None],
+        doubles: Doubles,
     ) -> None:
         self.refused = 0
         self.supported = True
-        """False once NVML has said that this GPU sends no events: then the kernel log alone has its
-        Xids.
-        """
-        self._device = device
+        """False while NVML says that this GPU sends no events: then the kernel log alone has its Xids."""
+        self.refusal: int | None = None
+        """NVML's answer by which they are not listened to; None: they are."""
+        self._device = owner.device
+        self._owner = owner
         self._handle = handle
         self._report = report
-        self._known_by_state = known_by_state
+        self._owner_of = owner_of
+        self._doubles = doubles
         self._thread: threading.Thread | None = None
         self._begun = threading.Event()
         self._again_ns = 0
@@ -107,9 +149,9 @@ class Events:
         before by the state that is read next.
         """
         alive = self._thread is not None and self._thread.is_alive()
-        if alive or self._ended or not self.supported or _now_ns() < self._again_ns:
+        if alive or self._ended or _now_ns() < self._again_ns:
             return
-        self._again_ns = _now_ns() + AGAIN_NS
+        self._again_ns = _now_ns() + (AGAIN_NS if self.supported else REFUSED_AGAIN_NS)
         self._begun.clear()
         self._thread = threading.Thread(target=self._listen, name=f"{self._device} Xids", daemon=True)
         self._thread.start()
@@ -126,15 +168,14 @@ class Events:
             events = pynvml.nvmlEventSetCreate()
             try:
                 pynvml.nvmlDeviceRegisterEvents(self._handle, pynvml.nvmlEventTypeXidCriticalError, events)
+                self.supported, self.refusal = True, None
                 self._begun.set()
                 self._wait(events)
             finally:
                 pynvml.nvmlEventSetFree(events)
         except pynvml.NVMLError as error:
-            self.supported = error.value not in (
-                pynvml.NVML_ERROR_NOT_SUPPORTED,
-                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-            )
+            self.refusal = int(error.value)
+            self.supported = self.refusal not in UNSUPPORTED
             if error.value not in STALE and error.value != self._said:
                 self._said = error.value
                 print(
@@ -170,21 +211,33 @@ class Events:
                 self._report(each)
 
     def _signal(self, data: Any) -> Signal | None:
-        xid = int(data.eventData)
-        if data.eventType != pynvml.nvmlEventTypeXidCriticalError or self._known_by_state(xid):
+        if data.eventType != pynvml.nvmlEventTypeXidCriticalError:
             return None
-        if not 0 < xid <= MAX_XID:
+        xid = int(data.eventData)
+        owner = self._owner if _is_same(data.device, self._handle) else self._owner_of(data.device)
+        if owner is None or not 0 < xid <= MAX_XID:
             self.refused += 1
+            return None
+        if owner.known_by_state(xid):
             return None
         now_ns = _now_ns()
         evidence = {"xid": str(xid)}
-        device = self._device
-        if data.gpuInstanceId != NO_INSTANCE:
+        device = owner.device
+        # Without MIG both ids are NO_INSTANCE (nvmlEventData_t in nvml.h); a library may leave them 0.
+        if data.gpuInstanceId != NO_INSTANCE and owner.is_divided():
             evidence["gpu_instance"] = str(data.gpuInstanceId)
             device = f"{device}/gi{data.gpuInstanceId}"
-        if data.computeInstanceId != NO_INSTANCE:
-            evidence["compute_instance"] = str(data.computeInstanceId)
-        return Signal(device=device, code=code_of(xid), first_ns=now_ns, last_ns=now_ns, evidence=evidence)
+            if data.computeInstanceId != NO_INSTANCE:
+                evidence["compute_instance"] = str(data.computeInstanceId)
+        code = code_of(xid)
+        if self._doubles.has((device, code), self._device, now_ns):
+            return None
+        return Signal(device=device, code=code, first_ns=now_ns, last_ns=now_ns, evidence=evidence)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether these handles are one: they are pointers."""
+    return ctypes.cast(one, ctypes.c_void_p).value == ctypes.cast(other, ctypes.c_void_p).value
 
 
 def code_of(xid: int) -> str:

@@ -1,6 +1,8 @@
 """NVML's field values: many numbers of a GPU by one call, each with an answer of its own.
 
-The call succeeds though single fields fail. What a GPU does not have is asked no more.
+The call succeeds though single fields fail. It may fail as a whole where none of its fields was populated
+(nvmlDeviceGetFieldValues in nvml.h): that says no more than that each of them was refused. An entry goes out
+with a failure in it, so that one which a library leaves as it came is no value.
 """
 
 import ctypes
@@ -10,6 +12,7 @@ from typing import Any, Final
 
 import pynvml
 
+from nodeagent.drivers.nvidia.baseline import FIELD, Question
 from nodeagent.drivers.nvidia.calls import NOT_OF_THIS_GPU, Calls
 
 Field = tuple[int, int]
@@ -28,49 +31,67 @@ _VALUES: Final[Mapping[int, struct.Struct]] = {
 MAX_AT_ONCE: Final = 128
 """A call asks for no more, however many links there are."""
 
+MAX_KEPT: Final = 8
+"""Requests that are not made anew each time: what is asked for hardly ever changes."""
+
 
 class Fields:
     """A list of fields of one GPU, read together."""
 
     def __init__(self, calls: Calls, wanted: Iterable[Field]) -> None:
         self._calls = calls
-        self._wanted = list(wanted)
-        self._requests: list[tuple[Sequence[Field], bytes]] = []
+        self._wanted = [(field, _question(field)) for field in wanted]
+        self._requests: dict[tuple[Field, ...], bytes] = {}
 
     def lacks(self, field: Field) -> bool:
-        """Whether the GPU has said that it does not have it."""
-        return field not in self._wanted
+        """Whether it was refused when it was asked for last."""
+        return self._calls.is_refused(_question(field))
+
+    def has_lost(self, field: Field) -> bool:
+        """Whether it was refused though it was answered before."""
+        return self._calls.has_lost(_question(field))
 
     def read(self) -> Mapping[Field, float]:
         """What answered, by field; nothing where the call fails. Raises as ``Calls.ask``."""
         values: dict[Field, float] = {}
-        if not self._requests:
-            parts = [self._wanted[at : at + MAX_AT_ONCE] for at in range(0, len(self._wanted), MAX_AT_ONCE)]
-            self._requests = [(part, _request(part)) for part in parts]
-        for wanted, request in list(self._requests):
-            self._read(wanted, request, values)
+        due = [field for field, question in self._wanted if self._calls.is_due(question)]
+        for at in range(0, len(due), MAX_AT_ONCE):
+            self._read(tuple(due[at : at + MAX_AT_ONCE]), values)
         return values
 
-    def _read(self, wanted: Sequence[Field], request: bytes, values: dict[Field, float]) -> None:
-        answered = self._calls.ask(nvmlDeviceGetFieldValues, request)
+    def _read(self, wanted: tuple[Field, ...], values: dict[Field, float]) -> None:
+        if wanted not in self._requests:
+            if len(self._requests) > MAX_KEPT:
+                self._requests.clear()
+            self._requests[wanted] = _request(wanted)
+        calls = self._calls
+        answered, number = calls.ask_for_fields(nvmlDeviceGetFieldValues, self._requests[wanted])
+        if number in NOT_OF_THIS_GPU:
+            for field in wanted:
+                calls.take_refusal(_question(field), number)
         if answered is None:
             return
-        for asked, entry in zip(wanted, _ENTRY.iter_unpack(answered), strict=True):
+        for field, entry in zip(wanted, _ENTRY.iter_unpack(answered), strict=True):
             value_type, number, raw = entry[4:]
             shape = _VALUES.get(value_type)
             if number in NOT_OF_THIS_GPU:
-                self._wanted.remove(asked)
-                self._requests = []
+                calls.take_refusal(_question(field), number)
             elif number != pynvml.NVML_SUCCESS:
-                self._calls.fail(f"field {asked[0]}", number, ("field", *asked))
+                calls.take_failure(_question(field), number, f"field {field[0]}")
             elif shape is None:
-                self._calls.refused += 1
+                calls.refused += 1
             else:
-                values[asked] = float(shape.unpack(raw[: shape.size])[0])
+                calls.take_answer(_question(field))
+                values[field] = float(shape.unpack(raw[: shape.size])[0])
+
+
+def _question(field: Field) -> Question:
+    return (FIELD, *field)
 
 
 def _request(wanted: Sequence[Field]) -> bytes:
-    return b"".join([_ENTRY.pack(number, scope, 0, 0, 0, 0, b"") for number, scope in wanted])
+    failed = pynvml.NVML_ERROR_UNKNOWN
+    return b"".join([_ENTRY.pack(number, scope, 0, 0, 0, failed, b"") for number, scope in wanted])
 
 
 def nvmlDeviceGetFieldValues(handle: Any, request: bytes) -> bytes:  # noqa: N802  the call's own name

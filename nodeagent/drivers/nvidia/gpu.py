@@ -19,9 +19,11 @@ from msgspec.structs import replace
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.nvidia import identity
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
+from nodeagent.drivers.nvidia.events import Owner
 from nodeagent.drivers.nvidia.part import Codes, Part, Surroundings
 from nodeagent.drivers.nvidia.recovery_action import RECOVERY_CODES
 from nodeagent.drivers.nvidia.reset_groups import LINKED
+from nodeagent.drivers.nvidia.unanswered import Unanswered
 from nodeagent.wire import Active, Device
 
 SELDOM: Final = 5
@@ -32,6 +34,9 @@ RESPITE: Final = 4.0
 
 DESCRIBE: Final = 60
 """At every so many polls the GPU is described anew."""
+
+SAY_AGAIN: Final = 12
+"""At every so many slow polls what is kept of it is said again: the daemon takes it of a listed GPU only."""
 
 
 class Gpu:
@@ -44,9 +49,12 @@ class Gpu:
         self._part: Part | None = None
         self._refused_before = 0
         self._turn = 0
+        self._slow_polls = 0
         self._hung: GpuHung | None = None
         self._again_s = 0.0
         self._unread: frozenset[str] = frozenset()
+        self._described = self.device
+        self._unanswered = Unanswered()
 
     @property
     def refused(self) -> int:
@@ -74,21 +82,25 @@ class Gpu:
                 self._identify(listen=True)
             return self._read(self._same_part(), codes, values)
         except GpuFault as fault:
-            self._ask_for_all()
+            self.news()
             active = tuple(Active(code=code) for code in (*codes, fault.code))
             return Reading(active=active, complete=False, readings=values)
         except GpuHung as hung:
             self._hung, self._again_s = hung, time.monotonic() + RESPITE * hung.took_s
-            self._ask_for_all()
+            self.news()
             raise
         except CallFailed:
-            self._ask_for_all()
+            self.news()
             raise
 
-    def _ask_for_all(self) -> None:
-        """At the next poll: this one has reported nothing of what is read seldom."""
+    def news(self) -> None:
+        """All is asked at the next poll: something has happened to it, or this one has reported nothing."""
         if self._part is not None:
-            self._part.asked = True
+            self._part.news()
+
+    def owner(self) -> Owner | None:
+        """Whose events those of its handle are."""
+        return None if self._part is None else self._part.owner
 
     def end(self) -> None:
         if self._part is not None:
@@ -99,10 +111,13 @@ class Gpu:
     def _read(self, part: Part, found: list[str], values: dict[str, float]) -> Reading:
         """``found`` and ``values`` are filled as they are read: a fault midway takes none back."""
         calls = part.calls
-        readings, codes = Readings(calls, values), Codes(calls, found)
+        readings, codes = Readings(calls, values), Codes(calls, part.baseline)
         part.events.heal()
         codes.take(RECOVERY_CODES, lambda: part.recovery.each_second(readings))
-        is_slow = self._is_slow(part) or found != part.wanted
+        found += codes.active
+        if found != part.wanted:
+            part.news()
+        is_slow = self._is_slow(part)
         if is_slow:
             # An Xid that comes meanwhile asks for another time.
             part.asked = False
@@ -115,26 +130,33 @@ class Gpu:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
         self._turn += 1
         part.wanted = list(found)
-        found += [code for code in part.slow.codes if code not in found]
-        unread = codes.unread | part.slow.unread
-        self._report_unread(unread)
+        self._report_lost(codes.lost | part.slow.lost)
+        baseline = None
+        if is_slow:
+            self._slow_polls += 1
+            part.see_events()
+            if self._unanswered.see(calls.unanswered, codes.lost | part.slow.lost):
+                self._show()
+            baseline = part.baseline.news(even_if_known=self._slow_polls % SAY_AGAIN == 0)
         return Reading(
-            active=tuple(Active(code=code) for code in found),
-            unread=tuple(sorted(unread)),
-            readings={**part.slow.values, **values} if is_slow else {},
+            active=tuple({**codes.active, **part.slow.active}.values()),
+            unread=tuple(sorted(codes.unread | part.slow.unread)),
+            readings={**part.slow.values, **self._unanswered.readings, **values} if is_slow else {},
             measured=is_slow,
             holders=held,
+            identity=self.device.identity if baseline is not None else "",
+            baseline=baseline if self.device.identity else None,
         )
 
     def _is_slow(self, part: Part) -> bool:
         """Whether this poll asks for everything."""
         return part.asked or (self._turn + self._index) % SELDOM == 0
 
-    def _report_unread(self, unread: Collection[str]) -> None:
-        """As it changes: nobody can see from outside what a GPU is not judged by."""
-        if unread != self._unread:
-            self._unread = frozenset(unread)
-            what = ", ".join(sorted(unread)) or "nothing any more"
+    def _report_lost(self, lost: Collection[str]) -> None:
+        """As it changes, for the log."""
+        if lost != self._unread:
+            self._unread = frozenset(lost)
+            what = ", ".join(sorted(lost)) or "nothing any more"
             print(f"{self.device.device}: cannot be asked for {what}", file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ who it is
@@ -147,26 +169,35 @@ class Gpu:
         if calls.failed and not calls.answered:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
         attributes = {**described.attributes, **self._around.versions}
-        before = self.device
+        before = self._described
         if before.identity and described.identity in ("", before.identity):
             # What could not be read this time has not gone for that.
             described = replace(described, identity=before.identity)
             attributes = {**before.attributes, **attributes}
-            if before.attributes.get("group") == LINKED:
-                # Links that have gone down joined it to others, and do so again after the reset.
-                attributes["group"] = LINKED
+        kept = self._around.baselines.of(described.identity).links
+        if kept.group == LINKED:
+            # Links that have gone down joined it to others, and do so again after the reset.
+            attributes["group"] = LINKED
+        kept.group = attributes.get("group", "")
         described = replace(described, attributes=attributes)
         part = self._part
         if part is None or _is_another(before, described):
-            part = self._take_up(handle, attributes.get("product", ""))
+            part = self._take_up(handle, described)
             if listen:
                 part.events.heal()
+        attributes.pop("events", None)
         if not part.events.supported:
             attributes["events"] = "none"
         if part.recovery.decides():
             attributes["recovery_action"] = "told"
-        self.device = described
+        self._described = described
+        self._show()
         self._refused_before += calls.refused
+
+    def _show(self) -> None:
+        """With what it does not answer."""
+        attributes = {**self._described.attributes, **self._unanswered.attributes}
+        self.device = replace(self._described, attributes=attributes)
 
     def _handle(self) -> Any:
         calls = Calls(self._index)
@@ -182,17 +213,18 @@ class Gpu:
         part.calls.turn()
         if self._is_slow(part):
             uuid = identity.uuid(part.calls)
-            if uuid and uuid != self.device.identity:
+            if uuid and uuid != self._described.identity:
                 self._identify(listen=True)
                 part = self._part or part
             part.calls.turn()
         return part
 
-    def _take_up(self, handle: Any, product: str) -> Part:
+    def _take_up(self, handle: Any, described: Device) -> Part:
         if self._part is not None:
             self._refused_before = self.refused
             self._part.events.end()
-        self._part = Part(handle, self.device.device, product, self._around)
+        self._part = Part(handle, described, self._around)
+        self._unanswered = Unanswered()
         self._turn = 0
         return self._part
 

@@ -65,13 +65,17 @@ def uuid(calls: Calls) -> str:
     answered = calls.ask(pynvml.nvmlDeviceGetUUID)
     if answered is None:
         return ""
-    text = str(answered).strip()
-    # Upper case in the hexadecimal part would make another part of it.
-    text = text[:4] + text[4:].lower()
-    if not UUID.fullmatch(text):
+    text = normal_uuid(str(answered))
+    if not text:
         calls.refused += 1
-        return ""
     return text
+
+
+def normal_uuid(text: str) -> str:
+    """As it is compared: upper case in the hexadecimal part would make another part of it. "": it is none."""
+    text = text.strip()
+    text = text[:4] + text[4:].lower()
+    return text if UUID.fullmatch(text) else ""
 
 
 def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction], *, switches: bool) -> Device:

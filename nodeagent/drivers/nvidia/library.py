@@ -118,16 +118,25 @@ def _below(driver_root: str) -> str:
     return str(next((file for file in found if file.exists()), Path(driver_root, SONAME)))
 
 
-def unavailable(number: int, expected: Collection[str]) -> Unavailable:
-    """NVML's answer as the reason why the source is not to be had."""
-    absent = number == pynvml.NVML_ERROR_DRIVER_NOT_LOADED and not expected
+def unavailable(number: int, expected: Collection[str], shown: Collection[str] = ()) -> Unavailable:
+    """NVML's answer as the reason why the source is not to be had. ``expected`` are the GPUs that PCI lists,
+    ``shown`` those that NVML has listed to this process.
+    """
+    absent = number == pynvml.NVML_ERROR_DRIVER_NOT_LOADED and not (expected or shown)
     why = _WHY.get(number, f"NVML cannot be used: it answers {name_of(number)}")
     if number not in _WHY and (denied := denials(_DEVICE_FILES)):
         # What the rights of a file deny is NO_PERMISSION; what a control group denies, only UNKNOWN.
         why += f"; {denied}"
     code = "" if absent else CODES.get(number, "")
-    return Unavailable(why + _though(expected), errno=number, absent=absent, code=code)
+    return Unavailable(why + _though(expected, shown), errno=number, absent=absent, code=code)
 
 
-def _though(expected: Collection[str]) -> str:
-    return f"; PCI lists {len(expected)} GPU{'s' if len(expected) > 1 else ''}" if expected else ""
+def _though(expected: Collection[str], shown: Collection[str] = ()) -> str:
+    """Who says that there are GPUs."""
+    if expected:
+        return f"; PCI lists {_gpus(expected)}"
+    return f"; NVML has listed {_gpus(shown)}, PCI none" if shown else ""
+
+
+def _gpus(addresses: Collection[str]) -> str:
+    return f"{len(addresses)} GPU{'s' if len(addresses) > 1 else ''}"

@@ -49,6 +49,11 @@ class Slots:
         """Where GPUs are by PCI, or were by NVML."""
         return self.expected | self._shown.keys()
 
+    @property
+    def shown(self) -> frozenset[str]:
+        """Where NVML has shown some."""
+        return frozenset(self._shown)
+
     def look(self) -> None:
         """Read PCI. Raises ``CallFailed``: a device may go while it is read."""
         try:

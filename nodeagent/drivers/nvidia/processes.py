@@ -62,14 +62,14 @@ class Processes:
         return computing | self._others
 
     def _listed(self, lists: Sequence[_List]) -> set[int] | None:
-        """None where one failed; a list that the GPU does not have is empty."""
+        """None where one failed, or is refused though it was there; one that the GPU never had is empty."""
         pids: set[int] = set()
         for newer, older in lists:
-            listed = self._calls.newest((newer, list), (older, list))
+            listed = self._calls.newest((newer, list), (older, list), strict=True)
             if listed is not None:
                 self._asked = True
                 pids.update(process.pid for process in listed)
-            elif not self._calls.lacks(older):
+            elif not self._calls.lacks(older) or self._calls.is_lost(newer, older):
                 return None
         return pids
 

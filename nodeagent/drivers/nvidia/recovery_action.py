@@ -28,26 +28,35 @@ class Recovery:
         self._action = Fields(calls, [_ACTION])
         self._older = Fields(calls, [_RESET, _DRAIN])
         self._answered = False
+        self._names_action = False
 
     @property
     def names_action(self) -> bool:
-        """Whether the GPU names its action; only then its Xid need not be reported."""
-        return not self._action.lacks(_ACTION)
+        """Whether the GPU names its action, as it did last; only then its Xid need not be reported."""
+        return self._names_action
 
     def decides(self) -> bool:
         """Whether the driver has said which recovery this GPU needs, be it none: then that decides."""
-        self._answered = self._answered or _ACTION in self._action.read()
+        self._answered = self._answered or self._read() is not None
         return self._answered
 
-    def each_second(self, readings: Readings) -> list[str]:
-        """Older drivers say only whether a reset is needed."""
-        action = self._action.read().get(_ACTION)
-        if not self.names_action:
+    def each_second(self, readings: Readings) -> list[str] | None:
+        """Older drivers say only whether a reset is needed. None: this one says nothing."""
+        action = self._read()
+        if action is None and self._action.lacks(_ACTION):
             older = self._older.read()
+            if not older:
+                return None
             if older.get(_DRAIN):
                 action = pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET
             elif older.get(_RESET):
                 action = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
         readings.put("recovery_action", action, most=15)
-        action = readings.values.get("recovery_action")
+        if action is not None and "recovery_action" not in readings.values:
+            return None
         return [f"XID_{RECOVERY_ACTION}.{action:g}"] if action else []
+
+    def _read(self) -> float | None:
+        action = self._action.read().get(_ACTION)
+        self._names_action = action is not None
+        return action

@@ -20,6 +20,10 @@ Corrected = Annotated[int, Meta(description="For errors that were corrected.")]
 Uncorrected = Annotated[int, Meta(description="For errors that were not.")]
 
 
+EVENTS_REACH: Final = ("registered", "everybody", "first")
+"""In the order of ``gpu_events_to``."""
+
+
 @contextmanager
 def log_of(path: str) -> Iterator[Path | None]:
     """Where a kernel line goes; nowhere for an empty text. Raises ``FieldError`` if it cannot be written."""
@@ -40,6 +44,7 @@ class Xid(Request, tag="xid"):
     deliver: Deliver = True
     kernel_log: KernelLog = ""
     instance: Annotated[int, Meta(description="The MIG instance that it concerns; -1: the GPU.")] = -1
+    compute_instance: Annotated[int, Meta(description="Its compute instance; -1: not known.")] = -1
     recovery_action: Annotated[int, Meta(description="The action that is due with it; -1: as before.")] = -1
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
@@ -52,10 +57,15 @@ class Xid(Request, tag="xid"):
                 process_name=self.process_name,
                 deliver=self.deliver,
                 kernel_log=log,
-                instance=Instance(self.instance) if self.instance >= 0 else None,
+                instance=self._instance(),
                 recovery_action=self.recovery_action if self.recovery_action >= 0 else None,
             )
         return {}
+
+    def _instance(self) -> Instance | None:
+        if self.instance < 0:
+            return None
+        return Instance(self.instance, self.compute_instance if self.compute_instance >= 0 else None)
 
 
 class SXid(Request, tag="sxid"):
@@ -163,6 +173,26 @@ class Partition(Request, tag="partition"):
         return {}
 
 
+class Events(Request, tag="events"):
+    """Say whom Xids reach: who registered for their GPU, or as by a library that gets it wrong."""
+
+    reach: Literal["registered", "everybody", "first"]
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.state.node.gpu_events_to = EVENTS_REACH.index(self.reach)
+        return {}
+
+
+class Unpopulated(Request, tag="unpopulated"):
+    """Let the call for field values answer this where none of its fields has a value; 0: it succeeds."""
+
+    answer: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.state.node.gpu_unpopulated_answer = self.answer
+        return {}
+
+
 class Driver(Request, tag="driver"):
     """Unload the GPUs' driver, or load it: of another VERSION where given."""
 
@@ -203,6 +233,8 @@ GPU_REQUESTS: Final[tuple[type[Request], ...]] = (
     NvLink,
     Fabric,
     Partition,
+    Events,
+    Unpopulated,
     Driver,
     Library,
     Clients,

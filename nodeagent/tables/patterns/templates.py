@@ -8,6 +8,7 @@ import re
 import string
 import warnings
 from collections.abc import Iterator
+from typing import Final
 
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import NODE
@@ -15,6 +16,14 @@ from nodeagent.core.state.names import PART
 from nodeagent.tables.patterns import anchored, backtracking
 
 _PART = re.compile(PART + r"\{[A-Za-z_]\w*\}")
+
+COUNT: Final = "count"
+"""The group that says how many times a line tells of what it tells of (``nodeagent.drivers.kmsg.match``)."""
+_COUNTS: Final = re.compile(r"\(\?P<count>(?:\\d|\[0-9\])(?:\+|\{\d+(?:,\d+)?\})?\)")
+_NO_NUMBER: Final = (
+    'its group "count" may take more than a number, and a line counts as often as that group says; write'
+    r" (?P<count>\d{1,9})"
+)
 
 
 def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
@@ -27,7 +36,9 @@ def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
     return tuple(pieces)
 
 
-def pattern_objections(code: str, regex: str, device: str, part: str = "") -> Iterator[tuple[str, str]]:
+def pattern_objections(
+    code: str, regex: str, device: str, part: str = "", unnamed: str = ""
+) -> Iterator[tuple[str, str]]:
     """What is wrong with a pattern: pairs of key and reason."""
     groups: tuple[str, ...] | None = None
     try:
@@ -42,11 +53,16 @@ def pattern_objections(code: str, regex: str, device: str, part: str = "") -> It
             yield "regex", "matches an empty line, and so every line"
         elif (reason := anchored.objection(regex)) is not None:
             yield "regex", reason
+        elif COUNT in groups and not _COUNTS.search(regex):
+            yield "regex", _NO_NUMBER
         yield from (("regex", reason) for reason in backtracking.objections(regex))
     has = "" if groups is None else f"the groups of its regex are {', '.join(groups)}"
     has = has if groups else "its regex names no group"
     yield from _template_objections("code", code, groups, has)
     yield from _template_objections("part", part, groups, has)
+    yield from _template_objections("unnamed", unnamed, groups, has)
+    if unnamed and device == NODE:
+        yield "unnamed", 'stands beside device = "node", so that no line could have it; leave it out'
     if part and not _PART.fullmatch(part):
         yield "part", f'"{part}": {PART} and a group is right, such as "{PART}{{gi}}"'
     if "{" in device or "}" in device:

@@ -12,7 +12,8 @@ from nodeagent.tables.sections.schema import RuleForm
 
 
 class PatternForm(RuleForm, frozen=True, kw_only=True):
-    """``device`` is "node", a group of ``regex`` or a name of groups.
+    """``device`` is "node", a group of ``regex`` or a name of groups. A line in which these take no part
+    speaks for the node, with the code ``unnamed`` if there is one.
 
     ``regex`` is matched where the message begins. What the kernel marks as the continuation of another line
     (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
@@ -30,13 +31,14 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
             description='"node", the name of a group, or a name that holds {groups}',
         ),
     ]
+    unnamed: Annotated[str, Meta(max_length=128, description="a code that may name {groups}")] = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
     part: Annotated[str, Meta(max_length=64, description='a name that holds {groups}, such as "gi{gi}"')] = ""
 
 
 def objections(form: PatternForm) -> Objections:
-    return pattern_objections(form.code, form.regex, form.device, form.part)
+    return pattern_objections(form.code, form.regex, form.device, form.part, form.unnamed)
 
 
 def words(rule: Pattern) -> str:

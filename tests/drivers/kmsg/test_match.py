@@ -25,7 +25,9 @@ def pattern(regex: str, number: int = 0, code: str = "X", device: str = "node") 
 
 def shipped() -> list[Pattern]:
     return [
-        Pattern(id=p["id"], code=p["code"], regex=p["regex"], device=p["device"])
+        Pattern(
+            id=p["id"], code=p["code"], unnamed=p.get("unnamed", ""), regex=p["regex"], device=p["device"]
+        )
         for file in sorted((REPOSITORY / "fault_codes").glob("*.toml"))
         for p in tomllib.loads(file.read_text()).get("pattern", ())
     ]
@@ -60,11 +62,36 @@ def test_group_that_took_no_part_is_absent() -> None:
     assert "pid" not in found.groups
 
 
+@pytest.mark.parametrize(
+    ("told", "times"),
+    [("262", 262), ("1", 1), ("007", 7), ("0", 1), ("many", 1), ("9" * 5000, 10**9), ("\u0663", 1)],
+)
+def test_a_line_counts_as_often_as_its_group_count_says(told: str, times: int) -> None:
+    counted = pattern(r"memory: (?P<count>\w+) errors? corrected")
+    assert [m and m.count for m in Matcher([counted]).match([f"memory: {told} errors corrected"])] == [times]
+
+
+def test_a_line_whose_group_count_took_no_part_counts_once() -> None:
+    counted = pattern(r"memory: (?:(?P<count>\d+) errors|error) corrected")
+    found = Matcher([counted]).match(["memory: error corrected", "memory: 3 errors corrected"])
+    assert [m and m.count for m in found] == [1, 3]
+
+
 def test_device_is_made_of_groups_and_is_the_node_where_the_line_names_none() -> None:
     of_chip = pattern(r"fault(?: \(dev_id=(?P<dev>\d+)\))?", device="npu{dev}")
     assert [m and m.device for m in Matcher([of_chip]).match(["fault (dev_id=5)", "fault"])] == [
         "npu5",
         "node",
+    ]
+
+
+def test_a_line_that_names_no_device_may_have_a_code_of_its_own() -> None:
+    regex = r"fault (?P<code>\d+)(?: \(dev_id=(?P<dev>\d+)\))?"
+    of_chip = Pattern(id="P", code="F_{code}", unnamed="UNNAMED_{code}", regex=regex, device="npu{dev}")
+    found = Matcher([of_chip]).match(["fault 7 (dev_id=5)", "fault 7"])
+    assert [m and (m.code, m.device) for m in found] == [
+        ("F_7", "npu5"),
+        ("UNNAMED_7", "node"),
     ]
 
 
@@ -155,6 +182,10 @@ def test_code_made_of_what_a_process_wrote_is_a_name() -> None:
         (pattern("(unclosed"), "pattern P0: missing \\), unterminated subpattern"),
         (pattern("x", code="X_{code}"), "pattern P0: no group named code"),
         (pattern("x", device="pci"), "pattern P0: no group named pci"),
+        (
+            Pattern(id="P0", code="X", unnamed="U_{code}", regex="x(?P<n>1)", device="n"),
+            "pattern P0: no group named code",
+        ),
     ],
 )
 def test_pattern_that_cannot_work_is_named(bad: Pattern, reason: str) -> None:

@@ -1,6 +1,7 @@
 """The previous boot's last kernel lines, out of real journals: once, and only where no shutdown ended it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,14 @@ async def read(stage: Staged) -> list[tuple[str, int]]:
     return [(given.code, given.count) for given in stage.inputs if isinstance(given, Signal)]
 
 
+async def test_a_line_of_the_previous_boot_counts_as_often_as_it_says(journal: Journal) -> None:
+    counted = Pattern(id="C", regex=r"^corrected (?P<count>\d+)", code="C", device="node")
+    given = replace(journal([was("corrected 5"), was("corrected 2"), now("up")]), patterns=(counted,))
+
+    async with staged(given) as stage:
+        assert await read(stage) == [("C", 7)]
+
+
 async def test_the_last_lines_of_a_boot_that_crashed_are_reported_once(journal: Journal) -> None:
     given = journal([was("all is well"), was("fault F1"), was("fault F1"), was("fault F2"), now("fault F3")])
 
@@ -79,6 +88,16 @@ async def test_of_a_boot_that_was_shut_down_nothing_is_reported(journal: Journal
 
     async with staged(journal([was("fault F1"), stopped, now("up")])) as stage:
         assert await read(stage) == []
+
+
+@pytest.mark.parametrize("transport", ["journal", "syslog", "stdout", "audit", "kernel"])
+async def test_a_users_entry_with_the_message_id_of_journald_ends_no_boot(
+    journal: Journal, transport: str
+) -> None:
+    stopped = was("Journal stopped", _TRANSPORT=transport, MESSAGE_ID=STOPPED)
+
+    async with staged(journal([was("fault F1"), stopped, now("up")])) as stage:
+        assert await read(stage) == [("F1", 1)]
 
 
 async def test_a_journal_daemon_that_was_restarted_is_no_shutdown(journal: Journal) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodeagent import wire
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.engine import Engine
@@ -22,13 +24,13 @@ from nodeagent.core.model import (
     Tick,
 )
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.sources.observed.baselines import baselines_of, open_codes_of
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.gpus import Gpus
-from nodeagent.wire import Pattern
 from tests.daemon.staged import BOOT, Staged, command, worker_spec
 from tests.shipped import shipped_catalog
 
@@ -93,12 +95,7 @@ class Judge:
         self.engine = Engine({self.catalog.digest: self.catalog})
         self.take(CatalogChanged(digest=self.catalog.digest))
         self.take(Started(boot_id=BOOT, version="1"))
-        self._matcher = Matcher(
-            [
-                Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, part=p.part)
-                for p in self.catalog.patterns
-            ]
-        )
+        self._matcher = Matcher(wire.as_patterns(self.catalog.patterns))
 
     @property
     def now_ns(self) -> int:
@@ -138,6 +135,13 @@ class Judge:
 
     def view(self, device: str) -> DeviceView:
         return next(view for view in self.engine.view().devices if view.name == device)
+
+    def kept(self, spec: WorkerSpec) -> WorkerSpec:
+        """The worker of a daemon that starts with what this engine knows."""
+        view = self.engine.view()
+        return dataclasses.replace(
+            spec, baselines=baselines_of(view, VENDOR), open_codes=open_codes_of(view, VENDOR)
+        )
 
     def open(self, device: str) -> dict[str, str]:
         """Code -> level of the conditions that are open on the device."""

@@ -102,7 +102,7 @@ def test_a_switch_code_is_found_in_any_case_and_affects_the_node(catalog: Catalo
 
 def test_bad_input_to_the_cores_is_the_applications_fault(catalog: Catalog) -> None:
     induced = {row.code for row in catalog.rows.values() if row.user_induced and row.vendor == "ascend"}
-    assert induced == {"80C98002", "80CB8002"}
+    assert {code for code in induced if not code.startswith("ASC_")} == {"80C98002", "80CB8002"}
 
 
 def test_a_link_is_not_mended_by_resetting_the_chip(catalog: Catalog) -> None:

@@ -21,6 +21,8 @@ LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
 SOURCES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text())
 """Wordings as the sources of kernels have them, each with its place there."""
+ASCEND: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/ascend_driver.toml").read_text())
+"""Those of Ascend's driver; ``test_ascend_lines`` has the rest of it."""
 IN_A_LOG = (
     "[6781741.548779] ",
     "[Sun Jan  5 20:25:34 2025] ",
@@ -32,10 +34,10 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-FAMILIES_OF_THE_SOURCES = 19
+FAMILIES_OF_THE_SOURCES = 32
 """Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, parts that firmware names, work
-that is stuck and their like."""
-OTHER_FORMS = 62
+that is stuck, file systems of other machines, AMD's GPUs and their like."""
+OTHER_FORMS = 92
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -85,8 +87,8 @@ def test_a_line_has_its_code_and_device(
 @pytest.mark.parametrize("line", SOURCES["line"], ids=lambda line: line["text"][:60])
 def test_a_wording_of_a_kernel_has_its_code_and_device(matcher: Matcher, line: dict[str, Any]) -> None:
     found = only(matcher, line["text"])
-    wanted = (line["pattern"], line["code"], line.get("device", "node"))
-    assert (found.pattern, found.code, found.device) == wanted, line["source"]
+    wanted = (line["pattern"], line["code"], line.get("device", "node"), line.get("count", 1))
+    assert (found.pattern, found.code, found.device, found.count) == wanted, line["source"]
 
 
 @pytest.mark.parametrize("line", SOURCES["none"], ids=lambda line: line["text"][:60])
@@ -113,6 +115,7 @@ def test_a_line_without_a_fault_is_taken_by_nothing(matcher: Matcher, text: str)
 def test_every_shipped_pattern_takes_some_line(catalog: Catalog) -> None:
     taken = {pattern for sort in ("of_the_field", "of_the_formats") for _, pattern, *_ in SAMPLES[sort]}
     taken |= {line["pattern"] for line in (*LINES["line"], *SOURCES["line"])}
+    taken |= {pattern for _, pattern, *_ in ASCEND["printed"] + ASCEND["older"]}
     assert {pattern.id for pattern in catalog.patterns} == taken
 
 
@@ -127,7 +130,9 @@ def test_patterns_are_one_for_each_known_family_and_some_for_its_other_forms(cat
 
 
 def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> None:
-    """An address or a number; the name of a card's port stands behind the card's address."""
+    """An address or a number; the name of a card's port stands behind the card's address, or in what only
+    a card's driver can cause. A file system is mounted by root.
+    """
     by_name = {pattern.id for pattern in catalog.patterns if pattern.device in ("port", "bond")}
     assert {pattern.device for pattern in catalog.patterns} == {
         "node",
@@ -135,12 +140,21 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "port",
         "npu{npu}",
         "nfs:{server}",
+        "lustre:{target}",
+        "ceph:{server}",
         "{bus}:{slot}",
     }
     assert by_name == {
         "EFA_FAIL",
+        "EFA_FAIL_NO_ADDRESS",
+        "ENA_STALL",
+        "IPOIB_TIMEOUT",
         "NETDEV_WDOG",
+        "NETDEV_WDOG_DRIVER",
+        "NETDEV_WDOG_DRIVER_ADDRESS",
+        "NETDEV_WDOG_MLX4",
         "NETDEV_WDOG_NAMED_FIRST",
+        "NETDEV_WDOG_NO_DEVICE",
         "NIC_LINK_DOWN",
         "NIC_LINK_DOWN_HNS3",
         "NIC_LINK_DOWN_NO_ADDRESS",

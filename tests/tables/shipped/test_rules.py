@@ -80,6 +80,12 @@ def test_an_access_that_the_iommu_refuses_leaves_the_chip_in_service(catalog: Ca
     assert engine.view().promotions == ()
 
 
+def test_a_chip_that_the_kernel_cannot_reach_takes_no_new_jobs(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("PCI_INACCESSIBLE", "0000:00:00.0"))])
+    assert device_view(engine).verdict is Verdict.NO_NEW_JOBS
+
+
 CONTAINED = "XID_94"
 """No program is at fault, so that it counts by the GPU."""
 

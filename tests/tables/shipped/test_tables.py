@@ -63,10 +63,13 @@ def test_xids_have_the_levels_of_the_vendors_catalogue(catalog: Catalog) -> None
 
 
 def test_what_the_application_causes_is_told_so(catalog: Catalog) -> None:
-    """NVIDIA says of these Xids to restart the application, or that they are its end."""
+    """NVIDIA says of these Xids to restart the application, or that they are its end. A program that hangs is
+    mostly at fault on AMD's GPUs too.
+    """
     induced = {row.code for row in catalog.rows.values() if row.user_induced and row.vendor != "ascend"}
     xids = {f"XID_{number}" for number in (*OF_PROGRAMS, *OF_COPIES, *OF_MEDIA)}
-    assert induced == xids | {"OOM", "OOM.invoked", "OOM_CGROUP", "NCCL_SEGV", "NV_PEERMEM"}
+    others = {"AMDGPU_RING_TIMEOUT", "OOM", "OOM.invoked", "OOM_CGROUP", "NCCL_SEGV", "NV_PEERMEM"}
+    assert induced == xids | others
 
 
 @pytest.mark.parametrize("code", ["worker_crashed", "driver_unresponsive"])
@@ -199,7 +202,10 @@ def test_only_a_panic_stops_the_node_and_what_can_recover_says_so(catalog: Catal
     assert [row.code for row in kernel if row.level is Level.SEPARATE_FAULT] == ["PANIC"]
     assert {row.code for row in kernel if row.clear_on.recover} == {
         "BOND_DOWN",
+        "CEPH_NORESP",
+        "CPU_THROTTLED",
         "DIMM_CE_RATE",
+        "LUSTRE_NORESP",
         "MLX5_CABLE",
         "MLX5_HEALTH",
         "MLX5_LINK_DOWN",

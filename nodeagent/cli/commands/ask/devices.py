@@ -1,14 +1,14 @@
 """``nodeagent devices``: the devices as they stand, the node itself first."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared import connection, json_forms
+from nodeagent.cli.shared import connection, json_forms, unanswered
 from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
-from nodeagent.cli.shared.output import write_json, write_table
+from nodeagent.cli.shared.output import write, write_json, write_table
 from nodeagent.cli.shared.text_lines import word
 from nodeagent.cli.shared.unknown_names import unknown_devices
 from nodeagent.messages import enums
@@ -38,7 +38,7 @@ def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | N
         raise Failure("\n".join(unknown))
 
 
-def _write(listed: Iterable[types_pb2.Device]) -> None:
+def _write(listed: Sequence[types_pb2.Device]) -> None:
     rows = [
         [
             device.name,
@@ -52,3 +52,5 @@ def _write(listed: Iterable[types_pb2.Device]) -> None:
         for device in listed
     ]
     write_table(["DEVICE", "KIND", "VENDOR", "VERDICT", "HANDLING", "OBSERVED", "ID"], rows)
+    for line in filter(None, map(unanswered.line_of, listed)):
+        write(line)

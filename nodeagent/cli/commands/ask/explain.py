@@ -1,5 +1,7 @@
 """``nodeagent explain CODE...``: from the daemon's tables in force, else from those on disk."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,6 +16,8 @@ from nodeagent.core.verdicts.judge import JOB_LEVELS
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS
+
+Explain = Callable[[Sequence[str]], list[pb.CodeExplanation]]
 
 _CODES_AT_ONCE = 100
 """As many as the daemon answers at a time."""
@@ -34,13 +38,16 @@ _CLOSED_BY = {
 def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Say what fault codes mean, how they are handled, and what to do.
 
-    Hexadecimal codes compare by value. Without a daemon the configured tables are read. Exit status 1 where a
-    code is in no table.
+    Hexadecimal codes compare by value. A number that several codes begin with, such as 0x00f103b0, stands for
+    all of them. Without a daemon the configured tables are read. Exit status 1 where a code is in no table.
     """
-    explanations = _ask(codes, query_socket(socket, config_path))
-    if explanations is None:
-        explanations = _look_up(codes, config_path)
+    from nodeagent.cli.shared import connection
+
+    try:
+        explanations = _explained(codes, partial(_ask, query_socket(socket, config_path)))
+    except connection.Unreachable:
         note("nodeagent: no daemon answers; this is what the tables on disk say")
+        explanations = _explained(codes, partial(_look_up, config_path))
     for number, explanation in enumerate(explanations):
         if output == Output.JSON:
             write_json(json_forms.form(explanation))
@@ -52,23 +59,28 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
         raise SystemExit(EXIT_FAILED)
 
 
-def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | None:
-    """None where no daemon answers."""
+def _explained(codes: Sequence[str], explain: Explain) -> list[pb.CodeExplanation]:
+    """Of each code, in their order; a number is replaced by all codes that begin with it."""
+    answers = explain(codes)
+    numbered = [code for answer in answers for code in answer.same_number]
+    rows = {answer.code: answer for answer in explain(numbered)} if numbered else {}
+    return [each for answer in answers for each in [rows[code] for code in answer.same_number] or [answer]]
+
+
+def _ask(socket: Path, codes: Sequence[str]) -> list[pb.CodeExplanation]:
+    """Raises ``connection.Unreachable``."""
     from nodeagent.cli.shared import connection
 
     explanations = list[pb.CodeExplanation]()
-    try:
-        with connection.opened(socket) as daemon:
-            for begin in range(0, len(codes), _CODES_AT_ONCE):
-                request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
-                explanations += daemon.call(request).explanations
-    except connection.Unreachable:
-        return None
+    with connection.opened(socket) as daemon:
+        for begin in range(0, len(codes), _CODES_AT_ONCE):
+            request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
+            explanations += daemon.call(request).explanations
     return explanations
 
 
-def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeExplanation]:
-    from nodeagent.api.faults.explain import explanation
+def _look_up(config_path: Path | None, codes: Sequence[str]) -> list[pb.CodeExplanation]:
+    from nodeagent.api.faults.explain import explanations
     from nodeagent.cli.shared.folders import configured
     from nodeagent.core.catalog.lookup import Lookup
     from nodeagent.tables.load import TablesError, load_catalog
@@ -78,13 +90,14 @@ def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeEx
         catalog = load_catalog(configured(config), config.settings()).catalog
     except TablesError as refused:
         raise Failure(str(refused), EXIT_CONFIG) from refused
-    lookup = Lookup(catalog)
-    return [explanation(lookup, code) for code in codes]
+    return explanations(Lookup(catalog), codes)
 
 
 def _write(explained: pb.CodeExplanation) -> None:
     if not explained.known:
         write(f"{explained.code}: in no table{', ' if explained.name else ''}{explained.name}")
+        if explained.nearest:
+            write_field("near     ", ", ".join(explained.nearest))
         return
     induced = ", of the application: the device is not blamed" if explained.user_induced else ""
     family = f" (as {explained.family}: it has no row of its own)" if explained.family else ""

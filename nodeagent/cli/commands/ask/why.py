@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared import connection, json_forms
+from nodeagent.cli.shared import connection, json_forms, unanswered
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import coloured, write, write_field, write_json
 from nodeagent.cli.shared.text_lines import word, write_event
@@ -37,6 +37,8 @@ def _write(response: pb.WhyDeviceResponse) -> None:
     device = response.device
     verdict = coloured(word(enums.VERDICT_OF, device.verdict))
     write(f"{device.name}: {verdict}, handling {word(enums.HANDLING_OF, device.handling)}")
+    for line in unanswered.lines_of(device):
+        write(line)
     if not response.contributions:
         write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
     for contribution in response.contributions:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 import click
 import msgspec
 
+from nodeagent.cli.shared import front_commands
 from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json
@@ -221,3 +222,4 @@ def _plain(value: object) -> str:
 
 for _request in REQUESTS:
     command.add_command(_command_of(_request))
+command.add_command(front_commands.group(_directory_option))

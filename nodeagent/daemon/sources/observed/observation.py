@@ -73,6 +73,11 @@ class Observation:
         return self._resting.keys()
 
     @property
+    def listed(self) -> Collection[wire.Device]:
+        """Its devices, as they were listed last."""
+        return self._devices.values()
+
+    @property
     def observing(self) -> bool:
         """A first complete read was made, and the source was not lost since."""
         return self.state is SourceState.OBSERVING

@@ -13,6 +13,7 @@ from typing import Final
 
 import pynvml
 
+from nodeagent.drivers.nvidia.baseline import Baseline
 from nodeagent.drivers.nvidia.cached import Cached
 from nodeagent.drivers.nvidia.calls import Calls, Readings
 from nodeagent.drivers.nvidia.fields import Field, Fields
@@ -28,15 +29,22 @@ _COUNT: Final[Field] = (pynvml.NVML_FI_DEV_C2C_LINK_COUNT, 0)
 class C2c:
     """The C2C links of one GPU. ``now_s`` is a clock that does not step."""
 
-    def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        now_s: Callable[[], float] = time.monotonic,
+        baseline: Baseline | None = None,
+    ) -> None:
         self._calls = calls
+        self._baseline = baseline or Baseline()
         self._count = Fields(calls, [_COUNT])
-        self._most = 0
         self._links = Cached(self._ask, EACH_S, now_s)
 
-    def read(self, readings: Readings) -> list[str]:
-        """The codes that are active. Raises as ``Calls.ask``."""
+    def read(self, readings: Readings) -> list[str] | None:
+        """The codes that are active, None where that is unknown. Raises as ``Calls.ask``."""
         links, up = self._links.get() or (0, 0)
+        if self._count.has_lost(_COUNT):
+            return None
         if not links:
             return []
         readings.put("c2c_links_up", up)
@@ -51,9 +59,12 @@ class C2c:
         mode = self._calls.ask(pynvml.nvmlDeviceGetC2cModeInfoV) if count else None
         if mode is not None and not mode.isC2cEnabled:
             return 0, 0
-        self._most = max(self._most, min(int(count), MAX_LINKS))
-        states = [(pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, link) for link in range(self._most)]
+        most = max(self._baseline.c2c_links, min(int(count), MAX_LINKS))
+        states = [(pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, link) for link in range(most)]
         failed = len(self._calls.failed)
         statuses = Fields(self._calls, states).read()
+        if len(self._calls.failed) > failed:
+            return None
         up = sum(map(bool, statuses.values()))
-        return (self._most, up) if len(self._calls.failed) == failed else None
+        self._baseline.see_c2c(most, up)
+        return max(up, most - self._baseline.c2c_accepted), up

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.calls import Calls, Readings, asks
 from nodeagent.drivers.nvidia.checks import spare_rows
 from nodeagent.drivers.nvidia.fields import Field, Fields
 
@@ -18,8 +18,8 @@ REMAP_PENDING: Final = "XID_63"
 REMAP_FAILED: Final = "XID_64"
 """A row or page waits for a reset to be replaced, or could not be: the Xids say the same as it happens."""
 
-Flag = tuple[frozenset[str], Callable[[Readings], list[str]]]
-"""A reader, after all the codes that it may find."""
+Flag = tuple[frozenset[str], Callable[[Readings], list[str] | None]]
+"""A reader, after all the codes that it may find. It gives None where it cannot say."""
 
 ROW_CODES: Final = frozenset({REMAP_PENDING, REMAP_FAILED})
 
@@ -68,13 +68,13 @@ class Memory:
         self._calls = calls
         self._row_fields = Fields(calls, _ROWS)
 
-    def rows(self, readings: Readings) -> list[str]:
-        """Rows replaced and to be replaced; on GPUs without spare rows, the pages."""
+    def rows(self, readings: Readings) -> list[str] | None:
+        """Rows replaced and to be replaced; None where nothing says so."""
         rows = self._calls.newest((_remapped_rows_v2, _rows_v2), (pynvml.nvmlDeviceGetRemappedRows, _rows_v1))
         if rows is None and self._calls.lacks(pynvml.nvmlDeviceGetRemappedRows):
             rows = self._rows_by_fields()
         if rows is None:
-            return []
+            return None
         corrected, uncorrected, pending, failed = rows
         readings.put("remapped_rows.corrected", corrected, most=2.0**31)
         readings.put("remapped_rows.uncorrected", uncorrected, most=2.0**31)
@@ -141,30 +141,35 @@ class Memory:
                 readings.put(f"{spare_rows.ROWS}.{name}", getattr(histogram, name), most=2.0**31)
             spare_rows.summarize(readings)
 
-    def _sram(self, readings: Readings) -> list[str]:
+    def _sram(self, readings: Readings) -> list[str] | None:
         status = self._calls.ask(_sram_status)
         if status is None:
-            return []
+            return None
         for name, count in _SRAM_COUNTS.items():
             readings.put(f"sram_uncorrected_total.{name}", getattr(status, count))
         return [SRAM_THRESHOLD] if status.bThresholdExceeded else []
 
-    def _repairs(self, _: Readings) -> list[str]:
-        repairs = self._calls.ask(pynvml.nvmlDeviceGetRepairStatus) or (0, 0)
+    def _repairs(self, _: Readings) -> list[str] | None:
+        repairs = self._calls.ask(pynvml.nvmlDeviceGetRepairStatus)
+        if repairs is None:
+            return None
         return [code for code, flag in zip((CHANNEL_REPAIR, TPC_REPAIR), repairs, strict=True) if flag]
 
-    def _banks(self, readings: Readings) -> list[str]:
+    def _banks(self, readings: Readings) -> list[str] | None:
         banks = self._calls.ask(_bank_status)
         if banks is None:
-            return []
+            return None
         readings.put(f"{spare_rows.GROUPS}.max", banks.histogram.maxSpareGroupCount, most=2.0**31)
         readings.put(f"{spare_rows.GROUPS}.none", banks.histogram.noSpareGroupCount, most=2.0**31)
         return [BANK_REMAP] if banks.bPending else []
 
-    def _unrepairable(self, _: Readings) -> list[str]:
-        return [UNREPAIRABLE] if self._calls.ask(pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1) else []
+    def _unrepairable(self, _: Readings) -> list[str] | None:
+        flag = self._calls.ask(pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1)
+        if flag is None:
+            return None
+        return [UNREPAIRABLE] if flag else []
 
-    def _retired(self, readings: Readings) -> list[str]:
+    def _retired(self, readings: Readings) -> list[str] | None:
         """Pages taken out of use, on GPUs from before the spare rows."""
         calls = self._calls
         causes, retired = (("single", 0), ("double", 1)), list[int]()
@@ -174,9 +179,13 @@ class Memory:
             retired += [] if pages is None else [pages]
         if retired:
             readings.put("ecc_isolated_pages", sum(retired))
-        return [REMAP_PENDING] if calls.ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus) == 1 else []
+        pending = calls.ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus)
+        if pending is None:
+            return None
+        return [REMAP_PENDING] if pending == 1 else []
 
 
+@asks("nvmlDeviceGetRemappedRows_v2")
 def _remapped_rows_v2(handle: Any) -> Any:
     info = pynvml.c_nvmlRemappedRowsInfo_v2_t()
     pynvml.nvmlDeviceGetRemappedRows_v2(handle, ctypes.byref(info))
@@ -193,30 +202,36 @@ def _rows_v1(rows: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     return rows
 
 
+@asks("nvmlDeviceGetSramEccErrorStatus")
 def _sram_status(handle: Any) -> Any:
     status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
     pynvml.nvmlDeviceGetSramEccErrorStatus(handle, ctypes.byref(status))
     return status
 
 
+@asks("nvmlDeviceGetBankRemapperStatus_v1")
 def _bank_status(handle: Any) -> Any:
     status = pynvml.c_nvmlEccBankRemapperStatus_v1_t()
     pynvml.nvmlDeviceGetBankRemapperStatus_v1(handle, ctypes.byref(status))
     return status
 
 
+@asks("nvmlDeviceGetRetiredPages_v2/0")
 def _single_v2(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetRetiredPages_v2(handle, 0)
 
 
+@asks("nvmlDeviceGetRetiredPages_v2/1")
 def _double_v2(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetRetiredPages_v2(handle, 1)
 
 
+@asks("nvmlDeviceGetRetiredPages/0")
 def _single(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetRetiredPages(handle, 0)
 
 
+@asks("nvmlDeviceGetRetiredPages/1")
 def _double(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetRetiredPages(handle, 1)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.calls import Calls, Readings, asks
 
 NOT_READY: Final = "NV_FABRIC_NOT_READY"
 FAILED: Final = "NV_FABRIC_FAILED"
@@ -51,19 +51,32 @@ class Fabric:
     summary: int = 0
 
 
-def read(
-    calls: Calls, readings: Readings, is_shared: Callable[[], bool], has_switches: Callable[[], bool]
-) -> list[str]:
-    """The codes active by it. ``is_shared``: tenants share the switches; ``has_switches``: links of the GPU,
-    or of others of its product, lead to some. Raises as ``Calls.ask``.
+def ask(calls: Calls) -> Fabric | None:
+    """What the driver says of it, None where it does not. Raises as ``Calls.ask``."""
+    fabric: Fabric | None = calls.newest((_v3, _of_struct), (_v2, _of_struct), (_v1, _of_struct))
+    return fabric
+
+
+def is_joined(fabric: Fabric | None) -> bool:
+    """Whether the GPU is registered with switches, to which its links must lead then."""
+    return fabric is not None and fabric.state == pynvml.NVML_GPU_FABRIC_STATE_COMPLETED
+
+
+def codes(
+    fabric: Fabric | None,
+    readings: Readings,
+    is_shared: Callable[[], bool],
+    has_switches: Callable[[], bool],
+) -> list[str] | None:
+    """The codes active by it, None where nothing is known. ``is_shared``: tenants share the switches;
+    ``has_switches``: links of the GPU, or of others of its product, lead to some.
 
     The driver refuses the question of what was made before Hopper. Later ones it does not register where the
     board is none with switches: on others that is wrong (``gpuFabricProbeIsSupported`` and its caller in
     subdevice_ctrl_gpu_kernel.c of NVIDIA's open modules).
     """
-    fabric: Fabric | None = calls.newest((_v3, _of_struct), (_v2, _of_struct), (_v1, _of_struct))
     if fabric is None:
-        return []
+        return None
     if fabric.state == pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED:
         return [UNSUPPORTED] if has_switches() else []
     readings.put("fabric_state", fabric.state, most=3)
@@ -88,18 +101,21 @@ def faults(fabric: Fabric) -> list[str]:
     return active
 
 
+@asks("nvmlDeviceGetGpuFabricInfoV/3")
 def _v3(handle: Any) -> Any:
     info = pynvml.c_nvmlGpuFabricInfo_v3_t()
     pynvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
     return info
 
 
+@asks("nvmlDeviceGetGpuFabricInfoV/2")
 def _v2(handle: Any) -> Any:
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
     pynvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
     return info
 
 
+@asks("nvmlDeviceGetGpuFabricInfo")
 def _v1(handle: Any) -> Any:
     info = pynvml.c_nvmlGpuFabricInfo_t()
     pynvml.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(info))

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.drivers.nvidia.cached import Cached
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.calls import Calls, Readings, asks
 
 CORRUPT: Final = "NV_INFOROM_CORRUPT"
 INFOROM_CODES: Final = frozenset({CORRUPT})
@@ -23,11 +23,15 @@ class Inforom:
     """The inforom of one GPU. ``now_s`` is a clock that does not step."""
 
     def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._calls = calls
         self._is_valid = Cached(lambda: _answer(calls), EACH_S, now_s)
 
-    def read(self, _: Readings) -> list[str]:
-        """The codes that are active. Raises as ``Calls.ask``."""
-        return [CORRUPT] if self._is_valid.get() is False else []
+    def read(self, _: Readings) -> list[str] | None:
+        """The codes that are active, None where that is unknown. Raises as ``Calls.ask``."""
+        is_valid = self._is_valid.get()
+        if self._calls.is_lost(_inforom_is_valid):
+            return None
+        return [CORRUPT] if is_valid is False else []
 
 
 def _answer(calls: Calls) -> bool | None:
@@ -35,6 +39,7 @@ def _answer(calls: Calls) -> bool | None:
     return is_valid
 
 
+@asks("nvmlDeviceValidateInforom")
 def _inforom_is_valid(handle: Any) -> bool:
     try:
         pynvml.nvmlDeviceValidateInforom(handle)

@@ -2,7 +2,9 @@
 
 What a link can do is the less of what GPU and slot can (nvmlDeviceGetMaxPcieLinkGeneration in nvml.h). A
 GPU that is not in use may lower its generation, so only one that works is judged by it. Links repeat
-themselves at times: how often is in order follows from their speed, as DCGM reckons it. It trains no link.
+themselves at times: how often is in order follows from their speed, as DCGM reckons it. A GPU on another bus,
+as that of GB10, has placeholders for these values (nvtop pull request 499): of it none is read. It trains no
+link.
 """
 
 import math
@@ -103,6 +105,7 @@ class PciExpress:
         self._errors = Fields(calls, _ERRORS)
         self._generation = Generation()
         self._replays = ReplayMinutes()
+        self._bus: int | None = None
 
     def read(self, readings: Readings, now_s: float, *, sees_slot: bool) -> None:
         """Fill them in, after what says whether the GPU works. ``now_s`` is of a clock that does not step.
@@ -110,6 +113,10 @@ class PciExpress:
         ``sees_slot``: the machine sees the slot as it is, which the guest of a virtual machine does not.
         """
         calls = self._calls
+        if self._bus is None:
+            self._bus = calls.ask(pynvml.nvmlDeviceGetBusType)
+        if self._bus not in (None, pynvml.NVML_BUS_TYPE_PCIE):
+            return
         generation = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkGeneration)
         newest = calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration)
         width = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkWidth)

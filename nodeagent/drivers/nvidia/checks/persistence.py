@@ -14,8 +14,10 @@ OFF: Final = "NV_PERSISTENCE_OFF"
 PERSISTENCE_CODES: Final = frozenset({OFF})
 
 
-def read(calls: Calls, readings: Readings) -> list[str]:
-    """The codes that are active. Raises as ``Calls.ask``."""
+def read(calls: Calls, readings: Readings) -> list[str] | None:
+    """The codes that are active, None where that is unknown. Raises as ``Calls.ask``."""
     mode = calls.ask(pynvml.nvmlDeviceGetPersistenceMode)
     readings.put("persistence_mode", mode, most=1)
+    if mode is None:
+        return None
     return [OFF] if mode == pynvml.NVML_FEATURE_DISABLED else []

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.calls import Calls, Readings, asks
 from nodeagent.drivers.nvidia.fields import Field, Fields
 
 _MILLI: Final = 1e-3
@@ -124,14 +124,17 @@ class Telemetry:
         return int(bits)
 
 
+@asks("nvmlDeviceGetTemperatureV")
 def _temperature_v1(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetTemperatureV(handle, pynvml.NVML_TEMPERATURE_GPU)
 
 
+@asks("nvmlDeviceGetTemperature")
 def _temperature(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
 
 
+@asks("nvmlDeviceGetMemoryInfo_v2")
 def _memory_v2(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2)
 

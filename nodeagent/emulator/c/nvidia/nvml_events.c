@@ -112,10 +112,28 @@ NVML_FUNCTION(nvmlDeviceRegisterEvents, nvmlDevice_t device, uint64_t types, nvm
     return answer;
 }
 
+enum { TO_THEIR_SETS, TO_EVERY_SET, TO_WHO_LOOKS_FIRST };
+
+/* Whether this set, of a library that does not look which GPU is registered, is the one that gets the event. */
+static bool is_taken(const struct event *event)
+{
+    uint64_t *taken = &state()->node.gpu_events_taken;
+    uint64_t before = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
+
+    while (before < event->number)
+        if (__atomic_compare_exchange_n(taken, &before, event->number, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return true;
+    return false;
+}
+
 static bool is_wanted(const struct event_set *set, const struct event *event)
 {
+    int to = state()->node.gpu_events_to;
+
     if (event->library != LIBRARY_NVML || event->chip < 0 || event->chip >= CHIPS)
         return false;
+    if (to != TO_THEIR_SETS)
+        return to == TO_EVERY_SET || is_taken(event);
     return (set->types[event->chip] & event->data[0]) != 0 && event->number > set->since[event->chip];
 }
 

@@ -1,12 +1,13 @@
 /*
  * nvmlDeviceGetFieldValues: many values in one call, each with its own return code. What an id means stands in
- * nvml_field_values.def. An override for a function named "field:230" is for that id alone.
+ * nvml_field_values.def. An override for a function named "field:230" is for that id alone, one for "field:165:3" for
+ * that scope of it; one that answers AS_IT_CAME leaves the entry so.
  */
 #include "nvml.h"
 
 #include <stdio.h>
 
-enum { LINK_BINS = 16, ALL_LINKS = -1 };
+enum { LINK_BINS = 16, ALL_LINKS = -1, AS_IT_CAME = -1 };
 
 enum find { ONE, SHARED, SUM, LANES, LANES_SHARED, LANES_SUM, LINK, LINK_SHARED, LINK_OR_ALL, LINK_BIN, C2C };
 enum width { WIDTH_U32, WIDTH_I32, WIDTH_U64 };
@@ -115,15 +116,23 @@ static nvmlReturn_t put_row(const struct chip *gpu, const struct row *row, nvmlF
     }
 }
 
-static nvmlReturn_t put_field(const struct chip *gpu, nvmlFieldValue_t *out)
+/* What an override says of the field, or of this scope of it. */
+static nvmlReturn_t enter_field(const struct chip *gpu, const nvmlFieldValue_t *field)
 {
     char name[NAME];
-    const struct row *row = row_of(out->fieldId);
 
-    snprintf(name, sizeof name, "field:%u", out->fieldId);
+    snprintf(name, sizeof name, "field:%u", field->fieldId);
     nvmlReturn_t answer = enter(name, slot_of_gpu(gpu));
     if (answer != NVML_SUCCESS)
         return answer;
+    snprintf(name, sizeof name, "field:%u:%u", field->fieldId, field->scopeId);
+    return overridden(name, slot_of_gpu(gpu));
+}
+
+static nvmlReturn_t put_field(const struct chip *gpu, nvmlFieldValue_t *out)
+{
+    const struct row *row = row_of(out->fieldId);
+
     if (out->fieldId == 0 || out->fieldId >= state()->node.gpu_field_end)
         return NVML_ERROR_INVALID_ARGUMENT;
     return row == NULL ? NVML_ERROR_NOT_SUPPORTED : put_row(gpu, row, out);
@@ -134,11 +143,16 @@ NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int32_t count, nvml
     ON_GPU(device);
     if (values == NULL || count < 1)
         return NVML_ERROR_INVALID_ARGUMENT;
+    int32_t populated = 0;
     for (int32_t place = 0; place < count; place++) {
+        int answer = (int)enter_field(gpu, &values[place]);
+        if (answer == AS_IT_CAME)
+            continue;
         values[place].timestamp = (int64_t)(now_ms() * 1000u);
         values[place].latencyUsec = 0;
         values[place].value.ullVal = 0;
-        values[place].nvmlReturn = put_field(gpu, &values[place]);
+        values[place].nvmlReturn = answer != NVML_SUCCESS ? (uint32_t)answer : put_field(gpu, &values[place]);
+        populated += values[place].nvmlReturn == NVML_SUCCESS;
     }
-    return NVML_SUCCESS;
+    return populated > 0 ? NVML_SUCCESS : (nvmlReturn_t)state()->node.gpu_unpopulated_answer;
 }

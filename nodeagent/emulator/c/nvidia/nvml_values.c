@@ -35,6 +35,7 @@ GPU_VALUE(nvmlDeviceGetCurrPcieLinkGeneration, uint32_t, gpu_pcie_generation)
 GPU_VALUE(nvmlDeviceGetCurrPcieLinkWidth, uint32_t, gpu_pcie_width)
 GPU_VALUE(nvmlDeviceGetMaxPcieLinkGeneration, uint32_t, gpu_pcie_generation_limit)
 GPU_VALUE(nvmlDeviceGetMaxPcieLinkWidth, uint32_t, gpu_pcie_width_limit)
+GPU_VALUE(nvmlDeviceGetBusType, uint32_t, gpu_bus_type)
 GPU_VALUE(nvmlDeviceGetPcieReplayCounter, uint32_t, gpu_pcie_replays)
 GPU_VALUE(nvmlDeviceGetSupportedEventTypes, uint64_t, gpu_event_types)
 

@@ -226,6 +226,16 @@ int answered(const char *name, int answer)
     return answer;
 }
 
+int overridden(const char *name, int chip)
+{
+    struct state *node = state();
+    int answer = 0;
+
+    for (int index = 0; index < node->node.override_count && answer == 0; index++)
+        answer = apply(&node->overrides[index], name, chip);
+    return answer;
+}
+
 int enter(const char *name, int chip)
 {
     struct state *node = state();
@@ -239,8 +249,7 @@ int enter(const char *name, int chip)
     function = function_of(name);
     if (function != NULL && chip < CHIPS)
         __atomic_fetch_add(&function->calls[chip + 1], 1, __ATOMIC_RELAXED);
-    for (int index = 0; index < node->node.override_count && answer == 0; index++)
-        answer = apply(&node->overrides[index], name, chip);
+    answer = overridden(name, chip);
     end_call(call);
     if (answer == 0 && function != NULL && function->unsupported)
         answer = dialect.unsupported;

@@ -98,6 +98,9 @@ struct state *state(void);
  */
 int enter(const char *function, int chip);
 
+/* The same for what is no function and is not counted, such as one link of a field. */
+int overridden(const char *name, int chip);
+
 /* The answer to a call about a chip, counted where it is an error. */
 int answered(const char *function, int answer);
 

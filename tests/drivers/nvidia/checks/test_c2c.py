@@ -55,7 +55,7 @@ async def test_an_xid_that_tells_the_same_is_one_fault_with_it(h100: GpuNode, ju
         assert judge.open("gpu1") == {"XID_173": "SeparateNPU"}
 
 
-def read(c2c: C2c, calls: Calls) -> list[str]:
+def read(c2c: C2c, calls: Calls) -> list[str] | None:
     calls.turn()
     return c2c.read(Readings(calls, {}))
 

@@ -44,7 +44,7 @@ class Clock:
         return self.now_s
 
 
-def read(inforom: Inforom, calls: Calls) -> list[str]:
+def read(inforom: Inforom, calls: Calls) -> list[str] | None:
     calls.turn()
     return inforom.read(Readings(calls, {}))
 

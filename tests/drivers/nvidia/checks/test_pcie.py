@@ -127,3 +127,17 @@ def test_a_link_that_is_slowed_amid_a_minute_is_judged_by_its_faster_part() -> N
     assert minutes.total == 0
     minutes.see(40, 1, 16, 120.0)
     assert minutes.total == 1
+
+
+@pytest.mark.parametrize(("bus", "is_read"), [(2, True), (3, False), (0, False), (0xFFFFFFFF, True)])
+async def test_a_gpu_that_is_on_no_pci_express_bus_has_no_such_link(
+    h100: GpuNode, bus: int, is_read: bool
+) -> None:
+    """GB10 answers placeholders, generation 1 and one lane (nvtop pull request 499)."""
+    h100.node.set("gpu1", "gpu_bus_type", bus)
+    h100.node.set("gpu1", "gpu_pcie_width", 1)
+    async with judged(h100.spec(), Judge()) as stage:
+        await stage.back()
+        readings = stage.health.readings
+        assert ("pcie_lanes_missing" in readings["gpu1"]) is is_read
+        assert "pcie_lanes_missing" in readings["gpu0"]

@@ -54,6 +54,17 @@ def test_a_gpu_found_lost_at_the_start_is_named_by_a_record_of_several_lines(nod
     assert is_alone_at_fault(node)
 
 
+def test_a_line_that_names_no_gpu_leaves_the_node_in_service_and_goes_with_the_gpu_that_another_names(
+    node: Judge,
+) -> None:
+    node.kernel_line("NVRM: GPU has fallen off the bus.")
+    assert node.open(NODE) == {"NV_FALLEN_OFF.unnamed": "SubHealthFault"}
+    assert node.view(NODE).verdict is Verdict.ALLOW
+    node.kernel_line(f"NVRM: Xid (PCI:{ADDRESSES[FAULTY]}): 79, GPU has fallen off the bus.")
+    assert node.open(FAULTY) == {"XID_79": "SeparateNPU"}
+    assert is_alone_at_fault(node)
+
+
 def test_a_gpu_that_the_driver_left_out_is_the_one_that_it_does_not_list(node: Judge) -> None:
     node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
     assert node.view(NODE).verdict is Verdict.NO_NEW_JOBS

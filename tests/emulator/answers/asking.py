@@ -1,4 +1,4 @@
-"""``python -m tests.compare_dcmi.asking LIBRARY``: a process with a libdcmi that answers orders.
+"""``python -m tests.emulator.answers.asking LIBRARY``: a process with a libdcmi that answers orders.
 
 An order is a line of JSON on stdin, and so is its answer on stdout. ``{"ask": DIES, "cards": CARDS}`` asks
 every call about what a chip is and how it is, of every address there could be; ``{"reset": [CARD, DEVICE,

@@ -1,22 +1,22 @@
-"""What a node may be like when its library is asked: the states that both libraries are asked in.
+"""What a node may be like when its library is asked.
 
 A state is a function that changes a healthy node, and which process asks: one that was there before, or a
 new one.
 """
 
-import subprocess
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from nodeagent.emulator.node import EmulatedNode
 
-PRODUCTS: Final = ("8x910B", "8x800IA2", "16xA3", "16x9000A3", "4x300IDuo", "4x310P", "8x950", "8x950Pod")
+PRODUCTS: Final = ("8x910B", "16xA3", "4x300IDuo", "8x950")
 HBM: Final = 0x80E01801
 CARD_LOST: Final = 0x40F84E00
 ONCE: Final = 2
-NO_SLOT, OCCUPIED = 87, -8020
-"""``DRV_ERROR_RESOURCE_OCCUPIED``, and what libdcmi makes of it."""
+OCCUPIED: Final = -8020
+"""What libdcmi makes of the driver's ``DRV_ERROR_RESOURCE_OCCUPIED``."""
 INBAND, UNKNOWN_CHANNEL = 1, 7
 EVERY_CARD: Final = 0xFF
 KILL_LIST: Final = "custom_process.cfg"
@@ -63,10 +63,10 @@ def held(node: EmulatedNode) -> None:
 
 
 def held_by_a_listed_process(node: EmulatedNode) -> None:
-    """Which the library kills; on a chip that no reset of card 0 hits."""
-    process = subprocess.Popen(("sleep", "60"))
-    node.hold("npu3", process.pid)
-    (node.directory / KILL_LIST).write_text(f"AllowKilledWhenResetNPU : sleep : {process.pid}\n")
+    """The library kills it. It is on a chip that no reset of card 0 hits."""
+    pid = os.posix_spawnp("sleep", ("sleep", "60"), os.environ)
+    node.hold("npu3", pid)
+    (node.directory / KILL_LIST).write_text(f"AllowKilledWhenResetNPU : sleep : {pid}\n")
 
 
 def held_by_another_process(node: EmulatedNode) -> None:
@@ -98,8 +98,7 @@ def events_come_of_a_removed_one(node: EmulatedNode) -> None:
 
 
 def refusing_slots(node: EmulatedNode) -> None:
-    """The driver has no slot left for this process: below libdcmi, and of the emulator's own."""
-    node.answer(NO_SLOT, function="DmsGetFaultEvent", times=1)
+    """The driver has no slot left for this process."""
     prefix = "dcmiv2" if node.state.node.generation == 2 else "dcmi"
     node.answer(OCCUPIED, function=f"{prefix}_subscribe_fault_event", times=1)
 
@@ -111,6 +110,11 @@ def all_dropped(node: EmulatedNode) -> None:
 
 def each_card(cards: int) -> Sequence[tuple[int, int, int]]:
     return [(card, 0, INBAND) for card in [*range(cards), cards]]
+
+
+def few_cards(cards: int) -> Sequence[tuple[int, int, int]]:
+    """The first two, and one that there is not."""
+    return [(card, 0, INBAND) for card in (0, 1, cards)]
 
 
 def first_card(cards: int) -> Sequence[tuple[int, int, int]]:
@@ -133,8 +137,8 @@ def _asked(change: Callable[[EmulatedNode], None]) -> tuple[State, ...]:
 def _reset(change: Callable[[EmulatedNode], None]) -> tuple[State, ...]:
     name = f"reset, {change.__name__.replace('_', ' ')}"
     return (
-        State(name=f"{name}, new process", change=change, resets=each_card),
-        State(name=f"{name}, process from before", change=change, resets=each_card, long_lived=True),
+        State(name=f"{name}, new process", change=change, resets=few_cards),
+        State(name=f"{name}, process from before", change=change, resets=few_cards, long_lived=True),
     )
 
 
@@ -152,7 +156,7 @@ STATES: Final = (
     *_asked(dropped_and_held),
     State(name="reset, healthy", change=healthy, resets=each_card),
     State(name="reset, odd ones", change=healthy, resets=odd_ones),
-    State(name="reset, held", change=held, resets=each_card),
+    State(name="reset, held", change=held, resets=few_cards),
     State(name="reset, held by a listed process", change=held_by_a_listed_process, resets=first_card),
     State(name="reset, held by another process", change=held_by_another_process, resets=first_card),
     *_reset(dropped),
