@@ -61,6 +61,9 @@ def evidence(given: Mapping[str, str]) -> dict[str, str]:
         if len(value) > MAX_EVIDENCE_CHARACTERS:
             problem = f"{key} has {len(value)} characters; at most {MAX_EVIDENCE_CHARACTERS}"
             raise Refusal(Status.INVALID_ARGUMENT, f"evidence: {problem}")
+        if not value.isprintable():
+            problem = f"{key}: printable characters are needed, not {value[:40]!r}"
+            raise Refusal(Status.INVALID_ARGUMENT, f"evidence: {problem}")
     return dict(given)
 
 

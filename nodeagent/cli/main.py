@@ -4,13 +4,13 @@ It holds no command of its own, and turns nothing but a reader that went away in
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
 from nodeagent import __version__
 from nodeagent.cli.shared.command_group import command_of
-from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.errors import Failure, made_printable
 
 
 class Section(NamedTuple):
@@ -117,6 +117,14 @@ class LazyGroup(click.Group):
             if package is None or (error.name or "").split(".")[:2] != ["nodeagent", cmd_name]:
                 raise
             raise Failure(f"{cmd_name}: not installed here; install the package {package}") from None
+
+    def make_context(self, *arguments: Any, **others: Any) -> click.Context:
+        with made_printable():
+            return super().make_context(*arguments, **others)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with made_printable():
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -18,7 +18,7 @@ from nodeagent.toml.quantities import duration
 KNOWN_SENDERS: Final = ("CCAE", "fd-online", "pingmesh", "Netmind", "dpcStorage", "dtfsStorage")
 
 MAX_SENDERS: Final = 64
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+NAME_OF_SENDER: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SENDERS: Final = "senders"
 
 Expiry = Annotated[int, duration(0, 365 * 86_400 * SECOND_NS, '"0s" (never) to "365d"')]
@@ -95,7 +95,7 @@ def _read_senders(tables: object, report: Report) -> dict[str, SenderConfig] | N
         return None
     senders = {}
     for name, value in tables.items():
-        if not _NAME.fullmatch(name):
+        if not NAME_OF_SENDER.fullmatch(name):
             report((*path, name), 'a sender\'s name has 1 to 64 letters, digits, ".", "_" and "-"')
         elif (sender := read_form(SenderConfig, value, (*path, name), report)) is not None:
             senders[name] = sender

@@ -7,13 +7,12 @@ cannot know where the next entry begins, and stops.
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import Final
 
 from nodeagent.replay import journal_text
-from nodeagent.replay.kernel_text import LogLine
+from nodeagent.replay.log import Given, LogLine
+from nodeagent.replay.packing import Readable
 from nodeagent.replay.reading import MAX_LINE_BYTES, Reports
-
-BEGINNING_BYTES: Final = 256
 
 _BEGINNING: Final = re.compile(rb"\n*_[A-Z0-9_]+=")
 _NAME: Final = re.compile(rb"[A-Z_][A-Z0-9_]{0,63}")
@@ -39,7 +38,7 @@ def begins(beginning: bytes) -> bool:
     return _BEGINNING.match(beginning) is not None
 
 
-def read(file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
+def read(file: Readable, reports: Reports, given: Given) -> Iterator[LogLine]:
     """What the kernel logged; what is damaged is reported by entry and byte, and ends it."""
     entries = _Entries(file)
     number, begun = 1, 0
@@ -60,6 +59,8 @@ def read(file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
         line = journal_text.read(data, report)
         if line is not None:
             yield line
+        else:
+            given.tally.others += 1
         number += 1
 
 
@@ -70,7 +71,7 @@ class _Damaged(Exception):
 class _Entries:
     """A window of the file, moved forward; of a field that nobody wants not even the data is kept."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable) -> None:
         self._file = file
         self._window = b""
         self._at = 0

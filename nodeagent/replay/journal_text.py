@@ -8,7 +8,7 @@ they read as the daemon reads them.
 from collections.abc import Callable
 from typing import Any, Final
 
-from nodeagent.replay.kernel_text import LogLine
+from nodeagent.replay.log import LogLine
 
 _MICROSECOND_NS: Final = 1000
 _KERNEL: Final = "kernel"

@@ -1,189 +1,319 @@
-"""One line of a kernel log in any of the forms in which people keep it: its time, its message, who wrote it.
+"""Text of a kernel log, line by line: each line's time, its message, who wrote it.
 
-dmesg plain, with seconds since boot, -T, -x, -r, --time-format iso, delta, reltime; syslog; journalctl short
-and its variants; raw records of /dev/kmsg. Parses only, and cannot fail: a line without a time that it knows
-is all message, and happened when the line before it did.
+The forms are rows (``text.forms``), and so is what may stand before them (``text.prefixes``). Parses only,
+and cannot fail: a line in no known form is all message, and is said to be unread.
 
-What the forms leave out is unknown: who wrote a line, but for -x, -r and records; and which lines are
-the rest of another. dmesg and journalctl set the further lines of one message below its first.
+What the forms leave out is unknown: who wrote a line, where no facility is shown; and which lines are the
+rest of another. dmesg and journalctl set the further lines of one message below its first, as far to the
+right; what stands there is never read as a line of its own, as any program may have chosen it.
 """
 
 import re
-from collections.abc import Iterator
-from typing import BinaryIO, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from nodeagent.drivers.kmsg import parse
-from nodeagent.replay import stamps
-from nodeagent.replay.reading import Reports, lines
+from nodeagent.replay.log import UNKNOWN_WRITER, Given, LogLine
+from nodeagent.replay.packing import Readable
+from nodeagent.replay.reading import lines
+from nodeagent.replay.text.clock import Clock
+from nodeagent.replay.text.forms import (
+    FORMS,
+    OF_THE_KERNEL,
+    RECORD,
+    Form,
+    Found,
+    beginning_with,
+    kind_of,
+)
+from nodeagent.replay.text.prefixes import (
+    CONTAINER,
+    INDENT,
+    OF_WRITER,
+    PREFIXES,
+    PRIORITIES,
+    RULE,
+    Prefix,
+    Stripped,
+    is_host_title,
+    is_mark,
+    undressed,
+)
 
-_RAW: Final = re.compile(r"\d+,\d+,\d+,[^;]*;")
-_PREFIX: Final = re.compile(
-    r"<(\d{1,3})>"
-    r"|(kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]) *"
-    r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: "
-)
-_CALLER: Final = r"(?: ?\[ *[TC]\d{1,10}\])? ?"
-"""The task or processor that logged it, where the kernel or dmesg shows that."""
-_SINCE_BOOT: Final = re.compile(r"\[ *(\d{1,12})\.(\d{1,9})(?: <[ \d.]+>)?\]" + _CALLER)
-_HOST_AND_KERNEL: Final = re.compile(r"[\w.-]++ kernel: ")
-_CTIME: Final = re.compile(
-    r"\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})[^]]*\]" + _CALLER
-)
-_MINUTE: Final = re.compile(r"\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\]" + _CALLER)
-_SINCE_LAST: Final = re.compile(r"(?:\[ *\+(\d{1,9})\.(\d{1,9})\]|\[<[ \d.]+>\])" + _CALLER)
-_ISO: Final = re.compile(
-    r"(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)"
-    r"(?:[.,](\d{1,9}))?(?:(Z)|([+-])(\d\d):?(\d\d)| [A-Z]{3,4})? "
-)
-_SYSLOG: Final = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))? ")
-_UNIX: Final = re.compile(r"(\d{9,11})\.(\d{6}) ")
-_KERNEL: Final = re.compile(r" *(?:[\w.:-]++(?<!:) +){0,2}kernel: ")
-"""No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
-_ISO_CALLER: Final = re.compile(r"\[ *[TC]\d{1,10}\] ")
+PLAIN: Final = "plain"
+"""No form: each line is a message, without time."""
+
+_RELATIVE: Final = (Clock.since_boot, Clock.since_last, Clock.untimed)
+"""What is added by a tool or a writer has a date, and knows better than these."""
+
+_BOOTS: Final = ("Linux version ", "Booting Linux on ")
+_TIME_IN: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9][.,][0-9]+ ?[\]> ]|kernel|[0-9],[^;]*;")
+"""A line without it is in no form."""
+
+_CLOCK_IN: Final = re.compile(r"[0-9]:[0-9]{2}")
+
+_MOST_PREFIXES: Final = 5
 _LONGEST_MESSAGE: Final = 8192
 """No more is kept of the further lines of one message; the kernel's longest record is as long."""
 
-
-class LogLine(NamedTuple):
-    """``trusted`` false: user space wrote it. ``continues``: it is the rest of another line. A tuple: a log
-    has millions."""
-
-    at_ns: int
-    message: str
-    trusted: bool = True
-    continues: bool = False
+_HOSTS_KEPT: Final = 1000
+_HOSTS_SHOWN: Final = 3
 
 
 class KernelText:
-    """Reads lines in order. Seconds since boot begin at ``boot_ns``; the file ends at ``written_ns``.
+    """Reads the lines of one file in order."""
 
-    ``recognised`` counts those so far that bear a time, or the mark of a priority.
-    """
-
-    def __init__(self, boot_ns: int, written_ns: int) -> None:
-        self._boot_ns = boot_ns
-        self._written_ns = written_ns
-        self._last_ns = boot_ns
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._tally = given.tally
+        self._clock = Clock(given.boot_ns, given.written_ns, given.tally.remark)
+        self._forms = beginning_with(tuple(form for form in FORMS if given.only in (None, form.name)))
+        self._form: Form | None = None
+        self._path: tuple[Prefix, ...] = ()
+        self._before: Found | None = None
         self._in_record = False
-        self.recognised = 0
+        self._names_writers = False
+        self._is_title_next = False
+        self._is_boot_known = given.boot_ns > 0
+        self._host: str | None = None
+        self._hosts: dict[str, None] = {}
 
-    def read_file(self, file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
+    def read_file(self, file: Readable) -> Iterator[LogLine]:
         """Leaves out what the kernel did not log: another program's line, a record's properties, nothing."""
+        return self.read(lines(file, self.too_long))
+
+    def too_long(self, number: int) -> None:
+        """A line that is not read."""
+        self._tally.leave(self._given.name, number)
+
+    def read(self, blocks: Iterable[Sequence[str]]) -> Iterator[LogLine]:
+        """As ``read_file``, of the lines of one block after the other."""
         begun: LogLine | None = None
-        margin = 0
-        for block in lines(file, reports):
+        form: Form | None = None
+        number = 0
+        for block in blocks:
+            if not number:
+                for text in block:
+                    self._clock.see_ahead(text)
             for text in block:
-                if margin and begun is not None and text[:1] == " " and not text[:margin].strip(" "):
-                    begun = _longer(begun, text[margin:])
-                    continue
+                number += 1
+                try:
+                    if form is not None and (found := form.regex.match(text)) is not None:
+                        line = self._understood(form, found)
+                    elif self._path and (behind := self._as_before(text)) is not None:
+                        line = self._understood(*behind)
+                    elif (further := self._further(text)) is not None:
+                        begun = self._longer(begun, further)
+                        continue
+                    else:
+                        line = self._read(text, number)
+                        form = None if self._path else self._form
+                except (ValueError, OverflowError):  # looks like a time and is none: 31 February
+                    line = self._unread(text, number)
                 if begun is not None:
                     yield begun
-                self.recognised += 1
-                begun, margin = self._read(text), 0
-                if begun is not None:
-                    self._last_ns = begun.at_ns
-                    margin = len(text) - len(begun.message)
+                begun = line
         if begun is not None:
             yield begun
+        self._close(number)
 
-    def _read(self, text: str) -> LogLine | None:
-        """What the first character cannot begin is not tried: most of the time goes into failing."""
-        first = text[:1]
-        if first == " " and self._in_record:
-            self.recognised -= 1
+    # --- where a line begins --------------------------------------------------------------------------------
+
+    def _as_before(self, text: str) -> tuple[Form, Found, Stripped] | None:
+        """In the form of the line before, behind the same prefixes."""
+        at, stripped = 0, []
+        for prefix in self._path:
+            taken = prefix.regex.match(text, at)
+            if taken is None or (prefix.name == INDENT and self._is_too_deep(prefix, taken)):
+                return None
+            at = taken.end()
+            stripped.append((prefix, taken))
+        assert self._form is not None, "it has a path"
+        found = self._form.regex.match(text, at)
+        return None if found is None else (self._form, found, stripped)
+
+    def _further(self, text: str) -> str | None:
+        """The rest of the line before, where it is set below the message of that."""
+        if self._in_record and text.startswith(" "):
+            return ""
+        if (before := self._before) is None or (end := before.end()) > len(text):
             return None
-        self._in_record = False
-        if first == "[":
-            if found := _SINCE_BOOT.match(text):
-                return self._since_boot(found, text)
-            return self._stamped(text)
-        if not first or text.isspace():
-            self.recognised -= 1
-            return None
-        if first.isdecimal() and _RAW.match(text):
-            return self._raw(text)
-        if (first == "<" or first.islower()) and (prefix := _PREFIX.match(text)):
-            recognised = self.recognised
-            line = self._stamped(text[prefix.end() :])
-            self.recognised = recognised
-            trusted = prefix[2] in (None, "kern") and int(prefix[1] or 0) < 8
-            return line if line is None or trusted else line._replace(trusted=False)
-        return self._stamped(text)
+        lead = zip(text, before.string[: before.start()], strict=False)
+        same = next((at for at, (one, other) in enumerate(lead) if one != other), before.start())
+        return None if text[same:end].strip(" ") or not text[same:end] else text[end:]
 
-    def _raw(self, text: str) -> LogLine:
-        try:
-            record = parse.parse(text.encode())
-        except parse.MalformedRecord:
-            return self._plain(text)
-        self._in_record = True
-        at_ns = self._boot_ns + record.boottime_us * 1000
-        trusted = record.facility == parse.KERNEL
-        return LogLine(at_ns, record.message, trusted=trusted, continues=record.continues)
+    def _is_too_deep(self, prefix: Prefix, taken: Found) -> bool:
+        """Set as far to the right as the rest of a message, if not quite below it."""
+        if prefix.name != INDENT or self._before is None:
+            return False
+        start, end = self._before.span()
+        usual = self._before.string[:start]
+        spaces = len(taken[0]) - len(taken[0].lstrip(" "))
+        return spaces - (len(usual) - len(usual.rstrip(" "))) >= end - start
 
-    def _stamped(self, text: str) -> LogLine | None:
-        try:
-            if text.startswith("["):
-                return self._in_brackets(text)
-            return self._with_date(text)
-        except (ValueError, OverflowError):  # looks like a time and is none: 31 February
-            return self._plain(text)
-
-    def _plain(self, text: str) -> LogLine:
-        """A line of no known form; ``read_file`` has counted it."""
-        self.recognised -= 1
-        return LogLine(self._last_ns, text)
-
-    def _in_brackets(self, text: str) -> LogLine:
-        """The forms of dmesg. journalctl's short-monotonic is one too, with host and writer."""
-        if found := _SINCE_BOOT.match(text):
-            return self._since_boot(found, text)
-        if found := _CTIME.match(text):
-            month, day, clock, year = found.groups()
-            return LogLine(stamps.calendar_ns(int(year), month, int(day), clock), text[found.end() :])
-        if found := _MINUTE.match(text):
-            at_ns = stamps.syslog_ns(found[1], int(found[2]), f"{found[3]}:00", self._written_ns)
-            return LogLine(at_ns, text[found.end() :])
-        if found := _SINCE_LAST.match(text):
-            since_ns = int(found[1] or 0) * stamps.SECOND_NS + stamps.fraction_ns(found[2] or "")
-            return LogLine(self._last_ns + since_ns, text[found.end() :])
-        return self._plain(text)
-
-    def _since_boot(self, found: re.Match[str], text: str) -> LogLine:
-        seconds, fraction = found.groups()
-        at_ns = self._boot_ns + int(seconds) * stamps.SECOND_NS + stamps.fraction_ns(fraction)
-        host = _HOST_AND_KERNEL.match(text, found.end())
-        return LogLine(at_ns, text[(host or found).end() :])
-
-    def _with_date(self, text: str) -> LogLine | None:
-        """The forms of syslog and journalctl, where a writer is named; dmesg's ISO form, where none is."""
-        if found := _SYSLOG.match(text):
-            month, day, clock, fraction = found.groups()
-            at_ns = stamps.syslog_ns(month, int(day), clock, self._written_ns)
-            return _of_kernel(at_ns + stamps.fraction_ns(fraction or ""), text[found.end() :])
-        if found := _ISO.match(text):
-            at_ns, rest = stamps.iso_ns(found), text[found.end() :]
-            if "," not in found[0]:
-                return _of_kernel(at_ns, rest)
-            caller = _ISO_CALLER.match(rest)
-            return LogLine(at_ns, rest if caller is None else rest[caller.end() :])
-        if found := _UNIX.match(text):
-            at_ns = int(found[1]) * stamps.SECOND_NS + stamps.fraction_ns(found[2])
-            return _of_kernel(at_ns, text[found.end() :])
-        return self._plain(text)
-
-
-def _longer(line: LogLine, text: str) -> LogLine:
-    """With one more line of its message."""
-    if len(line.message) >= _LONGEST_MESSAGE:
-        return line
-    return line._replace(message=f"{line.message}\n{text}")
-
-
-def _of_kernel(at_ns: int, text: str) -> LogLine | None:
-    """After the time: ``host kernel: [  12.345] message``. Of another writer: None."""
-    if (found := _KERNEL.match(text)) is None:
+    def _search(self, text: str) -> tuple[Form, Found, Stripped] | None:
+        """The outermost form, and what stands before it: the fewest prefixes."""
+        places: dict[int, Stripped] = {0: ()}
+        tried = set[int]()
+        for _ in range(_MOST_PREFIXES + 1):
+            tried |= places.keys()
+            for at, stripped in places.items():
+                if (found := self._form_at(text, at, stripped)) is not None:
+                    return *found, stripped
+            places = {
+                taken.end(): (*stripped, (prefix, taken))
+                for at, stripped in places.items()
+                for prefix in reversed(PREFIXES)  # where two end alike, the first counts
+                if (taken := prefix.regex.match(text, at)) is not None
+                and taken.end() not in tried
+                and taken.end() < len(text)
+                and not self._is_too_deep(prefix, taken)
+            }
         return None
-    message = text[found.end() :]
-    if stamp := _SINCE_BOOT.match(message):
-        message = message[stamp.end() :]
-    return LogLine(at_ns, message)
+
+    def _form_at(self, text: str, at: int, stripped: Stripped) -> tuple[Form, Found] | None:
+        for form in self._forms[kind_of(text[at])]:
+            found = form.regex.match(text, at)
+            if found is not None and not (form.read == Clock.untimed and _hides_a_time(text, at, stripped)):
+                return form, found
+        return None
+
+    # --- what it says ---------------------------------------------------------------------------------------
+
+    def _longer(self, begun: LogLine | None, further: str) -> LogLine | None:
+        """With one more line of its message. None: of another writer's."""
+        if begun is None or self._in_record:
+            self._tally.others += 1
+            return begun
+        self._tally.kernel += 1
+        if len(begun.message) >= _LONGEST_MESSAGE:
+            return begun
+        return begun._replace(message=f"{begun.message}\n{further}")
+
+    def _read(self, text: str, number: int) -> LogLine | None:
+        """None for what is no line of the kernel. Raises ValueError for a day that never was."""
+        self._in_record = False
+        if not text or text.isspace():
+            return None
+        if self._given.only == PLAIN:
+            return LogLine(self._clock.next_untimed(), text)
+        if not _TIME_IN.search(text) or (found := self._search(text)) is None:
+            return self._unread(text, number)
+        form, match, stripped = found
+        self._form, self._path = form, tuple(prefix for prefix, _ in stripped)
+        return self._understood(form, match, stripped)
+
+    def _understood(self, form: Form, found: Found, stripped: Stripped = ()) -> LogLine | None:
+        """None for a line of another writer. Raises ValueError for a day that never was."""
+        self._before = found
+        if form is RECORD:
+            line = self._record(found)
+        else:
+            text, clock = found.string, self._clock
+            at_ns = form.read(clock, found.group(*form.time))
+            if (
+                at_ns < clock.last_ns
+                and form.read is Clock.since_boot
+                and text.startswith(_BOOTS, found.end())
+            ):
+                clock.boot()
+                at_ns = form.read(clock, found.group(*form.time))
+            clock.last_ns = at_ns
+            if form.kernel:
+                self._names_writers = True
+            if form.wraps and (inner := self._inside(form, found)) is not None:
+                return self._of_date(at_ns, inner[0], self._understood(*inner))
+            if form.kernel and found.start(form.kernel) < 0:
+                self._tally.others += 1
+                return None
+            if form.host and not stripped:
+                self._see_host(found[form.host])
+            if form.up and not self._is_boot_known and found[form.up[0]]:
+                self._is_boot_known = True
+                clock.booted(at_ns, found.group(*form.up))
+            trusted = not form.facility or found[form.facility] in OF_THE_KERNEL
+            line = LogLine(at_ns, text[found.end() :], trusted)
+        return self._as_told(form, line, stripped) if stripped else line
+
+    def _record(self, found: Found) -> LogLine:
+        """Raises ValueError for what is no record."""
+        record = parse.parse(found.string[found.start() :].encode())
+        self._in_record = True
+        self._clock.last_ns = at_ns = self._clock.after_boot(record.boottime_us * 1000)
+        trusted = record.facility == parse.KERNEL
+        return LogLine(at_ns, record.message, trusted, record.continues)
+
+    def _inside(self, form: Form, outer: Found) -> tuple[Form, Found, Stripped] | None:
+        """A line of the kernel log that a tool wrote behind a date: where no writer is named, but one of the
+        forms in which all is the kernel's follows at once.
+        """
+        text, at = outer.string, outer.end()
+        if form.kernel and (outer.start(form.kernel) >= 0 or not text.startswith(OF_WRITER, at)):
+            return None
+        places: dict[int, Stripped] = {at: ()}
+        for prefix in PRIORITIES:
+            if (taken := prefix.regex.match(text, at)) is not None:
+                places[taken.end()] = ((prefix, taken),)
+        for place, stripped in places.items():
+            if place < len(text) and (found := self._form_at(text, place, stripped)) is not None:
+                return None if form.kernel and found[0].kernel else (*found, stripped)
+        return None
+
+    def _as_told(self, form: Form, line: LogLine | None, stripped: Stripped) -> LogLine | None:
+        """With what the prefixes tell of it."""
+        for prefix, taken in stripped:
+            if prefix.host:
+                self._see_host(taken[prefix.host])
+            elif prefix.time:
+                line = self._of_date(self._clock.dated(taken.group(*prefix.time)), form, line)
+            elif line is not None and not prefix.is_by_kernel(taken):
+                line = line._replace(trusted=False)
+        return line
+
+    def _of_date(self, at_ns: int, form: Form, line: LogLine | None) -> LogLine | None:
+        if line is None or form.read not in _RELATIVE:
+            return line
+        self._clock.last_ns = at_ns
+        return line._replace(at_ns=at_ns)
+
+    def _unread(self, text: str, number: int) -> LogLine | None:
+        """Not trusted in a file in whose forms the kernel's lines are marked: this one is not."""
+        is_rule = text.startswith(RULE)
+        is_title, self._is_title_next = self._is_title_next and not is_rule and is_host_title(text), is_rule
+        if is_title:
+            self._see_host(text)
+        if is_title or is_mark(text):
+            self._tally.others += 1
+            return None
+        if (taken := CONTAINER.regex.match(text)) is not None:
+            self._clock.last_ns = at_ns = self._clock.dated(taken.group(*CONTAINER.time))
+            return LogLine(at_ns, text[taken.end() :], not self._names_writers, unread=UNKNOWN_WRITER)
+        at_ns = self._clock.next_untimed()
+        for prefix in PRIORITIES:
+            if (taken := prefix.regex.match(text)) is not None:
+                return LogLine(at_ns, text[taken.end() :], prefix.is_by_kernel(taken))
+        return LogLine(at_ns, undressed(text), not self._names_writers, unread=number)
+
+    def _see_host(self, host: str | None) -> None:
+        if host != self._host and host and len(self._hosts) < _HOSTS_KEPT:
+            self._host = host
+            self._hosts[host] = None
+
+    def _close(self, count: int) -> None:
+        if count:
+            self._tally.has_times &= self._clock.has_time
+        if len(self._hosts) > 1:
+            shown = ", ".join(list(self._hosts)[:_HOSTS_SHOWN])
+            more = " and others" if len(self._hosts) > _HOSTS_SHOWN else ""
+            many = f"lines of {len(self._hosts)} hosts are judged as those of one node"
+            self._tally.remark(f"{many}: {shown}{more}")
+
+
+def _hides_a_time(text: str, at: int, stripped: Stripped) -> bool:
+    """Whether what stands before this place has a time in it that is not understood."""
+    return bool(_CLOCK_IN.search(text, 0, at)) and not any(prefix.time for prefix, _ in stripped)
+
+
+def _is_boot(found: Found) -> bool:
+    """Whether a kernel says first that it begins."""
+    return found.string.startswith(_BOOTS, found.end())

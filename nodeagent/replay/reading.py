@@ -1,20 +1,27 @@
-"""Opens what is to be replayed and hands out its lines, bounded. It understands none of them."""
+"""Opens what is to be replayed and hands out its lines, bounded and without what only a screen needs. It
+understands none of them.
+"""
 
-import gzip
 import re
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final, TypeVar
 
+from nodeagent.replay.packing import PACKING_ERRORS, Peeked, Readable, unpacked
 from nodeagent.toml.problem import Problem, Problems
 
 MAX_LINE_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 1 << 18
-_GZIP: Final = b"\x1f\x8b"
-_CARRIAGE_RETURNS: Final = re.compile(rb"\r+$", re.MULTILINE)
+
+Part = TypeVar("Part")
+
+_CARRIAGE_RETURNS: Final = re.compile(rb"^\r+|\r+$", re.MULTILINE)
+_SCREEN: Final = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()*+][0-9A-Za-z]|[0-9=>A-Za-z])"
+)
+"""Colours, and what else is for a screen: ECMA-48, and the links of terminals."""
 
 
 class ReplayError(Exception):
@@ -41,33 +48,38 @@ class Reports:
 
 
 @contextmanager
-def opened(path: Path, reports: Reports) -> Iterator[BinaryIO]:
-    """The file's bytes, gzip undone. Raises ReplayError where it cannot be read, also later while it is."""
+def opened(path: Path, reports: Reports) -> Iterator[Peeked]:
+    """The file's bytes, unpacked. Raises ReplayError where it cannot be read, also later while it is."""
     try:
-        with path.open("rb") as file:
-            zipped = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-            if zipped:
-                with gzip.open(file) as unzipped:
-                    yield unzipped  # type: ignore[misc]  # reads as a file does
-            else:
-                yield file
-    except (OSError, EOFError, zlib.error) as error:
-        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        reports.add(None, "", reason)
-        reports.raise_any()
+        with path.open("rb") as file, unpacked(file) as text:
+            yield text
+    except PACKING_ERRORS as error:
+        _report_unreadable(error, reports)
 
 
-def lines(file: BinaryIO, reports: Reports) -> Iterator[list[str]]:
+def readable(parts: Iterator[Part], reports: Reports) -> Iterator[Part]:
+    """What is read of an opened file elsewhere than where it was opened. Raises ReplayError as that does."""
+    try:
+        yield from parts
+    except PACKING_ERRORS as error:
+        _report_unreadable(error, reports)
+
+
+def _report_unreadable(error: BaseException, reports: Reports) -> None:
+    reports.add(None, "", f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    reports.raise_any()
+
+
+def lines(file: Readable, too_long: Callable[[int], None]) -> Iterator[list[str]]:
     """The lines of one block after the other, each ended by a newline or by the file's end.
 
-    What is no UTF-8 becomes ``\\xNN``. A line that is too long is reported, and is empty here.
+    What is no UTF-8 becomes ``\\xNN``. A line beyond MAX_LINE_BYTES is told by its number, and is empty here.
     """
     number, rest = 1, b""
     while block := file.read(_BLOCK_BYTES):
         whole, newline, tail = block.rpartition(b"\n")
         if newline:
-            texts = _texts(rest + whole, number, reports)
+            texts = _texts(rest + whole, number, too_long)
             number += len(texts)
             yield texts
             rest = tail
@@ -75,15 +87,28 @@ def lines(file: BinaryIO, reports: Reports) -> Iterator[list[str]]:
             # Of a line without an end no more is kept than shows that it is too long.
             rest = (rest + tail)[: MAX_LINE_BYTES + 1]
     if rest:
-        yield _texts(rest, number, reports)
+        yield _texts(rest, number, too_long)
 
 
-def _texts(block: bytes, first_number: int, reports: Reports) -> list[str]:
+def strictly(reports: Reports) -> Callable[[int], None]:
+    """A line that is too long makes the file wrong."""
+    return lambda number: reports.add(number, "", f"longer than {MAX_LINE_BYTES} bytes")
+
+
+def without_screen(text: bytes) -> bytes:
+    """Without colours and their like."""
+    return _SCREEN.sub(b"", text) if b"\x1b" in text else text
+
+
+def _texts(block: bytes, first_number: int, too_long: Callable[[int], None]) -> list[str]:
     """Only the first line can be longer than a block, and so than a line may be."""
     first_bytes = block.find(b"\n") if b"\n" in block else len(block)
     if first_bytes > MAX_LINE_BYTES:
-        reports.add(first_number, "", f"longer than {MAX_LINE_BYTES} bytes")
+        too_long(first_number)
         block = block[first_bytes:]
     if b"\r" in block:
         block = _CARRIAGE_RETURNS.sub(b"", block)
+    block = without_screen(block)
+    if b"\0" in block:  # what a crash leaves where the disk had no text yet
+        block = block.replace(b"\0", b"")
     return block.decode("utf-8", "backslashreplace").split("\n")

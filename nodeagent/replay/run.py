@@ -26,7 +26,8 @@ from nodeagent.core.model import (
     Tick,
 )
 from nodeagent.core.state.names import part_of
-from nodeagent.replay.formats import Log, Signals
+from nodeagent.replay.formats import Signals
+from nodeagent.replay.log import Log
 from nodeagent.replay.matching import matched
 from nodeagent.replay.signal_line import Moment
 from nodeagent.store.records import StoredEvent
@@ -45,7 +46,7 @@ _KIND_OF_DEVICE: Final = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 def moments(parsed: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
     """In order of time, equal times as in the file; a log is matched with the catalog's patterns."""
     if isinstance(parsed, Log):
-        found: Iterable[Moment] = matched(parsed.lines, catalog.patterns, trust_userspace=trust_userspace)
+        found: Iterable[Moment] = matched(parsed, catalog.patterns, trust_userspace=trust_userspace)
     else:
         found = parsed.moments
     return sorted(found, key=lambda moment: moment.at_ns)

@@ -11,16 +11,11 @@ from typing import Final
 SECOND_NS: Final = 1_000_000_000
 _UNIT_NS: Final = tuple(10 ** (9 - digits) for digits in range(10))
 _SECONDS_KEPT: Final = 4096
+_YEARS_TO_A_LEAP_DAY: Final = 8
 
 _RFC3339: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(?:([Zz])|([+-])(\d\d):?(\d\d))?"
 )
-_MONTHS: Final = {
-    name: number
-    for number, name in enumerate(
-        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), start=1
-    )
-}
 _RIGHT: Final = 'must be an RFC 3339 time with its zone, such as "2026-01-02T03:04:05.678Z"'
 
 
@@ -42,50 +37,69 @@ def iso_ns(found: re.Match[str]) -> int:
     """The time of the groups date, time, fraction, Z, sign, hours, minutes. Raises ValueError for a day that
     never was.
     """
-    date, clock, fraction, _, sign, hours, minutes = found.groups()[:7]
-    at_ns = _utc_ns(f"{date}T{clock}") + fraction_ns(fraction or "")
-    if not sign:
-        return at_ns
-    ahead_ns = _zone_ns(int(hours), int(minutes))
-    return at_ns + ahead_ns if sign == "-" else at_ns - ahead_ns
+    date, clock, fraction, _, sign, hours, minutes = found.groups()
+    at_ns = utc_ns(f"{date}T{clock}") + fraction_ns(fraction)
+    return at_ns - zone_ns(f"{sign}{hours}:{minutes}") if sign else at_ns
 
 
-def syslog_ns(month: str, day: int, clock: str, written_ns: int) -> int:
-    """``Jan  2 15:04:05`` of a file last written at ``written_ns``: the latest such day not beyond it.
+def latest_ns(month: int, day: int, clock: str, written_ns: int) -> int:
+    """The latest such day that is not beyond the end of a file last written at ``written_ns``.
 
     Raises ValueError for a day that never was.
     """
-    year, latest_ns = _latest(written_ns)
-    at_ns = calendar_ns(year, month, day, clock)
-    return at_ns if at_ns <= latest_ns else calendar_ns(year - 1, month, day, clock)
+    year, end_ns = _end(written_ns)
+    for earlier in range(_YEARS_TO_A_LEAP_DAY + 1):
+        try:
+            at_ns = calendar_ns(year - earlier, month, day, clock)
+        except ValueError:
+            continue
+        if at_ns <= end_ns:
+            return at_ns
+    raise ValueError(f"there was no {month:02}-{day:02} {clock}")
 
 
-def calendar_ns(year: int, month: str, day: int, clock: str) -> int:
+def nearest_ns(month: int, day: int, clock: str, near_ns: int) -> int:
+    """The nearest such day. Raises ValueError for a day that never was."""
+    year = datetime.fromtimestamp(near_ns / SECOND_NS, UTC).year
+    found = []
+    for other in range(year - _YEARS_TO_A_LEAP_DAY // 2, year + _YEARS_TO_A_LEAP_DAY // 2 + 1):
+        try:
+            found.append(calendar_ns(other, month, day, clock))
+        except ValueError:
+            continue
+    if not found:
+        raise ValueError(f"there was no {month:02}-{day:02} {clock}")
+    return min(found, key=lambda at_ns: abs(at_ns - near_ns))
+
+
+def calendar_ns(year: int, month: int, day: int, clock: str) -> int:
     """Raises ValueError for a day that never was."""
-    if month not in _MONTHS:
-        raise ValueError(f"{month} is no month")
-    return _utc_ns(f"{year:04}-{_MONTHS[month]:02}-{day:02}T{clock}")
+    return utc_ns(f"{year:04}-{month:02}-{day:02}T{clock}")
 
 
-def fraction_ns(digits: str) -> int:
-    """The fraction that the digits after the point mean."""
-    return int(digits[:9]) * _UNIT_NS[len(digits[:9])] if digits else 0
+def fraction_ns(digits: str | None) -> int:
+    """The fraction that the digits after the point mean, 9 at most."""
+    return int(digits) * _UNIT_NS[len(digits)] if digits else 0
 
 
 @lru_cache(maxsize=_SECONDS_KEPT)
-def _utc_ns(text: str) -> int:
-    """A log has many lines in each second."""
+def utc_ns(text: str) -> int:
+    """A log has many lines in each second. Raises ValueError for a day that never was."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * SECOND_NS
 
 
 @lru_cache(maxsize=1)
-def _latest(written_ns: int) -> tuple[int, int]:
+def _end(written_ns: int) -> tuple[int, int]:
     """A day beyond the end of the file: its year, and that moment. Zones may lie a day apart."""
     latest = datetime.fromtimestamp(written_ns / SECOND_NS, UTC) + timedelta(days=1)
     return latest.year, int(latest.timestamp()) * SECOND_NS
 
 
-def _zone_ns(hours: int, minutes: int) -> int:
-    if hours > 23 or minutes > 59:
-        raise ValueError(f"{hours:02}:{minutes:02} is no zone")
-    return (hours * 3600 + minutes * 60) * SECOND_NS
+@lru_cache(maxsize=16)
+def zone_ns(text: str) -> int:
+    """How far ``+08:00`` is ahead of UTC. Raises ValueError for what is no zone."""
+    hours, _, minutes = text[1:].partition(":")
+    if int(hours) > 23 or int(minutes) > 59:
+        raise ValueError(f"{text} is no zone")
+    ahead_ns = (int(hours) * 3600 + int(minutes) * 60) * SECOND_NS
+    return -ahead_ns if text[0] == "-" else ahead_ns

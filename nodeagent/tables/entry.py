@@ -18,6 +18,7 @@ class Entry(Generic[Value]):
     """``key`` names it across files: a canonical code or an id. ``value`` None takes away what is there.
 
     ``strict`` is false for what a vendor's own file says: that is only warned of, as the vendor does.
+    ``says_level`` is false for a row that has the default level, and takes that of the row that it lies over.
     """
 
     key: str
@@ -25,6 +26,7 @@ class Entry(Generic[Value]):
     source: Source
     path: KeyPath
     strict: bool = True
+    says_level: bool = True
 
     @property
     def place(self) -> str:

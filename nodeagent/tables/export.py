@@ -87,5 +87,13 @@ def _key(key: str) -> str:
 
 
 def _text(text: str) -> str:
-    # JSON's escapes are TOML's as well; only DEL must be escaped in TOML and not in JSON.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # JSON's escapes are TOML's as well, which has one of eight digits too. DEL must be escaped; what nobody
+    # would see is.
+    return "".join(map(_seen, json.dumps(text, ensure_ascii=False)))
+
+
+def _seen(character: str) -> str:
+    number = ord(character)
+    if character.isprintable():
+        return character
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -5,7 +5,7 @@ the result makes sense: that is ``check``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodeagent.core.catalog.catalog import Row
@@ -89,7 +89,7 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
         lay_over(rows, layer.vendor, words, warn)
         for key, entry in layer.rows.items():
             if entry.value is not None:
-                rows[key] = entry
+                rows[key] = _with_level(entry, entry.value, rows.get(key))
                 removed.pop(key, None)
             elif rows.pop(key, None) is not None:
                 removed[key] = entry.place
@@ -109,6 +109,13 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
         refused=frozenset().union(*(layer.refused for layer in layers)),
         whole=all(layer.whole for layer in layers),
     )
+
+
+def _with_level(entry: Entry[Row], row: Row, below: Entry[Row] | None) -> Entry[Row]:
+    """A row that says no level changes none."""
+    if entry.says_level or below is None or below.value is None or below.value.kind is not row.kind:
+        return entry
+    return replace(entry, value=replace(row, level=below.value.level))
 
 
 def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None:

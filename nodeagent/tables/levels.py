@@ -70,6 +70,11 @@ LEVELS_OF_KIND: Mapping[Kind, tuple[Level, ...]] = {
 }
 """The levels on each kind. ManuallySeparateNPU is in none: only a frequency rule on chips may give it."""
 
+DEFAULT = Level.SUB_HEALTH
+"""Of a row that says no level, where no table below says one of its code: jobs are told, and nothing is taken
+out of service.
+"""
+
 KINDS_OF_CODES = tuple(kind for kind in Kind if kind is not Kind.INSTANCE)
 """The kinds that a row or a rule may name: an instance has the codes of its chip."""
 

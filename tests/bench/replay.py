@@ -87,7 +87,11 @@ def _replay_s(log: Path, config: Path) -> float:
     before = _children_s()
     command = [sys.executable, "-m", "nodeagent.cli", "replay", str(log), "-o", "json"]
     subprocess.run(
-        command, env={**os.environ, "NODEAGENT_CONFIG": str(config)}, stdout=subprocess.DEVNULL, check=True
+        command,
+        env={**os.environ, "NODEAGENT_CONFIG": str(config)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
     )
     return _children_s() - before
 

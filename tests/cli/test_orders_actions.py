@@ -179,8 +179,8 @@ def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) ->
     shown = nodeagent("reset", "npu3", "--dry-run")
 
     assert said["node"] == (1, "nodeagent: node is not a chip: only NPUs and GPUs are reset\n")
-    there = ", ".join(("node", *CHIPS))
-    assert said["npu9"] == (1, f"nodeagent: device: 'npu9' is not known; there are: {there}\n")
+    there = f"the nearest is npu7; there are: {', '.join(('node', *CHIPS))}"
+    assert said["npu9"] == (1, f"nodeagent: device: 'npu9' is not known; {there}\n")
     why = "npu0 is isolated by alice: fan swap; clear that and release it first"
     assert (isolated.status, isolated.err) == (1, f"nodeagent: {why}\n")
     assert (shown.status, shown.out.splitlines()[-2:]) == (0, ["it would be refused:", f"    {why}"])

@@ -141,7 +141,7 @@ def test_claims_are_taken_whole_or_not_at_all(node: Acting, nodeagent: Nodeagent
                     pb.Claim(device="npu9", job="a", claimed=True),
                 ],
                 "NOT_FOUND",
-                "claims[1].device: 'npu9' is not known; there are: node, npu0",
+                "claims[1].device: 'npu9' is not known; the nearest is npu7; ",
             ),
             (many, "RESOURCE_EXHAUSTED", "claims: npu0: at most 64 jobs; let those leave that have ended"),
         ):

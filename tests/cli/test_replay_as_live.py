@@ -10,7 +10,7 @@ import pytest
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.replay import formats
-from nodeagent.replay.formats import Log
+from nodeagent.replay.log import Log
 from nodeagent.replay.matching import matched
 from nodeagent.wire import Signal, as_patterns
 from tests.drivers.kernel_log_double import KernelLogDouble
@@ -137,7 +137,7 @@ def live(catalog: Catalog, kernel_log: KernelLogDouble, records: Sequence[Said])
 def replayed(catalog: Catalog, file: Path) -> list[Outcome]:
     log = formats.read(file, boot_ns=0)
     assert isinstance(log, Log)
-    moments = matched(log.lines, catalog.patterns, trust_userspace=False)
+    moments = matched(log, catalog.patterns, trust_userspace=False)
     found = [moment.signal for moment in moments if moment.signal is not None]
     return [(each.code, each.device, each.count, each.trusted, each.evidence["line"]) for each in found]
 
@@ -170,7 +170,7 @@ def test_a_storm_is_counted_as_the_daemon_counts_it(catalog: Catalog, tmp_path: 
     assert isinstance(log, Log)
     counted = [
         (moment.at_ns // 1_000_000, moment.signal.count)
-        for moment in matched(log.lines, catalog.patterns, trust_userspace=False)
+        for moment in matched(log, catalog.patterns, trust_userspace=False)
         if moment.signal is not None
     ]
 

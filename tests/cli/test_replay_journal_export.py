@@ -129,7 +129,17 @@ def test_a_line_without_end_is_not_kept_in_memory(export: Export) -> None:
     assert "a line longer than 1048576 bytes" in ran.err
 
 
-def test_a_file_of_the_journal_itself_is_refused_with_the_way_to_go(export: Export) -> None:
+def test_a_file_of_the_journal_itself_that_is_damaged_is_refused(export: Export, tmp_path: Path) -> None:
+    ran = export(b"LPKSHHRH" + bytes(100))
+
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith(f"nodeagent: {tmp_path}/exported: journalctl: ")
+
+
+def test_a_file_of_the_journal_itself_is_refused_with_the_way_to_go_where_journalctl_is_not_installed(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     ran = export(b"LPKSHHRH" + bytes(100))
 
     assert (ran.status, ran.out) == (1, "")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.cli.shared.headline import counted
 from tests.cli.conftest import Nodeagent, Replay, events_of
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
@@ -48,23 +49,26 @@ def test_a_line_is_understood_with_its_time(replay: Replay, tmp_path: Path, line
     assert events_of(replay([line])) == [f"{at} {RAISED}"]
 
 
-NOT_A_LOG = "not a kernel log: no line bears a time or a priority, and no pattern takes one"
-
-
 @pytest.mark.parametrize(
     "text",
     ["root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/sh\n", "usb 1-1: new device\n", "1,2,;\n[31]\n"],
     ids=["passwd", "dmesg -t without a fault", "nearly"],
 )
 @pytest.mark.parametrize("compared", [False, True])
-def test_a_file_that_is_no_log_is_refused(
+def test_a_file_that_is_no_log_is_said_not_to_be_understood(
     nodeagent: Nodeagent, tmp_path: Path, text: str, compared: bool
 ) -> None:
-    """An empty output would say that all was well."""
+    """An empty output alone would say that all was well."""
     (tmp_path / "file").write_text(text)
     (tmp_path / "tables").mkdir()
     ran = nodeagent("replay", tmp_path / "file", *(["--compare", tmp_path / "tables"] if compared else []))
-    assert (ran.status, ran.out, ran.err) == (1, "", f"nodeagent: {tmp_path}/file: {NOT_A_LOG}\n")
+    count = len(text.splitlines())
+    none = f"0 kernel messages understood, 0 of others, {count} not understood (first: line 1)"
+    assert (ran.status, ran.out) == (3, "no difference\n" if compared else "")
+    assert ran.err.splitlines() == [
+        "note: most lines are in no form that is known; --help lists the forms, --format names one",
+        f"{tmp_path}/file: {counted(count, 'line')} read, {none}, 0 faults found",
+    ]
 
 
 @pytest.mark.parametrize(

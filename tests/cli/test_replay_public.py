@@ -58,6 +58,10 @@ def test_an_occurrence_that_comes_after_its_recovery_opens_nothing(replay: Repla
             "fault_id: missing; it goes with",
         ),
         (reported("00:00:00", "CCAE", source="ascend"), 'sender: only a line with the source "public" may'),
+        (
+            reported("00:00:00", "CCAE", "recover", began_at="2026-01-02T00:05:01Z"),
+            "began_at: more than 5 minutes later than at, so that a daemon would not take it",
+        ),
         (reported("00:00:00", "CCAE", began_at="now"), 'began_at: "now": must be an RFC 3339 time'),
     ],
 )

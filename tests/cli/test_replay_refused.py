@@ -1,9 +1,6 @@
 """A file that is wrong is refused whole: where, which field, what would be right; nothing is shown of it."""
 
-import bz2
 import gzip
-import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,14 +88,30 @@ def test_bad_tables_are_told_as_tables_check_tells_them(replay: Replay, tmp_path
     assert f"nodeagent: {tmp_path}/tables/own.toml:3: codes.1.level: " in ran.err
 
 
-@pytest.mark.parametrize(("packed", "by"), [(lzma.compress, "xz"), (bz2.compress, "bzip2")])
-def test_a_log_packed_in_another_way_than_gzip_is_no_log_without_faults(
-    nodeagent: Nodeagent, tmp_path: Path, packed: Callable[[bytes], bytes], by: str
+@pytest.mark.parametrize(("magic", "by"), [(b"7z\xbc\xaf\x27\x1c", "7z"), (b"Rar!\x1a\x07\x01\0", "rar")])
+def test_a_log_that_cannot_be_unpacked_is_no_log_without_faults(
+    nodeagent: Nodeagent, tmp_path: Path, magic: bytes, by: str
 ) -> None:
     file = tmp_path / "kern.log"
-    file.write_bytes(packed(b"[ 1.000000] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"))
+    file.write_bytes(magic + bytes(100))
 
     ran = nodeagent("replay", file)
 
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == f"nodeagent: {file}: packed by {by}: unpack it first; gzip alone is undone here\n"
+    assert ran.err == f"nodeagent: {file}: cannot be read: packed by {by}: unpack it first\n"
+
+
+def test_a_program_that_is_not_installed_is_named_with_the_way_to_go(
+    nodeagent: Nodeagent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kern.log"
+    file.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    ran = nodeagent("replay", file)
+
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == (
+        f"nodeagent: {file}: cannot be read: packed by zstd: unpack it first;"
+        " zstd, which would do it here, is not installed\n"
+    )

@@ -294,13 +294,16 @@ async def test_a_catalog_that_is_not_as_it_was_written_is_named(
     assert "is not as it was written" in ran.err
 
 
-def test_a_folder_without_a_store_is_refused(nodeagent: Nodeagent, tmp_path: Path) -> None:
-    ran = nodeagent("replay", tmp_path)
+def test_a_folder_without_a_store_and_without_a_log_is_refused(nodeagent: Nodeagent, tmp_path: Path) -> None:
+    ran = nodeagent("replay", tmp_path / "empty")
+    assert (ran.status, ran.out) == (1, "")
 
-    assert (ran.status, ran.out, ran.err) == (
-        1,
-        "",
-        f"nodeagent: {tmp_path}/store.db: not there; a state folder of nodeagent holds store.db\n",
+    (tmp_path / "empty").mkdir()
+    ran = nodeagent("replay", tmp_path / "empty")
+
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith(
+        f"nodeagent: {tmp_path}/empty: no kernel log in it, nor a store of nodeagent; looked for: journal, "
     )
 
 

@@ -1,6 +1,7 @@
 """``nodeagent report``: one fault by options, or a message of MindCluster from a file, to a real daemon."""
 
 import json
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -77,6 +78,7 @@ def test_a_fault_by_options_opens_is_repeated_and_ends(nodeagent: Nodeagent) -> 
     assert evidence.pop("began_at").startswith("20")
     assert evidence == {
         "sender": "pingmesh",
+        "reported_by": f"uid:{os.geteuid()}",
         "fault_id": fault_id,
         "fault_type": "node",
         "description": "the node is slow",
@@ -144,9 +146,8 @@ def test_what_the_daemon_refuses_is_shown_and_nothing_is_applied(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "name CODE, DEVICES and --sender, or a --file"),
-        ((CODE, "node"), "name CODE, DEVICES and --sender, or a --file"),
-        ((CODE, "gpu3", "--sender", "CCAE"), "'gpu3' is neither npu0 to npu31 nor node"),
+        ((), "name CODE and DEVICES, or a --file"),
+        ((CODE, "--sender", "CCAE"), "name CODE and DEVICES, or a --file"),
         (
             (CODE, "node", "--sender", "CCAE", "--recover", "--once"),
             "--recover and --once exclude each other",
@@ -189,10 +190,60 @@ def test_reports_are_audited_and_who_is_too_fast_hears_when_to_try_again(
 
 
 def test_the_configuration_of_senders_is_taken_at_a_reload(node: Node, nodeagent: Nodeagent) -> None:
-    before = nodeagent("report", CODE, "node", "--sender", "my-checker")
+    report = ("report", CODE, "node", "--sender", "my-checker")
+    before = nodeagent(*report)
     with node.configuration.open("a") as configuration:
-        configuration.write("[public.senders.my-checker]\n")
+        configuration.write("[public.senders.my-checker]\nenabled = false\n")
     assert nodeagent("tables", "reload").status == 0
-    after = nodeagent("report", CODE, "node", "--sender", "my-checker")
-    assert (before.status, after.out) == (1, f"{CODE}.node: taken\n")
-    assert "[public.senders.NAME] of nodeagent.toml adds one" in before.err
+    after = nodeagent(*report)
+    assert (before.out, after.status) == (f"{CODE}.node: taken\n", 1)
+    assert "must be one of CCAE, fd-online" in after.err
+
+
+def test_a_person_names_no_sender(nodeagent: Nodeagent) -> None:
+    nodeagent("report", CODE, "node")
+    (condition,) = conditions(nodeagent)
+    assert condition["evidence"]["sender"] == "operator"
+
+
+def test_a_code_of_no_table_is_taken_and_told(nodeagent: Nodeagent) -> None:
+    taken = nodeagent("report", "SITE_SLOW", "node")
+    (condition,) = conditions(nodeagent)
+    over = nodeagent("report", "SITE_SLOW", "node", "--recover")
+    assert (taken.out, taken.err) == (
+        "SITE_SLOW.node: taken\n",
+        (
+            "nodeagent: code 'SITE_SLOW' is in no table, so it is SubHealthFault; a row of your tables"
+            " gives it another level\n"
+        ),
+    )
+    assert (condition["level"], condition["unknown"]) == ("SubHealthFault", True)
+    assert (over.out, over.err) == ("SITE_SLOW.node: closed\n", "")
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (
+            (CODE, "gpu3"),
+            "faults[0].influence[0].devices[0]: 'gpu3' is not known; there are: node",
+        ),
+        (
+            ("XID_79", "node"),
+            "faults[0].code: 'XID_79' is of kind chip, which fits devices of kind chip, instance",
+        ),
+        ((CODE, "node", "--sender", "a b"), "sender: 'a b': must be one of CCAE,"),
+        (
+            (CODE, "node", "--recover", "--began", "2286-11-20T17:46:39Z"),
+            "faults[0].began_at: 2286-11-20T17:46:39Z is ",
+        ),
+        ((CODE, "node", "--description", "\x1b]0;x\x07"), "faults[0].description: at most 512 characters"),
+    ],
+)
+def test_a_report_that_is_refused_changes_nothing(
+    nodeagent: Nodeagent, order: tuple[str, ...], said: str
+) -> None:
+    ran = nodeagent("report", *order)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith(f"nodeagent: {said}")
+    assert conditions(nodeagent) == []

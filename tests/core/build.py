@@ -174,7 +174,7 @@ def mark(value: int, device: str = "npu0", metric: str = "corrected_total") -> C
 
 def seen(device: str = "npu0", identity: str = "", pci: str = "", **words: Any) -> DeviceSeen:
     words = {"source": "ascend", "kind": Kind.CHIP, "vendor": "ascend", **words}
-    attributes = {"pci": pci} if pci else {}
+    attributes = {**({"pci": pci} if pci else {}), **words.pop("attributes", {})}
     return DeviceSeen(device=device, identity=identity, attributes=attributes, **words)
 
 

@@ -45,6 +45,27 @@ async def test_a_fault_drains_its_node_alone_with_the_code_where_sinfo_shows_it(
     assert three_nodes.reason("n2") == ""
 
 
+async def test_a_chip_that_a_test_of_the_site_takes_out_drains_its_node_until_it_is_given_back(
+    three_nodes: Cluster, n2: Bridged
+) -> None:
+    table = ROOT / "packaging" / "examples" / "reports" / "site-tests.toml"
+    n2.keys = [AT_ONCE]
+    n2.node.daemon.configure()
+    (n2.node.daemon.tables / table.name).write_bytes(table.read_bytes())
+    await n2.start()
+    await n2.acknowledged()
+    report = ("report", "SITE_NCCL_TEST", "npu3", "--sender", "nccl-test")
+    at = ("--socket", n2.folder / "c.sock")
+
+    assert (await n2.node.daemon.command(*report, *at))[0] == 0
+    assert await n2.is_drained() == "SITE_NCCL_TEST npu3 (nodeagent #SEQ)"
+    assert [three_nodes.state(each) for each in ("n1", "n3")] == [["IDLE"], ["IDLE"]]
+
+    assert (await n2.node.daemon.command(*report, "--recover", *at))[0] == 0
+    await n2.works()
+    assert three_nodes.reason("n2") == ""
+
+
 async def test_a_drain_of_a_person_is_neither_replaced_nor_ended(three_nodes: Cluster, n2: Bridged) -> None:
     three_nodes.run("scontrol", "update", "nodename=n2", "state=drain", "reason=cable is changed")
     n2.keys = [AT_ONCE]

@@ -5,11 +5,23 @@ import types
 from enum import StrEnum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.core.model import Carried, Cell, Event, Input, RuleCell
+from nodeagent.core.model import (
+    Assertion,
+    Carried,
+    Cell,
+    Event,
+    Input,
+    PublicFault,
+    PublicFaults,
+    Report,
+    RuleCell,
+    Withdrawn,
+)
 from nodeagent.core.rules.kinds import RULE_KINDS
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
@@ -97,3 +109,25 @@ def test_an_input_that_cannot_be_read_is_named_by_its_number() -> None:
 def test_an_event_that_cannot_be_read_is_named_by_its_number() -> None:
     with pytest.raises(StoreDamagedError, match="event 7 cannot be decoded"):
         codec.decode_event((7, 0, codec.encode_event(event(1))[:-3]))
+
+
+def test_reports_of_a_version_that_kept_no_caller_still_open() -> None:
+    """Neither who opened them, nor when their recovery came."""
+    report = {"sender": "CCAE", "fault_id": "fault-01", "began_ms": 5}
+    withdrawn = msgspec.msgpack.encode({"report": "CCAE/fault-01", "began_ms": 5})
+    fault = {"report": report, "code": "020001001", "assertion": "occur", "devices": ["npu0"], "evidence": {}}
+    given = msgspec.msgpack.encode({"faults": [fault]})
+
+    assert codec.decode_cells([(0, "Withdrawn", withdrawn, 7)]) == (
+        Carried(cell=Withdrawn(report="CCAE/fault-01", began_ms=5, at_ns=0)),
+    )
+    assert codec.decode_input("PublicFaults", given) == PublicFaults(
+        faults=(
+            PublicFault(
+                report=Report(sender="CCAE", fault_id="fault-01", began_ms=5, by=""),
+                code="020001001",
+                assertion=Assertion.OCCUR,
+                devices=("npu0",),
+            ),
+        )
+    )

@@ -54,6 +54,34 @@ def test_a_later_folder_wins_as_a_whole_row_also_when_laxer(load: Load, tmp_path
     )
 
 
+def without_level(kind: str = "chip") -> str:
+    return f'[codes.A1]\nkind = "{kind}"\nname = "of the site"\n'
+
+
+def test_a_row_without_a_level_has_the_default(load: Load) -> None:
+    assert load({"a.toml": without_level()}).catalog.rows["A1"].level is Level.SUB_HEALTH
+
+
+@pytest.mark.parametrize("between", [{}, {"a.toml": without_level()}])
+def test_a_row_without_a_level_changes_none(load: Load, between: dict[str, str]) -> None:
+    winner = load({"a.toml": row("SeparateNPU")}, between, {"z.toml": without_level()}).catalog.rows["A1"]
+    assert (winner.name, winner.level) == ("of the site", Level.SEPARATE_NPU)
+
+
+def test_a_level_of_another_kind_is_not_taken_over(load: Load) -> None:
+    loaded = load({"a.toml": row("SeparateNPU")}, {"z.toml": without_level("link")})
+    assert loaded.catalog.rows["A1"].level is Level.SUB_HEALTH
+
+
+def test_where_the_default_is_no_level_of_the_kind_one_has_to_be_said(load: Load) -> None:
+    with pytest.raises(TablesError) as refused:
+        load({"a.toml": without_level("node")})
+    assert str(refused.value).endswith(
+        "a.toml:1: codes.A1.level: missing, and SubHealthFault is not a level of kind node;"
+        " those are NotHandleFault, PreSeparateFault, SeparateFault"
+    )
+
+
 def test_a_later_folder_wins_over_another_spelling_and_prints_its_own(load: Load) -> None:
     loaded = load({"a.toml": row("SeparateNPU", "020001002")}, {"a.toml": row("NotHandleFault", "20001002")})
     assert [(key, found.code, found.level) for key, found in loaded.catalog.rows.items()] == [

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import json_forms
-from nodeagent.cli.shared.output import width, write, write_table, write_wrapped
+from nodeagent.cli.shared.output import json_line, width, write, write_table, write_wrapped
 from nodeagent.cli.shared.text_lines import write_event
 from nodeagent.cli.shared.time_texts import for_people, rfc3339
 from nodeagent.client import Handling, Position, Snapshot, Verdict
@@ -25,9 +24,13 @@ _MISSED: Final = "events {first} to {last} are no longer kept"
 
 
 def line(news: News) -> bytes:
-    """One object in one line, with its end. An event has the keys that ``nodeagent events`` shows."""
-    head = {"node": news.node.endpoint.name, "what": str(news.what)}
-    return msgspec.json.encode({**head, **_body(news)}) + b"\n"
+    """One object in one line, with its end."""
+    return json_line(news_form(news))
+
+
+def news_form(news: News) -> json_forms.Form:
+    """An event has the keys that ``nodeagent events`` shows."""
+    return {"node": news.node.endpoint.name, "what": str(news.what), **_body(news)}
 
 
 def node_form(state: NodeState) -> json_forms.Form:

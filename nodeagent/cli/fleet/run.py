@@ -8,20 +8,17 @@ import errno
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
 
-import click
-
 from nodeagent.cli.fleet import forms
 from nodeagent.cli.fleet.asked import Asked
 from nodeagent.cli.shared import logs
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
-from nodeagent.cli.shared.output import note, on_terminal, write_json
+from nodeagent.cli.shared.output import clear, note, on_terminal, write_json
 from nodeagent.cli.shared.until_signalled import until_signalled
 from nodeagent.fleet import discovery, prometheus
 from nodeagent.fleet.credentials import Credentials, CredentialsError
@@ -132,8 +129,7 @@ def _show(asked: Asked) -> Show:
 
     def write(news: News) -> None:
         if asked.in_json:
-            sys.stdout.buffer.write(forms.line(news))
-            sys.stdout.buffer.flush()
+            write_json(forms.news_form(news))
         else:
             forms.write_news(news)
 
@@ -173,7 +169,7 @@ def _show_states(asked: Asked, states: list[NodeState]) -> None:
 async def _draw(asked: Asked, node_states: NodeStates) -> None:
     while True:
         node_states.changed.clear()
-        click.clear()
+        clear()
         forms.write_nodes(
             list(node_states.states.values()),
             every=asked.every,

@@ -1,11 +1,19 @@
 """How a command ends when it cannot do what was asked: one clear line, an exit status, no traceback."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import click
 
+from nodeagent.cli.shared.output import note
+from nodeagent.cli.shared.printable import printable
+
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_NOT_UNDERSTOOD: Final = 3
+"""A file was read, and more than half of it was not understood."""
+
 EXIT_UNAVAILABLE: Final = 69
 """No daemon answers (sysexits.h)."""
 
@@ -23,4 +31,15 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         for line in self.message.splitlines():
-            click.echo(f"nodeagent: {line}", file=file, err=file is None)
+            note(f"nodeagent: {line}", file)
+
+
+@contextmanager
+def made_printable() -> Iterator[None]:
+    """What click says of a wrong command line names words of it, and a script may have these from others."""
+    try:
+        yield
+    except click.ClickException as error:
+        said = "\n".join(map(printable, error.message.splitlines()))
+        error.message = said  # type: ignore[misc]  # click shows it
+        raise

@@ -8,10 +8,21 @@ import os
 import sys
 from typing import Final
 
+from nodeagent.cli.shared.printable import printable
 from nodeagent.system.journal_stream import runs_under_journal
 
 _PRIORITIES: Final = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
 _DEBUG: Final = 7
+
+
+class PrintableFormatter(logging.Formatter):
+    """With a line for each of a message or traceback, of which all but the first are indented: what a message
+    quotes cannot pass for another one.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        first, *others = super().format(record).splitlines() or [""]
+        return "\n".join(map(printable, (first, *(f"    {line}" for line in others))))
 
 
 class JournalFormatter(logging.Formatter):
@@ -19,7 +30,7 @@ class JournalFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = f"<{_PRIORITIES.get(record.levelno, _DEBUG)}>"
-        return "\n".join(prefix + line for line in super().format(record).splitlines())
+        return "\n".join(prefix + printable(line) for line in super().format(record).splitlines())
 
 
 def begin() -> None:
@@ -28,5 +39,5 @@ def begin() -> None:
     if runs_under_journal(os.environ):
         handler.setFormatter(JournalFormatter("%(name)s: %(message)s"))
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
+        handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

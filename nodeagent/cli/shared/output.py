@@ -1,15 +1,20 @@
 """Writes results: JSON for programs, lines and tables for people; colour and boxes on a terminal only.
 
-What stands in a pipe or a file is plain, one item a line, and never cut.
+What stands in a pipe or a file is plain, one item a line, and never cut. All that a command writes goes
+through ``_put`` or ``json_line``, which make it printable: texts come from reporters, nodes and jobs that may
+mean harm. Of colours only those that are given here reach a terminal.
 """
 
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
+
+from nodeagent.cli.shared.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from nodeagent.toml.problem import Problem
@@ -29,11 +34,53 @@ _STYLES: Final[dict[str, str]] = {
 """Words that a glance should find."""
 
 
-def write_json(value: object) -> None:
-    """One object, one line, written out at once."""
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A word with its look. It is filled up with blanks to ``width``; ``after`` follows without colour."""
+
+    text: str
+    colour: str | None = None
+    bold: bool = False
+    width: int = 0
+    after: str = ""
+
+
+Piece = str | Styled
+
+
+def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None:
+    """One line, the pieces with a blank between them. Colours are dropped where nobody would see them, or
+    $NO_COLOR asks for it.
+    """
+    color = False if os.environ.get("NO_COLOR") else None
+    click.echo(" ".join(map(_shown, pieces)).rstrip(" "), file=file, err=err, color=color)
+
+
+def _shown(piece: Piece) -> str:
+    if isinstance(piece, str):
+        return printable(piece)
+    text, after = printable(piece.text), printable(piece.after)
+    is_plain = piece.colour is None and not piece.bold
+    styled = text if is_plain else click.style(text, fg=piece.colour, bold=piece.bold or None)
+    return styled + after + " " * (piece.width - len(text) - len(after))
+
+
+def json_line(value: object) -> bytes:
+    """One object in one line, with its end."""
     import msgspec
 
-    click.echo(msgspec.json.encode(value))
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, as of the name of a file that is not UTF-8
+        import json
+
+        text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
+    return printable_json(text).encode() + b"\n"
+
+
+def write_json(value: object) -> None:
+    """One object, one line, written out at once."""
+    click.echo(json_line(value), nl=False)
 
 
 def problem_form(problem: "Problem") -> dict[str, object]:
@@ -41,14 +88,25 @@ def problem_form(problem: "Problem") -> dict[str, object]:
     return {"file": problem.file, "line": problem.line, "key": problem.key, "reason": problem.reason}
 
 
-def write(text: str = "") -> None:
-    """One line of text. Colours are dropped where nobody would see them, or $NO_COLOR asks for it."""
-    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
+def write(*pieces: Piece) -> None:
+    """One line."""
+    _put(*pieces)
 
 
-def note(text: str) -> None:
-    """A remark beside the result, on standard error."""
-    click.echo(text, err=True)
+def write_lines(text: str) -> None:
+    """A text of our own that has several lines."""
+    for line in text.splitlines():
+        _put(line)
+
+
+def note(text: str, file: IO[Any] | None = None) -> None:
+    """A remark beside the result, on standard error: one line."""
+    _put(text, err=file is None, file=file)
+
+
+def clear() -> None:
+    """The screen, where the output is a terminal."""
+    click.clear()
 
 
 def write_field(label: str, text: str) -> None:
@@ -61,9 +119,14 @@ def write_field(label: str, text: str) -> None:
         write(line)
 
 
+def write_prose(label: str, text: str) -> None:
+    """A field of running text, whose line breaks are blanks."""
+    write_field(label, " ".join(text.split()))
+
+
 def write_continued(head: str, rest: str) -> None:
     """One line; on a terminal that is too narrow for it, the rest follows below, indented."""
-    line = " ".join(filter(None, (head, rest)))
+    line = printable(" ".join(filter(None, (head, rest))))
     if not on_terminal() or len(line) <= width():
         write(line)
         return
@@ -75,13 +138,13 @@ def write_wrapped(text: str) -> None:
     """One line; on a terminal that is too narrow for it, more of them, the later ones indented."""
     lines = wrapped(text, "", "    ") if on_terminal() else [text]
     for line in lines:
-        write(" ".join(map(_coloured_within, line.split(" "))))
+        write(*map(coloured, line.split(" ")))
 
 
 def wrapped(text: str, first: str, others: str) -> list[str]:
     """Lines that fit the terminal, after these beginnings. Ids are kept whole: they are copied."""
     return textwrap.wrap(
-        text, width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        printable(text), width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
 
 
@@ -96,16 +159,12 @@ def width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def coloured(word: str) -> str:
-    """The word, coloured if it is one that a glance should find."""
-    style = _STYLES.get(word)
-    return click.style(word, fg=style) if style else word
-
-
-def _coloured_within(text: str) -> str:
-    """A word with what punctuation follows it."""
-    bare = text.rstrip(",:;")
-    return coloured(bare) + text[len(bare) :]
+def coloured(word: str, size: int = 0) -> Piece:
+    """The word, coloured if it is one that a glance should find, with what punctuation follows it; filled up
+    with blanks to this size.
+    """
+    bare = word.rstrip(",:;")
+    return Styled(bare, colour=_STYLES.get(bare), width=size, after=word[len(bare) :])
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
@@ -114,10 +173,11 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     On a terminal no line is longer than it is wide, and no word is cut: the last column is wrapped, and
     stands below the others where they leave it no room.
     """
+    columns, rows = list(map(printable, columns)), [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     lead = sum(widths[:-1]) + 2 * len(widths[:-1])
     longest = max(len(word) for row in (columns, *rows) for word in row[-1].split() or [""])
-    write_row: Callable[[Sequence[str], Sequence[Cell], int], None]
+    write_row: Callable[[Sequence[Piece], Sequence[Cell], int], None]
     if not on_terminal() or lead + widths[-1] <= width():
         write_row = _write_whole
     elif lead + max(longest, _LEAST_ROOM) <= width():
@@ -125,33 +185,34 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     else:
         write_row = _write_below
     for place, row in enumerate((columns, *rows)):
-        write_row(
-            [_styled(cell, size, place == 0) for cell, size in zip(row, widths, strict=True)], row, lead
-        )
+        # One blank more than the column's own, and that between two pieces.
+        sizes = [size + 1 for size in widths[:-1]]
+        styled = [_styled(cell, size, place == 0) for cell, size in zip(row, [*sizes, 0], strict=True)]
+        write_row(styled, row, lead)
 
 
 _LEAST_ROOM: Final = 16
 """The least width of a column that is wrapped: with less it would be one word a line."""
 
 
-def _styled(cell: Cell, size: int, is_head: bool) -> str:
-    return (click.style(cell, bold=True) if is_head else coloured(cell)) + " " * (size - len(cell))
+def _styled(cell: Cell, size: int, is_head: bool) -> Piece:
+    return Styled(cell, bold=True, width=size) if is_head else coloured(cell, size)
 
 
-def _write_whole(styled: Sequence[str], _row: Sequence[Cell], _lead: int) -> None:
-    write("  ".join(styled).rstrip())
+def _write_whole(styled: Sequence[Piece], _row: Sequence[Cell], _lead: int) -> None:
+    write(*styled)
 
 
-def _write_wrapped(styled: Sequence[str], row: Sequence[Cell], lead: int) -> None:
+def _write_wrapped(styled: Sequence[Piece], row: Sequence[Cell], lead: int) -> None:
     first, *others = wrapped(row[-1], " " * lead, " " * lead) or [""]
-    write("  ".join((*styled[:-1], first[lead:])).rstrip())
+    write(*styled[:-1], first[lead:])
     for line in others:
         write(line)
 
 
-def _write_below(styled: Sequence[str], row: Sequence[Cell], lead: int) -> None:
+def _write_below(styled: Sequence[Piece], row: Sequence[Cell], lead: int) -> None:
     if lead - 2 <= width():
-        write("  ".join(styled[:-1]).rstrip())
+        write(*styled[:-1])
     else:
         for line in wrapped("  ".join(row[:-1]), "", "  "):
             write(line)

@@ -4,6 +4,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from nodeagent.cli.shared.output import coloured, on_terminal, width, wrapped, write
+from nodeagent.cli.shared.printable import printable
 from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.messages import enums
 from nodeagent.messages.pb import types_pb2
@@ -18,6 +19,7 @@ _OF_ACTIONS = frozenset(
         types_pb2.EVENT_KIND_ACTION_FINISHED,
     )
 )
+_KIND_WIDTH = 15
 _INDENT = " " * 25
 """The length of a time and a space: the rest follows below the first line's kind."""
 
@@ -25,22 +27,15 @@ _INDENT = " " * 25
 def write_event(event: types_pb2.Event, node: str = "") -> None:
     """Time, kind, device, code; then what it is and what follows from it. ``node``: of which of many."""
     kind = enums.EVENT_KIND_OF.get(event.kind, "?")
-    head = [
-        for_people(event.at),
-        f"{kind:<15}",
-        *filter(None, [node]),
-        event.device,
-        *filter(None, [event.code]),
-    ]
+    at = for_people(event.at)
+    subject = [*filter(None, [node]), event.device, *filter(None, [event.code])]
+    verdict = _verdict(event).split(" ")
     rest = _what(event)
-    verdict = _verdict(event)
-    plain = " ".join([*head, verdict, rest]).rstrip()
+    plain = printable(" ".join([at, f"{kind:<{_KIND_WIDTH}}", *subject, *verdict, rest]).rstrip())
     if not on_terminal() or len(plain) <= width():
-        head[1] = coloured(head[1].strip()) + " " * (15 - len(kind))
-        write(" ".join([*head, _coloured_words(verdict), rest]).rstrip())
+        write(at, coloured(kind, _KIND_WIDTH), *subject, *map(coloured, verdict), rest)
         return
-    head[1] = coloured(head[1].strip())
-    write(" ".join([*head, _coloured_words(verdict)]))
+    write(at, coloured(kind), *subject, *map(coloured, verdict))
     for line in wrapped(rest, _INDENT, _INDENT):
         write(line)
 
@@ -48,10 +43,6 @@ def write_event(event: types_pb2.Event, node: str = "") -> None:
 def _verdict(event: types_pb2.Event) -> str:
     verdict, handling = enums.VERDICT_OF.get(event.verdict), enums.HANDLING_OF.get(event.handling)
     return f"{verdict}" if handling in (None, "NONE") else f"{verdict} {handling}"
-
-
-def _coloured_words(text: str) -> str:
-    return " ".join(map(coloured, text.split(" ")))
 
 
 def _what(event: types_pb2.Event) -> str:

@@ -6,7 +6,7 @@ It decides a level, never a verdict, and changes nothing.
 from dataclasses import dataclass
 
 from nodeagent.core.catalog.lookup import Facts, Lookup
-from nodeagent.core.model import Affects, Condition, Kind, Level
+from nodeagent.core.model import PUBLIC, Affects, Condition, Kind, Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,11 @@ def is_undecided(lookup: Lookup, condition: Condition) -> bool:
 
 
 def _unknown_level(lookup: Lookup, source: str, key: str, severity: int | None) -> Level:
-    """As severe as the source says, where it grades its codes; those of other sources inform only."""
+    """As severe as the source says, where it grades its codes; those of other sources inform only. What
+    another system reports is told to jobs: nobody has said that it takes anything out of service.
+    """
+    if source == PUBLIC:
+        return Level.SUB_HEALTH
     if lookup.settings.unknown_level is not None:
         return lookup.settings.unknown_level
     traits = lookup.source(source)

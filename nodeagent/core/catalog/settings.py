@@ -10,6 +10,7 @@ from enum import StrEnum
 from nodeagent.core.model import Level, ResetMode
 
 SECOND_NS = 1_000_000_000
+DAY_NS = 24 * 3600 * SECOND_NS
 
 
 class Mode(StrEnum):
@@ -58,11 +59,17 @@ class PublicSettings:
     ``expire_after_by_sender``: of those for which another time is right.
     """
 
-    expire_after_ns: int = 24 * 3600 * SECOND_NS
+    expire_after_ns: int = DAY_NS
     expire_after_by_sender: Mapping[str, int] = field(default_factory=dict)
 
     def expiry_ns(self, sender: str) -> int:
         return self.expire_after_by_sender.get(sender, self.expire_after_ns)
+
+    def recovery_kept_ns(self, sender: str) -> int:
+        """How long it is remembered that a fault is over: as long as the fault would have stood; also where
+        that is for ever, a sender whose clock was wrong once must be heard again.
+        """
+        return self.expiry_ns(sender) or DAY_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

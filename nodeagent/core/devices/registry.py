@@ -36,6 +36,15 @@ def find(state: State, name: str) -> Device | None:
     return state.get(Device, f"{chip.id}/{part}")
 
 
+def located(state: State, name: str) -> tuple[Device | None, str]:
+    """As ``find``; of a part that nobody has named before, its chip and what the part is called there."""
+    device = find(state, name)
+    chip_name, part = part_of(name)
+    if device is not None or not part:
+        return device, ""
+    return find(state, chip_name), part
+
+
 def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
     """As ``find``, else a provisional device under that name; None where there are too many, or no name.
 

@@ -1,5 +1,7 @@
 """Faults that other systems found. Each is its sender's, under an id that the sender chose: two senders that
-report the same code of the same chip report two faults, and a recovery ends only its own.
+report the same code of the same chip report two faults, and a recovery ends only its own. So it is with two
+callers that report under the name of one sender, unless that name is kept for them: nobody ends what another
+opened.
 
 A message is taken whole or not at all. A fault that is there stays until its sender says that it is over, a
 person clears it, or the sender has been silent about it for too long (``deadlines.silence_ns``). What follows
@@ -8,10 +10,15 @@ from a fault is as for any other, and not decided here.
 Times of senders only show which of two messages about a fault id is of the later occurrence. The time in a
 recovery too is that of the beginning, as in MindCluster (docs/en/scheduling/api/clusterd/
 03_public_fault_apis.md); some senders write a later one into each repetition, so that only the first counts.
+That a fault is over is remembered no longer than the fault would have stood: a clock that was wrong hides
+nothing for good.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from nodeagent.core.catalog.classify import classify
-from nodeagent.core.devices import registry
+from nodeagent.core.devices import instances, registry
 from nodeagent.core.faults import closing, signals
 from nodeagent.core.model import (
     PUBLIC,
@@ -32,27 +39,55 @@ from nodeagent.core.orders.answers import Answered
 from nodeagent.core.state import eviction, limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.deadlines import RENEWALS
+from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
 
 SENDER = "sender"
 FAULT_ID = "fault_id"
+BY = "reported_by"
 """Keys of the evidence."""
+
+_RESETTING = frozenset({Level.FREE_RESTART_NPU, Level.RESTART_NPU})
+"""What only a reset of the chip repairs."""
 
 Taken = tuple[bool, Reported]
 """Whether anything changed, and what became of it."""
 
 
 def reported(state: State, given: PublicFaults) -> Answered:
-    for name in (name for fault in given.faults for name in fault.devices):
-        if registry.find(state, name) is None:
-            return answers.unknown_device(name)
-    if full := eviction.for_reports(state, _arriving(state, given)):
-        why = f"{full} has no room for more, nor is any fault there milder"
-        most = f"at most {limits.MAX_REPORTED_ON_DEVICE} reported faults are open on a device"
-        return answers.no_room(f"{why}; {most}: report the recovery of some first", changed=False)
+    for fault in given.faults:
+        if (refused := _refusal(state, fault)) is not None:
+            return refused
+    if (refused := _without_room(state, given)) is not None:
+        return refused
     taken = [_taken(state, fault) for fault in given.faults]
     outcomes = tuple(outcome for _, outcome in taken)
     return any(did for did, _ in taken), Answer(reported=outcomes)
+
+
+def _refusal(state: State, fault: PublicFault) -> Answered | None:
+    """Why nothing may open where it is said to be. Where a recovery says that it is, does not matter."""
+    for name in () if fault.assertion is Assertion.RECOVER else fault.devices:
+        device, part = registry.located(state, name)
+        if device is None:
+            return answers.unknown_device(name)
+        if part and (why := instances.why_none(device)):
+            return answers.unknown(f"device: {name!r} is not known: {why}")
+        if excluded := state.chip_of(device).attributes.get(EXCLUDED):
+            return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {excluded}")
+    return None
+
+
+def _without_room(state: State, given: PublicFaults) -> Answered | None:
+    arriving = _arriving(state, given)
+    if full := instances.without_room(state, arriving):
+        most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
+        return answers.no_room(f"{full} has no room for more parts; {most}", changed=False)
+    if full := eviction.for_reports(state, arriving):
+        why = f"{full} has no room for more, nor is any fault there milder"
+        most = f"at most {limits.MAX_REPORTED_ON_DEVICE} reported faults are open on a device"
+        return answers.no_room(f"{why}; {most}: report the recovery of some first", changed=False)
+    return None
 
 
 def began_again(state: State) -> None:
@@ -68,49 +103,87 @@ def named_in(event: Event) -> Report | None:
     """Whose fault an event is about; any recovery of it is newer."""
     if event.source != PUBLIC or not {SENDER, FAULT_ID} <= event.evidence.keys():
         return None
-    return Report(sender=event.evidence[SENDER], fault_id=event.evidence[FAULT_ID], began_ms=0)
+    evidence = event.evidence
+    return Report(sender=evidence[SENDER], fault_id=evidence[FAULT_ID], began_ms=0, by=evidence.get(BY, ""))
 
 
 def _arriving(state: State, given: PublicFaults) -> dict[str, list[Level]]:
     """The levels of what is not open yet, by the id of the device."""
     found: dict[tuple[str, str, str], Level] = {}
     for fault in given.faults:
-        if fault.assertion is Assertion.RECOVER or _is_withdrawn(state, fault.report):
+        report = _as_opened(state, fault)
+        if fault.assertion is Assertion.RECOVER or _is_withdrawn(state, report):
             continue
         facts = state.lookup.facts(fault.code)
-        level = classify(state.lookup, PUBLIC, facts, None).level
+        level = _level(state, fault)
         for device_id in _device_ids(state, fault):
-            if state.condition(device_id, facts.key, report=fault.report) is None:
-                found[device_id, facts.key, fault.report.key] = level
+            if state.condition(device_id, facts.key, report=report) is None:
+                found[device_id, facts.key, report.key] = level
     arriving: dict[str, list[Level]] = {}
     for (device_id, _, _), level in found.items():
         arriving.setdefault(device_id, []).append(level)
     return arriving
 
 
+def _level(state: State, fault: PublicFault) -> Level:
+    return classify(state.lookup, PUBLIC, state.lookup.facts(fault.code), None).level
+
+
 def _device_ids(state: State, fault: PublicFault) -> list[str]:
-    found = (registry.find(state, name) for name in fault.devices)
-    return [device.id for device in found if device is not None]
+    """Where it opens: on what was named, which may be a part of a chip that nobody has named before; or on
+    the chip, where the fault asks for a reset, for no part of it is reset by itself.
+    """
+    is_of_the_chip = _level(state, fault) in _RESETTING
+    found = dict.fromkeys(_opens_on(state, name, is_of_the_chip) for name in fault.devices)
+    return [device_id for device_id in found if device_id]
+
+
+def _opens_on(state: State, name: str, is_of_the_chip: bool) -> str:
+    device, part = registry.located(state, name)
+    if device is None:
+        return ""
+    if is_of_the_chip:
+        return state.chip_of(device).id
+    return instances.id_of(device, part) if part else device.id
+
+
+def _as_opened(state: State, fault: PublicFault) -> Report:
+    """Under whose word it stands: the caller's, or that of a version that kept nobody's; and, where no time
+    was given, behind all that was said of it before.
+    """
+    report = fault.report
+    nobodys = replace(report, by="")
+    open_by = {each.report.by for each in state.reported(report) if each.report is not None}
+    if report.by not in open_by and "" in open_by:
+        report = nobodys
+    if not fault.is_now:
+        return report
+    times_ms = [each.report.began_ms for each in _ended_by(state, fault) if each.report is not None]
+    withdrawn = state.get(Withdrawn, report.key)
+    if fault.assertion is not Assertion.RECOVER:
+        times_ms = [] if withdrawn is None else [withdrawn.began_ms + 1]
+    return replace(report, began_ms=max((report.began_ms, *times_ms)))
 
 
 def _taken(state: State, fault: PublicFault) -> Taken:
+    report = _as_opened(state, fault)
     if fault.assertion is Assertion.RECOVER:
-        return _recovered(state, fault.report)
-    if _is_withdrawn(state, fault.report):
+        return _recovered(state, fault, report)
+    if _is_withdrawn(state, report):
         return False, Reported.OUTDATED
     is_new, did = False, False
+    key = state.lookup.facts(fault.code).key
     for device_id in _device_ids(state, fault):
-        key = state.lookup.facts(fault.code).key
-        condition = state.condition(device_id, key, report=fault.report)
-        if condition is not None and _is_known(condition, fault):
+        condition = state.condition(device_id, key, report=report)
+        if condition is not None and _is_known(condition, fault.assertion, report):
             did = _renewed(state, condition) or did
         else:
-            did = _occurred(state, fault, device_id) or did
+            did = _occurred(state, fault, report, device_id) or did
             is_new = True
     return did, Reported.TAKEN if is_new else Reported.REPEATED
 
 
-def _occurred(state: State, fault: PublicFault, device_id: str) -> bool:
+def _occurred(state: State, fault: PublicFault, report: Report, device_id: str) -> bool:
     return signals.signalled(
         state,
         Signal(
@@ -118,17 +191,17 @@ def _occurred(state: State, fault: PublicFault, device_id: str) -> bool:
             device=device_id,
             code=fault.code,
             assertion=fault.assertion,
-            evidence=fault.evidence,
-            report=fault.report,
+            evidence={**fault.evidence, BY: report.by} if report.by else fault.evidence,
+            report=report,
         ),
     )
 
 
-def _is_known(condition: Condition, fault: PublicFault) -> bool:
+def _is_known(condition: Condition, assertion: Assertion, report: Report) -> bool:
     """Whether it was reported before: what is there cannot occur. A ``once`` shows no presence."""
-    if fault.assertion is Assertion.OCCUR:
+    if assertion is Assertion.OCCUR:
         return condition.present_ns is not None
-    return condition.report is not None and condition.report.began_ms >= fault.report.began_ms
+    return condition.report is not None and condition.report.began_ms >= report.began_ms
 
 
 def _renewed(state: State, condition: Condition) -> bool:
@@ -142,11 +215,14 @@ def _renewed(state: State, condition: Condition) -> bool:
     return True
 
 
-def _recovered(state: State, report: Report) -> Taken:
+def _recovered(state: State, fault: PublicFault, report: Report) -> Taken:
     """It is over wherever it is open, whichever devices the recovery names: the id stands for the fault."""
-    is_new = _withdraw(state, report)
-    there = state.reported(report)
+    there = list(_ended_by(state, fault))
     over = [each for each in there if each.report is not None and each.report.began_ms <= report.began_ms]
+    words = {each.report.by for each in over if each.report is not None} | {report.by}
+    is_new = False
+    for by in sorted(words):
+        is_new = _withdraw(state, replace(report, by=by)) or is_new
     for condition in over:
         is_new = closing.recover(state, condition) or is_new
     if over:
@@ -154,14 +230,24 @@ def _recovered(state: State, report: Report) -> Taken:
     return is_new, Reported.OUTDATED if there else Reported.NOT_OPEN
 
 
+def _ended_by(state: State, fault: PublicFault) -> Iterator[Condition]:
+    """What is open under its name and is its caller's to end."""
+    for condition in state.reported(fault.report):
+        by = "" if condition.report is None else condition.report.by
+        if fault.ends_all or by in ("", fault.report.by):
+            yield condition
+
+
 def _withdraw(state: State, report: Report) -> bool:
     """What occurred up to then is over, also where a message about it comes late. True if that is new."""
     if _is_withdrawn(state, report):
         return False
-    limits.remember(state, Withdrawn(report=report.key, began_ms=report.began_ms))
+    limits.remember(state, Withdrawn(report=report.key, began_ms=report.began_ms, at_ns=state.moment_ns))
     return True
 
 
 def _is_withdrawn(state: State, report: Report) -> bool:
     known = state.get(Withdrawn, report.key)
-    return known is not None and report.began_ms <= known.began_ms
+    if known is None or report.began_ms > known.began_ms:
+        return False
+    return state.moment_ns - known.at_ns <= state.lookup.settings.public.recovery_kept_ns(report.sender)

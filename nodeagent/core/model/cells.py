@@ -138,12 +138,13 @@ class Absorbed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawn:
-    """The recovery of a reported fault (``Report.key``): its occurrences up to ``began_ms`` are over, though
-    a message about one of them may still be on its way.
+    """The recovery of a reported fault (``Report.key``), which came at ``at_ns``: its occurrences up to
+    ``began_ms`` are over, though a message about one of them may still be on its way.
     """
 
     report: str
     began_ms: int
+    at_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

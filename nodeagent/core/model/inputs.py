@@ -11,16 +11,24 @@ class Report:
     """Another system's name for a fault that it found: ``sender`` and, of its own choice, ``fault_id``.
 
     ``began_ms`` is when the fault began, by the sender's clock (unix time): it distinguishes two occurrences
-    of one fault id, and is no deadline.
+    of one fault id, and is no deadline. ``by`` is the identity of the caller who opened it; "" where the name
+    of the sender is kept for its own callers, and in what older versions stored.
     """
 
     sender: str
     fault_id: str
     began_ms: int
+    by: str = ""
+
+    @property
+    def name(self) -> str:
+        """What callers call it: two of them may use the same name, for faults of their own."""
+        return f"{self.sender}/{self.fault_id}"
 
     @property
     def key(self) -> str:
-        return f"{self.sender}/{self.fault_id}"
+        """Names and ids have no blank."""
+        return f"{self.name} of {self.by}" if self.by else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,13 +232,20 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFault:
-    """What another system says of one fault. ``devices`` are ids or names; a recovery is of all of them."""
+    """What another system says of one fault. ``devices`` are ids or names; a recovery is of all of them.
+
+    ``is_now``: no time was given with it, so that it is newer than all that was said of it before; the
+    ``began_ms`` of its report is then the time of receipt. ``ends_all``: a recovery also ends what other
+    callers opened under the same name.
+    """
 
     report: Report
     code: str
     assertion: Assertion
     devices: tuple[str, ...]
     evidence: Mapping[str, str] = field(default_factory=dict)
+    is_now: bool = False
+    ends_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,9 @@ def for_reports(state: State, arriving: Mapping[str, Sequence[Level]]) -> str:
     mildest, so that none of them makes way for another.
     """
     for device_id, levels in arriving.items():
-        device = state.device(device_id)
+        device = state.get(Device, device_id)
+        if device is None:  # a part that becomes known by this: nothing is open on it
+            continue
         worth = (True, min(PRECEDENCE[level] for level in levels), device.seen, False)
         on_device = state.on(Condition, device_id)
         bounds = (

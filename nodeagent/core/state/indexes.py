@@ -47,7 +47,7 @@ class Indexes:
         if isinstance(cell, Condition):
             self.open.setdefault(self.place(cell), key)
             if cell.report is not None:
-                self.reported.add(cell.report.key, key)
+                self.reported.add(cell.report.name, key)
             for rule in self._shared_by(cell):
                 self.shared.add(rule.id, key)
         for each in self._sides(cell):
@@ -62,7 +62,7 @@ class Indexes:
             if self.open.get(self.place(cell)) == key:
                 del self.open[self.place(cell)]
             if cell.report is not None:
-                self.reported.remove(cell.report.key, key)
+                self.reported.remove(cell.report.name, key)
             for rule in self._shared_by(cell):
                 self.shared.remove(rule.id, key)
         for each in self._sides(cell):

@@ -118,8 +118,8 @@ class Queries:
         return None if other.id == condition.id else other
 
     def reported(self, report: Report) -> list[Condition]:
-        """The conditions of a report, on whichever devices."""
-        return [self.cells[Condition][key] for key in self.indexes.reported.get(report.key, ())]
+        """The conditions of that name, on whichever devices, whoever opened them."""
+        return [self.cells[Condition][key] for key in self.indexes.reported.get(report.name, ())]
 
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions or holds on a device, in order."""

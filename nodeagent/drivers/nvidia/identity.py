@@ -13,6 +13,7 @@ import pynvml
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.nvidia.calls import Calls
+from nodeagent.drivers.nvidia.mig import mig_devices
 from nodeagent.drivers.nvidia.reset_groups import reset_group
 from nodeagent.drivers.shared.pci import PciFunction, normal
 from nodeagent.wire import Device
@@ -101,6 +102,8 @@ def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction], *, switch
         attributes["slot"] = str(module)
     if (mig := calls.ask(pynvml.nvmlDeviceGetMigMode)) is not None:
         attributes["mig"] = _MIG_MODES.get(mig[0], str(mig[0]))
+        if mig[0] and (devices := mig_devices(calls.handle)):
+            attributes["mig_devices"] = devices
     attributes |= _virtualization(calls)
     attributes["group"] = reset_group(name_of(index), calls, switches=switches)
     return Device(

@@ -18,7 +18,9 @@ def print_message(text: str) -> None:
     """At once and whole, between the lines of the command. Where nobody reads it, it is lost: a supervisor
     that waits for a reader would stop no job, and end with none.
     """
-    line = f"{PREFIX}{' '.join(text.split())}".encode("utf-8", "replace")[: _MAX_BYTES - 1] + b"\n"
+    words = " ".join(text.split())
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in words)
+    line = f"{PREFIX}{shown}".encode("utf-8", "replace")[: _MAX_BYTES - 1] + b"\n"
     with suppress(OSError):  # closed, a full disk, a reader that went away: no reason to end a job
         poll = select.poll()
         poll.register(_STDERR, select.POLLOUT)

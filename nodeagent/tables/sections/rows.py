@@ -7,7 +7,7 @@ from nodeagent.core.catalog.catalog import EACH_DETAIL, ClearOn, Row
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
-from nodeagent.tables.levels import KINDS_OF_CODES, objection
+from nodeagent.tables.levels import DEFAULT, KINDS_OF_CODES, objection
 from nodeagent.tables.sections.schema import CODE_PATTERN, FileForm, RowForm
 from nodeagent.toml.fields import Report, nearest, read_form, shown
 from nodeagent.toml.lines import KeyPath
@@ -36,7 +36,7 @@ def read_rows(source: Source, defaults: FileForm, report: Report) -> list[Entry[
             if removal_is_sound(RowForm, table, path, report):
                 entries.append(Entry(key, None, source, path))
         elif (row := _read_row(source, code, table, defaults, report)) is not None:
-            entries.append(Entry(key, row, source, path))
+            entries.append(Entry(key, row, source, path, says_level="level" in table))
     return entries
 
 
@@ -51,8 +51,9 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
         known = ", ".join(KINDS_OF_CODES)
         report((*path, "kind"), f"missing here and at the top of the file; it must be one of {known}")
         return None
-    if reason := objection(form.level, kind):
-        report((*path, "level"), reason)
+    level = form.level or DEFAULT
+    if reason := objection(level, kind):
+        report((*path, "level"), reason if form.level else f"missing, and {reason}")
         return None
     levels = _read_levels(form.levels, kind, (*path, "levels"), report)
     if clear_on is None or levels is None:
@@ -62,7 +63,7 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
         kind=kind,
         vendor=defaults.vendor if form.vendor is None else form.vendor,
         name=form.name,
-        level=form.level,
+        level=level,
         levels=levels,
         notice=form.notice,
         user_induced=form.user_induced,

@@ -98,13 +98,14 @@ class FileForm(Struct, frozen=True, kw_only=True):
 
 
 class RowForm(Struct, frozen=True, kw_only=True):
-    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``, "*" of each.
+    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``, "*" of each. ``level``
+    None: see ``tables.levels.DEFAULT``.
 
     ``recovery``: "level"; "vendor", where the level is the recovery that the vendor asks for; or "none".
     """
 
     name: Name
-    level: Level
+    level: Level | None = None
     levels: LevelsByDetail = {}
     notice: bool = False
     kind: KindOfCode | None = None

@@ -1,12 +1,15 @@
 """What a message of another system may hold: what is wrong is named by its path, with what is right."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.api.control.public import fields
-from nodeagent.api.control.public.fields import ThisNode
+from nodeagent.api.control.public.concerned import ThisNode
+from nodeagent.api.control.public.senders import Word
+from nodeagent.api.named_devices import DeviceNames
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
     Assertion,
@@ -24,6 +27,8 @@ from tests.core.build import catalog, row
 
 BEGAN_S = 1_780_000_000
 TABLES = catalog(row("010001001", Level.SUB_HEALTH, kind=Kind.PUBLIC), row("80E18005"))
+
+UNPRINTABLE = ("\x1b]0;x\x07", "\n", "\t", "\x9b31m", "\u202e", "\u2066", "\u200f", "\u200b", "\u2028")
 
 Change = Callable[[pb.ReportPublicFaultRequest], object]
 
@@ -46,9 +51,11 @@ def device(name: str, kind: Kind = Kind.CHIP) -> DeviceView:
 NODE = ThisNode(
     name="Node-7",
     serial="SN7",
-    devices={"node": device("node", Kind.NODE), "npu0": device("npu0"), "npu5": device("npu5")},
+    devices=DeviceNames((device("node", Kind.NODE), device("npu0"), device("npu5"))),
     catalog=TABLES,
+    now_ms=(BEGAN_S + 60) * 1000,
 )
+CCAE = Word(sender="CCAE", by="certificate:ccae.example.org", ends_all=False)
 
 
 def request() -> pb.ReportPublicFaultRequest:
@@ -69,11 +76,8 @@ def request() -> pb.ReportPublicFaultRequest:
 
 
 def checked(message: pb.ReportPublicFaultRequest, node: ThisNode = NODE) -> list[PublicFault]:
-    fields.check_message(message)
-    return [
-        fields.fault(f"faults[{place}]", each, message.sender, node)
-        for place, each in enumerate(message.faults)
-    ]
+    fields.check_message(message, node.now_ms)
+    return [fields.fault(f"faults[{place}]", each, CCAE, node) for place, each in enumerate(message.faults)]
 
 
 def refusal(change: Change, node: ThisNode = NODE) -> tuple[Status, str]:
@@ -93,7 +97,7 @@ def test_a_fault_comes_to_the_core_with_all_that_its_sender_says() -> None:
     message.faults[0].description = "link flaps"
     assert checked(message) == [
         PublicFault(
-            report=Report(sender="CCAE", fault_id="f" * 128, began_ms=BEGAN_S * 1000 + 123),
+            report=Report(sender="CCAE", fault_id="f" * 128, began_ms=BEGAN_S * 1000 + 123, by=CCAE.by),
             code="010001001",
             assertion=Assertion.OCCUR,
             devices=("id-npu5", "id-npu0"),
@@ -215,7 +219,35 @@ def influence(**values: object) -> Change:
             lambda m: setattr(m.faults[3], "description", "d" * 513),
             "faults[3].description: at most 512 characters on one line are needed",
         ),
-        (lambda m: setattr(m.faults[3], "description", "a\nb"), "faults[3].description: at most 512"),
+        *(
+            (
+                lambda m, text=text: setattr(m.faults[3], "description", f"a{text}b"),
+                "faults[3].description: at most 512 characters on one line are needed, all of them printable",
+            )
+            for text in UNPRINTABLE
+        ),
+        *(
+            (
+                lambda m, text=text: m.faults[3].location.update({"key-000000000001": text}),
+                f"faults[3].location['key-000000000001']: printable characters are needed, not {text!r}",
+            )
+            for text in UNPRINTABLE
+        ),
+        (
+            lambda m: m.sent_at.FromSeconds(BEGAN_S + 361),
+            (
+                "sent_at: 2026-05-28T20:32:41Z is 301 s later than this node's clock, 2026-05-28T20:27:40Z;"
+                " at most 300 s are taken: set the sender's clock, or this node's"
+            ),
+        ),
+        (
+            lambda m: m.faults[3].began_at.FromSeconds(9_999_999_999),
+            "faults[3].began_at: 2286-11-20T17:46:39Z is 8219999939 s later than this node's clock",
+        ),
+        (
+            lambda m: m.faults[3].began_at.CopyFrom(Timestamp(seconds=2**62)),
+            "faults[3].began_at: 4611686018427387904 s after 1970 is",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_its_path_with_what_is_right(change: Change, reason: str) -> None:
@@ -227,12 +259,15 @@ def test_what_is_wrong_is_named_by_its_path_with_what_is_right(change: Change, r
 def test_a_chip_that_no_driver_has_listed_is_not_found() -> None:
     assert refusal(influence(device_ids=[5, 6])) == (
         Status.NOT_FOUND,
-        "faults[3].influence[2].device_ids[1]: 'npu6' is not known; there are: node, npu0, npu5",
+        (
+            "faults[3].influence[2].device_ids[1]: 'npu6' is not known; the nearest is npu5;"
+            " there are: node, npu0, npu5"
+        ),
     )
 
 
 def test_a_serial_number_says_nothing_where_the_node_does_not_know_its_own() -> None:
-    node = ThisNode(name="node-7", serial="", devices=NODE.devices, catalog=TABLES)
+    node = replace(NODE, serial="")
     assert refusal(influence(node_serial="SN7"), node) == (
         Status.INVALID_ARGUMENT,
         (
@@ -240,3 +275,10 @@ def test_a_serial_number_says_nothing_where_the_node_does_not_know_its_own() -> 
             " set public.node_serial, or use node_name"
         ),
     )
+
+
+def test_a_sender_s_clock_may_be_five_minutes_ahead() -> None:
+    message = request()
+    message.sent_at.FromSeconds(BEGAN_S + 360)
+    message.faults[0].began_at.FromSeconds(BEGAN_S + 360)
+    assert checked(message)[0].report.began_ms == (BEGAN_S + 360) * 1000

@@ -3,10 +3,11 @@
 import pytest
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.public.senders import Senders, Word
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.config.public import PublicConfig, SenderConfig
 from nodeagent.core.catalog.settings import SECOND_NS
+from nodeagent.core.model import Reported
 
 CHECKER = Caller(
     identity="certificate:checker.example.org", role=Role.REPORTER, who="certificate checker.example.org"
@@ -78,14 +79,50 @@ def test_the_configuration_adds_senders_and_refuses_others() -> None:
         PublicConfig(senders={"my-checker": SenderConfig(), "CCAE": SenderConfig(enabled=False)})
     )
     senders.admit("my-checker", CHECKER)
-    for name in ("CCAE", "", "nobody"):
+    for name, caller in (
+        ("CCAE", CHECKER),
+        ("", CHECKER),
+        ("nobody", CHECKER),
+        ("CCAE", ROOT),
+        ("a b", ROOT),
+    ):
         with pytest.raises(Refusal) as refused:
-            senders.admit(name, CHECKER)
+            senders.admit(name, caller)
         assert refused.value.status is Status.INVALID_ARGUMENT
         assert refused.value.reason == (
             f"sender: {name!r}: must be one of fd-online, pingmesh, Netmind, dpcStorage, dtfsStorage,"
             " my-checker; [public.senders.NAME] of nodeagent.toml adds one"
         )
+
+
+def test_an_operator_uses_any_name_and_a_client_that_of_its_certificate() -> None:
+    senders = Senders(PublicConfig(senders={"other.example.org": SenderConfig(enabled=False)}))
+    assert senders.admit("nccl-test", ROOT) == Word(sender="nccl-test", by="uid:0", ends_all=True)
+    assert senders.admit("checker.example.org", CHECKER) == Word(
+        sender="checker.example.org", by=CHECKER.identity, ends_all=False
+    )
+    for name, caller in (("checker.example.org", OTHER), ("other.example.org", OTHER)):
+        with pytest.raises(Refusal, match="must be one of CCAE"):
+            senders.admit(name, caller)
+
+
+def test_names_that_are_not_configured_share_what_an_operator_may_send(clock: Clock) -> None:
+    senders = Senders(PublicConfig(burst=2), clock)
+    senders.admit("one", ROOT)
+    senders.admit("another", ROOT)
+    with pytest.raises(Refusal, match="a-third is too fast"):
+        senders.admit("a-third", ROOT)
+    assert admitted(senders, "checker.example.org") == 2
+    senders.accepted("one", [Reported.TAKEN])
+    assert dict(senders.faults) == {("(unknown)", "taken"): 1}
+
+
+def test_whose_word_it_is_hangs_on_whether_the_name_is_kept() -> None:
+    own = SenderConfig(certificates=("checker.example.org",))
+    senders = Senders(PublicConfig(senders={"my-checker": own}))
+    assert senders.admit("my-checker", CHECKER) == Word(sender="my-checker", by="", ends_all=True)
+    assert senders.admit("CCAE", CHECKER) == Word(sender="CCAE", by=CHECKER.identity, ends_all=False)
+    assert senders.admit("CCAE", ROOT) == Word(sender="CCAE", by="uid:0", ends_all=True)
 
 
 def test_names_that_are_none_of_ours_are_counted_as_one() -> None:

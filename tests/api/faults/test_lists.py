@@ -172,7 +172,11 @@ async def test_why_leads_from_the_verdict_to_the_condition_the_rule_the_table_an
 @pytest.mark.parametrize(
     ("request_", "status", "words"),
     [
-        (pb.WhyDeviceRequest(device="gpu9"), "NOT_FOUND", "'gpu9' is not known; there are: node, gpu0"),
+        (
+            pb.WhyDeviceRequest(device="gpu9"),
+            "NOT_FOUND",
+            "'gpu9' is not known; the nearest is gpu0; there are: node, gpu0",
+        ),
         (pb.ListEventsRequest(limit=1001), "INVALID_ARGUMENT", "limit: 1001; it must be 1 to 1000, or 0"),
         (pb.ExplainCodeRequest(), "INVALID_ARGUMENT", "codes: 1 to 100, not 0"),
         (

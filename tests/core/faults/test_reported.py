@@ -1,5 +1,7 @@
 """Faults that other systems report: whose each is, what repeats it, what ends it, and what is too much."""
 
+from typing import Any
+
 import pytest
 
 from nodeagent.core.catalog.catalog import ClearOn
@@ -7,8 +9,10 @@ from nodeagent.core.catalog.settings import PublicSettings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,
+    Carried,
     CatalogChanged,
     Condition,
+    DeviceGone,
     EventKind,
     Kind,
     Level,
@@ -19,9 +23,22 @@ from nodeagent.core.model import (
     Report,
     Reported,
     Started,
+    Verdict,
+    Withdrawn,
 )
 from nodeagent.core.state import limits
-from tests.core.build import begin, catalog, ns, related, repeat, row, signal, wait
+from tests.core.build import (
+    begin,
+    catalog,
+    ns,
+    related,
+    repeat,
+    row,
+    seen,
+    signal,
+    stands,
+    wait,
+)
 
 HOUR_S = 3600
 SLOW, BROKEN = "110001010", "020001001"
@@ -45,10 +62,14 @@ def fault(
     code: str = BROKEN,
     began_ms: int = 1000,
     devices: tuple[str, ...] = ("npu0",),
+    by: str = "",
+    **words: bool,
 ) -> PublicFault:
-    report = Report(sender=sender, fault_id=fault_id, began_ms=began_ms)
+    report = Report(sender=sender, fault_id=fault_id, began_ms=began_ms, by=by)
     evidence = {"sender": sender, "fault_id": fault_id}
-    return PublicFault(report=report, code=code, assertion=assertion, devices=devices, evidence=evidence)
+    return PublicFault(
+        report=report, code=code, assertion=assertion, devices=devices, evidence=evidence, **words
+    )
 
 
 def reported(engine: Engine, at_s: float, *faults: PublicFault) -> tuple[Reported, ...]:
@@ -61,8 +82,9 @@ def step(engine: Engine, at_s: float, *faults: PublicFault) -> Outcome:
     return engine.step(ns(at_s), PublicFaults(faults=faults))
 
 
-def of_fault(fault_id: str = "fault-01", *, sender: str = "pingmesh", began_ms: int = 1000) -> PublicFault:
-    return fault(fault_id, Assertion.RECOVER, sender=sender, began_ms=began_ms)
+def of_fault(fault_id: str = "fault-01", **words: Any) -> PublicFault:
+    """Its recovery."""
+    return fault(fault_id, Assertion.RECOVER, **words)
 
 
 def open_reports(engine: Engine) -> list[tuple[str, str]]:
@@ -153,6 +175,140 @@ class TestOutOfOrder:
         taken = reported(engine, 1, fault(), of_fault(), fault(began_ms=2000))
         assert taken == (Reported.TAKEN, Reported.CLOSED, Reported.TAKEN)
         assert len(engine.view().conditions) == 1
+
+
+class TestCallers:
+    """Two callers that report under one sender's name."""
+
+    A, B = "certificate:a.example.org", "certificate:b.example.org"
+
+    def test_nobody_ends_what_another_opened(self, engine: Engine) -> None:
+        reported(engine, 1, fault(by=self.A))
+        assert reported(engine, 2, of_fault(by=self.B)) == (Reported.NOT_OPEN,)
+        assert reported(engine, 3, of_fault(by=self.A)) == (Reported.CLOSED,)
+
+    def test_nobody_hides_what_another_reports(self, engine: Engine) -> None:
+        assert reported(engine, 1, of_fault(by=self.B, began_ms=9_000_000)) == (Reported.NOT_OPEN,)
+        assert reported(engine, 2, fault(by=self.B)) == (Reported.OUTDATED,)
+        assert reported(engine, 3, fault(by=self.A)) == (Reported.TAKEN,)
+
+    def test_each_has_a_fault_of_its_own(self, engine: Engine) -> None:
+        reported(engine, 1, fault(by=self.A), fault(by=self.B))
+        assert [each.evidence["reported_by"] for each in engine.view().conditions] == [self.A, self.B]
+        assert open_reports(engine) == [
+            ("npu0", f"pingmesh/fault-01 of {self.A}"),
+            ("npu0", f"pingmesh/fault-01 of {self.B}"),
+        ]
+
+    def test_who_may_end_all_ends_all_and_the_owner_s_late_message_opens_nothing(
+        self, engine: Engine
+    ) -> None:
+        reported(engine, 1, fault(by=self.A), fault(by=self.B, devices=("npu1",)))
+        assert reported(engine, 2, of_fault(by="uid:0", ends_all=True)) == (Reported.CLOSED,)
+        assert open_reports(engine) == []
+        assert reported(engine, 3, fault(by=self.A)) == (Reported.OUTDATED,)
+
+    def test_what_an_older_version_stored_anybody_of_the_sender_goes_on_with(self, engine: Engine) -> None:
+        reported(engine, 1, fault())
+        assert reported(engine, 2, fault(by=self.A)) == (Reported.REPEATED,)
+        assert open_reports(engine) == [("npu0", "pingmesh/fault-01")]
+        assert reported(engine, 3, of_fault(by=self.A)) == (Reported.CLOSED,)
+
+
+class TestMemoryOfRecoveries:
+    def test_it_ends_when_the_fault_would_have_expired(self, engine: Engine) -> None:
+        far_ms = 9_000_000_000
+        reported(engine, 1, of_fault(sender="hourglass", began_ms=far_ms))
+        assert reported(engine, 61, fault(sender="hourglass")) == (Reported.OUTDATED,)
+        assert reported(engine, 62, fault(sender="hourglass")) == (Reported.TAKEN,)
+
+    def test_it_ends_also_where_nothing_expires(self, engine: Engine) -> None:
+        reported(engine, 1, of_fault(sender="ever"))
+        assert reported(engine, 24 * HOUR_S + 1, fault(sender="ever")) == (Reported.OUTDATED,)
+        assert reported(engine, 24 * HOUR_S + 2, fault(sender="ever")) == (Reported.TAKEN,)
+
+    def test_one_that_an_older_version_stored_without_its_time_is_over(self) -> None:
+        engine = begin(TABLES)
+        engine.step(ns(HOUR_S * 2), Carried(cell=Withdrawn(report="pingmesh/fault-01", began_ms=10**13)))
+        assert reported(engine, 2 * HOUR_S, fault()) == (Reported.TAKEN,)
+
+
+class TestWithoutATime:
+    """Of such messages each is newer than those before it, whatever the clock says."""
+
+    def test_a_recovery_ends_what_began_later_by_the_clock(self, engine: Engine) -> None:
+        reported(engine, 1, fault(began_ms=9000))
+        assert reported(engine, 2, of_fault(began_ms=1000, is_now=True)) == (Reported.CLOSED,)
+        assert reported(engine, 3, fault(began_ms=9000)) == (Reported.OUTDATED,)
+
+    def test_an_occurrence_opens_though_the_clock_has_stepped_back(self, engine: Engine) -> None:
+        reported(engine, 1, of_fault(began_ms=9000))
+        assert reported(engine, 2, fault(began_ms=1000, is_now=True)) == (Reported.TAKEN,)
+        assert reported(engine, 3, of_fault(began_ms=1001, is_now=True)) == (Reported.CLOSED,)
+
+
+class TestInstances:
+    @pytest.fixture
+    def engine(self) -> Engine:
+        engine = begin(TABLES)
+        for name, mig in (("gpu0", "enabled"), ("gpu1", "disabled")):
+            engine.step(ns(0), seen(name, f"GPU-{name}", vendor="nvidia", attributes={"mig": mig}))
+        return engine
+
+    @pytest.mark.parametrize("name", ["gpu0/gi5", "GPU-gpu0/gi5"])
+    def test_a_report_takes_out_the_part_alone(self, engine: Engine, name: str) -> None:
+        assert reported(engine, 1, fault(devices=(name,))) == (Reported.TAKEN,)
+        assert reported(engine, 2, fault(devices=(name,))) == (Reported.REPEATED,)
+        assert stands(engine, "gpu0/gi5")[1] is Verdict.ISOLATE
+        assert stands(engine, "gpu0")[1] is not Verdict.ISOLATE
+        assert reported(engine, 3, of_fault(devices=(name,))) == (Reported.CLOSED,)
+
+    def test_what_asks_for_a_reset_is_of_the_chip(self, engine: Engine) -> None:
+        opens = fault(devices=("gpu0/gi5",), code=Level.RESTART_NPU.value)
+        assert reported(engine, 1, opens) == (Reported.TAKEN,)
+        assert reported(engine, 2, opens) == (Reported.REPEATED,)
+        assert open_reports(engine) == [("gpu0", "pingmesh/fault-01")]
+
+    @pytest.mark.parametrize("name", ["gpu1/gi5", "gpu0/gi5/gi6", "gpu7/gi1", "npu0/ge1"])
+    def test_what_is_no_part_is_not_known(self, engine: Engine, name: str) -> None:
+        outcome = step(engine, 1, fault(devices=(name,)))
+        assert outcome.answer is not None
+        assert (outcome.answer.refused, outcome.records) == (Refused.UNKNOWN, ())
+
+    def test_a_chip_has_so_many_parts_at_most(self, engine: Engine) -> None:
+        names = tuple(f"gpu0/gi{number}" for number in range(limits.MAX_PARTS_ON_CHIP + 1))
+        outcome = step(engine, 1, fault(devices=names))
+        assert outcome.answer is not None
+        assert (outcome.answer.refused, outcome.answer.reason) == (
+            Refused.NO_ROOM,
+            "gpu0 has no room for more parts; at most 32 parts of a chip are known",
+        )
+        assert reported(engine, 2, fault(devices=names[1:])) == (Reported.TAKEN,)
+
+
+def test_a_code_that_no_table_names_is_told_and_takes_nothing_out_of_service(engine: Engine) -> None:
+    reported(engine, 1, fault(code="SITE_NCCL"))
+    assert (only(engine).level, only(engine).unknown) == (Level.SUB_HEALTH, True)
+    assert stands(engine)[1] is Verdict.ALLOW
+
+
+def test_nothing_is_taken_of_a_device_that_is_let_alone(engine: Engine) -> None:
+    reported(engine, 1, fault())
+    engine.step(ns(2), seen("npu0", "die0", attributes={"excluded": "by drivers.ascend.excluded"}))
+    outcome = step(engine, 3, fault("fault-02"))
+    assert outcome.answer is not None
+    assert (outcome.answer.refused, outcome.answer.reason) == (
+        Refused.NOT_POSSIBLE,
+        "npu0 is let alone, so nothing is taken of it: by drivers.ascend.excluded",
+    )
+
+
+def test_a_fault_of_a_part_that_is_gone_stands_and_closes_with_its_replacement(engine: Engine) -> None:
+    engine.step(ns(1), DeviceGone(source="ascend", device="npu0", reason="fell off the bus"))
+    assert reported(engine, 2, fault()) == (Reported.TAKEN,)
+    engine.step(ns(3), seen("npu0", "another-part"))
+    assert open_reports(engine) == []
+    assert reported(engine, 4, of_fault(devices=("id-of-the-old-part",))) == (Reported.NOT_OPEN,)
 
 
 class TestExpiry:

@@ -1,5 +1,7 @@
 """MIG: what hits one instance is that instance's, by NVML and by the kernel's line, and no neighbour's."""
 
+import re
+
 import pytest
 
 from nodeagent.core.model import Handling, Kind, Verdict
@@ -10,6 +12,7 @@ PROGRAMS = (13, 31, 43, 45, 68, 69, 94)
 """An index assert, accesses out of range, jobs that were ended, media errors, a contained memory error."""
 
 HOUR_S = 3600
+UUID = re.compile(r"MIG-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 FIRST, SECOND = Instance(gpu=1), Instance(gpu=2, compute=0)
 
 
@@ -18,6 +21,21 @@ def cut(h100: GpuNode) -> GpuNode:
     """gpu0 is in three."""
     h100.gpus.partition("gpu0", [3, 2, 1])
     return h100
+
+
+async def test_the_instances_of_a_gpu_are_told_with_the_uuids_that_programs_use(
+    cut: GpuNode, judge: Judge
+) -> None:
+    cut.gpus.chip("gpu1").gpu_mig_mode = 1
+    async with judged(cut.spec(), judge) as stage:
+        await stage.back()
+        attributes = judge.view("gpu0").attributes
+        told = dict(each.split("=") for each in attributes["mig_devices"].split(","))
+        assert list(told) == ["gi1", "gi2", "gi3"]
+        assert [each for each in told.values() if not UUID.fullmatch(each)] == []
+        assert len(set(told.values())) == 3
+        assert judge.view("gpu1").attributes["mig_devices"] == "none"
+        assert "mig_devices" not in judge.view("gpu2").attributes
 
 
 async def test_faults_of_programs_on_one_instance_take_nothing_out_of_service(

@@ -3,9 +3,11 @@
 from typing import Any
 
 from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.catalog.settings import PublicSettings
 from nodeagent.core.faults import reported
-from nodeagent.core.model import Condition, Report
+from nodeagent.core.model import Condition, PublicFault, Report
 from nodeagent.core.state import deadlines
+from nodeagent.core.state.state import State
 from tests.simulation.mutations.mutation import Mutation
 
 _silence_ns = deadlines.silence_ns
@@ -24,6 +26,14 @@ def _early(lookup: Lookup, condition: Condition) -> int | None:
     return due_ns - expiry_ns // deadlines.RENEWALS - 1
 
 
+def _ended_by_anybody(state: State, fault: PublicFault) -> list[Condition]:
+    return state.reported(fault.report)
+
+
+def _for_ever(_: PublicSettings, sender: str) -> int:
+    return 2**62
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation("senders share their fault ids", ((Report, "key", property(lambda self: self.fault_id)),)),
     Mutation("nothing expires", ((deadlines, "silence_ns", lambda *_: None),)),
@@ -32,4 +42,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a start leaves no time to repeat", ((reported, "began_again", _nothing),)),
     Mutation("a late occurrence opens again", ((reported, "_is_withdrawn", _nothing),)),
     Mutation("a repetition is always another fault", ((reported, "_is_known", _nothing),)),
+    Mutation("anybody ends what another opened", ((reported, "_ended_by", _ended_by_anybody),)),
+    Mutation("that it is over is never forgotten", ((PublicSettings, "recovery_kept_ns", _for_ever),)),
 )

@@ -1,6 +1,7 @@
 """What other systems say of a node: in time, late, twice, out of order, or not at all any more."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import Catalog, ClearOn
 from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
@@ -21,6 +22,8 @@ from tests.simulation.world import Plot, World
 
 SENDERS = ("pingmesh", "CCAE")
 IDS = ("f-1", "f-2")
+CALLERS = ("", "", "certificate:a", "certificate:b")
+"""A sender's name that is kept for it is used in nobody's name."""
 SLOW, BROKEN = "110001010", "020001001"
 EXPIRY_S = (60, 600)
 
@@ -59,7 +62,7 @@ def reports(world: World) -> Plot:
 def comes_late(world: World) -> Plot:
     """A message about what is over already, and one about its recovery though it has occurred again."""
     report, devices, code = _chosen(world)
-    later = Report(sender=report.sender, fault_id=report.fault_id, began_ms=report.began_ms + 5)
+    later = replace(report, began_ms=report.began_ms + 5)
     said = [
         (report, Assertion.OCCUR),
         (report, Assertion.RECOVER),
@@ -81,8 +84,7 @@ def flashes(world: World) -> Plot:
     for assertion in world.rng.choices((Assertion.ONCE, Assertion.ONCE, Assertion.OCCUR), k=3):
         _say(world, report, assertion, code, devices)
         yield about(world, world.rng.choice((1, 30, 60, 61)) * SECOND_NS)
-        began_ms = report.began_ms + world.rng.choice((0, 1))
-        report = Report(sender=report.sender, fault_id=report.fault_id, began_ms=began_ms)
+        report = replace(report, began_ms=report.began_ms + world.rng.choice((0, 1)))
 
 
 def _chosen(world: World) -> tuple[Report, tuple[str, ...], str]:
@@ -90,6 +92,7 @@ def _chosen(world: World) -> tuple[Report, tuple[str, ...], str]:
         sender=world.rng.choice(SENDERS),
         fault_id=world.rng.choice(IDS),
         began_ms=world.true_ns // 1_000_000,
+        by=world.rng.choice(CALLERS),
     )
     devices = tuple(dict.fromkeys((a_chip(world).name, world.rng.choice((NODE, a_chip(world).name)))))
     return report, devices, world.rng.choice((SLOW, BROKEN))
@@ -97,7 +100,14 @@ def _chosen(world: World) -> tuple[Report, tuple[str, ...], str]:
 
 def _say(world: World, report: Report, assertion: Assertion, code: str, devices: tuple[str, ...]) -> None:
     whose = {SENDER: report.sender, FAULT_ID: report.fault_id}
-    fault = PublicFault(report=report, code=code, assertion=assertion, devices=devices, evidence=whose)
+    fault = PublicFault(
+        report=report,
+        code=code,
+        assertion=assertion,
+        devices=devices,
+        evidence=whose,
+        ends_all=assertion is Assertion.RECOVER and world.rng.random() < 0.1,
+    )
     world.say(PublicFaults(faults=(fault,)))
 
 

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
-from nodeagent.core.faults.reported import FAULT_ID, SENDER
+from nodeagent.core.faults.reported import BY, FAULT_ID, SENDER
 from nodeagent.core.model import (
     Assertion,
     Event,
     EventKind,
     PublicFault,
     PublicFaults,
+    Report,
     Started,
     View,
 )
@@ -17,6 +18,7 @@ from tests.simulation.history import Broken, Step
 from tests.simulation.watch import Invariant
 
 ONCE_HOLD_NS = 60 * SECOND_NS
+DAY_NS = 86_400 * SECOND_NS
 
 Fault = tuple[str, str, str]
 """Device id, code, and whose."""
@@ -37,7 +39,8 @@ class ReportsStand(Invariant):
 
     def __init__(self) -> None:
         self._standing: dict[Fault, Standing] = {}
-        self._over_ms: dict[str, int] = {}
+        self._over: dict[str, tuple[int, int]] = {}
+        """Up to when it is over by its sender's clock, and when that came."""
         self._public = PublicSettings()
 
     def on_step(self, step: Step) -> None:
@@ -65,7 +68,8 @@ class ReportsStand(Invariant):
 
     def _ended(self, step: Step, event: Event) -> None:
         """By time, neither early nor late: the rest is compared after the step."""
-        fault = event.device_id, event.code, f"{event.evidence[SENDER]}/{event.evidence[FAULT_ID]}"
+        name, by = f"{event.evidence[SENDER]}/{event.evidence[FAULT_ID]}", event.evidence.get(BY, "")
+        fault = event.device_id, event.code, _key(name, by)
         one = self._standing.get(fault)
         if one is None or event.why == "recovered":
             return
@@ -80,18 +84,32 @@ class ReportsStand(Invariant):
         del self._standing[fault]
 
     def _said(self, step: Step, given: PublicFault) -> None:
-        report = given.report
+        report, own = given.report, _key(given.report.name, given.report.by)
+        there = {fault[2] for fault in self._standing if fault[2].split(" of ")[0] == report.name}
+        own = report.name if own not in there and report.name in there else own
         if given.assertion is Assertion.RECOVER:
-            self._over_ms[report.key] = max(report.began_ms, self._over_ms.get(report.key, 0))
-            for fault, one in list(self._standing.items()):
-                if fault[2] == report.key and one.began_ms <= report.began_ms:
-                    del self._standing[fault]
+            mine = there if given.ends_all else there & {own, report.name, _key(report.name, report.by)}
+            over = [
+                fault
+                for fault, one in self._standing.items()
+                if fault[2] in mine and one.began_ms <= report.began_ms
+            ]
+            for key in {own, *(fault[2] for fault in over)}:
+                if not self._is_over(step, key, report):
+                    self._over[key] = report.began_ms, step.now_ns
+            for fault in over:
+                del self._standing[fault]
             return
-        if report.began_ms <= self._over_ms.get(report.key, -1):
+        if self._is_over(step, own, report):
             return
         for name in given.devices:
-            fault = _id_of(step.after, name), given.code, report.key
+            fault = _id_of(step.after, name), given.code, own
             self._occurs(fault, given, step.now_ns)
+
+    def _is_over(self, step: Step, key: str, report: Report) -> bool:
+        up_to_ms, since_ns = self._over.get(key, (-1, 0))
+        kept_ns = self._public.expiry_ns(report.sender) or DAY_NS
+        return report.began_ms <= up_to_ms and step.now_ns - since_ns <= kept_ns
 
     def _occurs(self, fault: Fault, given: PublicFault, now_ns: int) -> None:
         one, report, is_once = self._standing.get(fault), given.report, given.assertion is Assertion.ONCE
@@ -119,6 +137,10 @@ class ReportsStand(Invariant):
 
 def _open(view: View) -> set[Fault]:
     return {(one.device_id, one.code, one.report.key) for one in view.conditions if one.report is not None}
+
+
+def _key(name: str, by: str) -> str:
+    return f"{name} of {by}" if by else name
 
 
 def _id_of(view: View, name: str) -> str:

@@ -10,9 +10,8 @@ import pytest
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.match import Match, Matcher
-from nodeagent.replay.kernel_text import KernelText, LogLine
-from nodeagent.replay.reading import Reports
-from nodeagent.toml.problem import Problems
+from nodeagent.replay.kernel_text import KernelText
+from nodeagent.replay.log import Given, LogLine, Tally
 from nodeagent.wire import as_patterns
 from tests.shipped import shipped_catalog
 
@@ -63,7 +62,7 @@ def read_from_logs(text: str) -> list[str]:
     for head in IN_A_LOG:
         below = "\n" + " " * len(head)
         file = io.BytesIO(f"{head}{text.replace(chr(10), below)}\n".encode())
-        found += KernelText(0, 0).read_file(file, Reports("log", Problems()))
+        found += KernelText(Given(boot_ns=0, written_ns=0, tally=Tally())).read_file(file)
     return [line.message for line in found]
 
 

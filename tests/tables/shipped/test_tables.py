@@ -1,6 +1,7 @@
 """What the shipped tables say, where others rely on it."""
 
 import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -56,6 +57,13 @@ def catalog() -> Catalog:
     loaded = load_catalog([REPOSITORY / "fault_codes"], Settings())
     assert loaded.warnings == ()
     return loaded.catalog
+
+
+def test_every_shipped_row_says_its_level() -> None:
+    tables = [tomllib.loads(file.read_text()) for file in (REPOSITORY / "fault_codes").glob("*.toml")]
+    rows = {code: row for table in tables for code, row in table.get("codes", {}).items()}
+    assert len(rows) > 500
+    assert [code for code, row in rows.items() if "level" not in row] == []
 
 
 def test_xids_have_the_levels_of_the_vendors_catalogue(catalog: Catalog) -> None:

@@ -4,17 +4,18 @@ The limits are MindCluster's: component/clusterd/pkg/application/publicfault/che
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.api import request_fields
+from nodeagent.api.control.public import codes, concerned
+from nodeagent.api.control.public.concerned import Concerned, ThisNode
+from nodeagent.api.control.public.senders import Word
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.faults.reported import FAULT_ID, SENDER
-from nodeagent.core.model import NODE, Assertion, DeviceView, Kind, PublicFault, Report
+from nodeagent.core.model import NODE, Assertion, PublicFault, Report
 from nodeagent.messages import enums
 from nodeagent.messages.pb import control_service_pb2 as pb
 
@@ -24,68 +25,61 @@ MAX_LOCATION: Final = 10
 MAX_LOCATION_KEY: Final = 16
 MAX_LOCATION_VALUE: Final = 128
 MAX_INFLUENCE: Final = 1000
-MAX_DEVICE_IDS: Final = 32
 MAX_DESCRIPTION: Final = 512
-CODE_LENGTH: Final = 9
+MAX_AHEAD_MS: Final = 5 * 60_000
+"""A sender's clock may be ahead of this node's by so much. A recovery that is dated later would hide what its
+sender reports until then.
+"""
 
 _ID: Final = re.compile(r"[a-zA-Z0-9\-_.]{8,128}")
-_LINE: Final = re.compile(r"[\S ]*")
 _EARLIEST_MS: Final = 1_735_689_600_000
 """2025-01-01T00:00:00Z."""
-_LATEST_MS: Final = 9_999_999_999_999
-"""The last that has 13 digits."""
-_MOST_NAMED: Final = 20
+_LATEST_MS: Final = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThisNode:
-    """What a report can be about. ``devices`` are by name."""
-
-    name: str
-    serial: str
-    devices: Mapping[str, DeviceView]
-    catalog: Catalog
-
-
-def check_message(request: pb.ReportPublicFaultRequest) -> None:
+def check_message(request: pb.ReportPublicFaultRequest, now_ms: int) -> None:
     """All but the sender and the faults."""
     _id("id", request.id)
-    _milliseconds("sent_at", request, "sent_at")
+    _milliseconds("sent_at", request, "sent_at", now_ms)
     if request.version != VERSION:
         raise _wrong("version", f"{request.version[:40]!r} is not {VERSION!r}")
     if not 0 < len(request.faults) <= MAX_FAULTS:
         raise _wrong("faults", f"1 to {MAX_FAULTS} are needed, not {len(request.faults)}")
 
 
-def fault(path: str, given: pb.PublicFault, sender: str, node: ThisNode) -> PublicFault:
-    """The core's word for one fault. Raises Refusal."""
-    fault_id = _id(f"{path}.fault_id", given.fault_id)
-    fault_type = _fault_type(f"{path}.fault_type", given.fault_type)
-    code = _code(f"{path}.code", given.code, node.catalog)
-    began_ms = _milliseconds(f"{path}.began_at", given, "began_at")
-    location = _location(f"{path}.location", given.location)
-    if len(given.description) > MAX_DESCRIPTION or not _LINE.fullmatch(given.description):
-        wanted = f"at most {MAX_DESCRIPTION} characters on one line are needed"
-        raise _wrong(f"{path}.description", f"{wanted}, not {given.description[:40]!r}")
+def fault(path: str, given: pb.PublicFault, word: Word, node: ThisNode) -> PublicFault:
+    """The core's word for one fault, which has one of the two forms of the interface. Raises Refusal."""
+    is_named = any(each.devices for each in given.influence)
+    fault_type = _fault_type(f"{path}.fault_type", given.fault_type, may_lack=is_named)
+    is_now = is_named and not given.HasField("began_at")
+    began_ms = node.now_ms if is_now else _milliseconds(f"{path}.began_at", given, "began_at", node.now_ms)
     assertion = _assertion(path, given)
-    influence = list(given.influence)
-    if not 0 < len(influence) <= MAX_INFLUENCE:
-        raise _wrong(f"{path}.influence", f"1 to {MAX_INFLUENCE} entries are needed, not {len(influence)}")
-    devices = dict.fromkeys(
-        device
-        for place, each in enumerate(influence)
-        for device in _devices(f"{path}.influence[{place}]", each, node)
-    )
-    evidence = {SENDER: sender, FAULT_ID: fault_id, "fault_type": fault_type}
-    evidence["began_at"] = given.began_at.ToJsonString()
-    if given.description:
-        evidence["description"] = given.description
+    fault_id = "" if is_named and not given.fault_id else _id(f"{path}.fault_id", given.fault_id)
+    influence = _influence(path, given, node)
+    devices: Sequence[Concerned] = ()
+    is_over = assertion is Assertion.RECOVER and _is_open(fault_id, word, node)
+    if not is_over:
+        devices = [each for at, one in influence.items() for each in concerned.devices(at, one, node)]
+    if not fault_id:
+        fault_id = _made_id(f"{path}.fault_id", codes.in_ids(given.code, node.catalog), devices)
+        is_over = assertion is Assertion.RECOVER and _is_open(fault_id, word, node)
+    # What is over is so on all devices, and whatever the tables say of its code by now.
+    check = codes.well_formed if is_over else codes.fitting if is_named else codes.of_mindcluster
+    code = check(f"{path}.code", given.code, node.catalog, devices)
+    if assertion is Assertion.RECOVER:
+        _check_owner(f"{path}.fault_id", fault_id, word, node)
+    evidence = {SENDER: word.sender, FAULT_ID: fault_id, "began_at": _shown(began_ms)}
+    if fault_type:
+        evidence["fault_type"] = fault_type
     return PublicFault(
-        report=Report(sender=sender, fault_id=fault_id, began_ms=began_ms),
+        report=Report(sender=word.sender, fault_id=fault_id, began_ms=began_ms, by=word.by),
         code=code,
         assertion=assertion,
-        devices=tuple(devices),
-        evidence=evidence | {f"location.{key}": value for key, value in location.items()},
+        devices=tuple(dict.fromkeys(device.id for device in devices)),
+        evidence=evidence | _texts(path, given),
+        is_now=is_now,
+        ends_all=word.ends_all,
     )
 
 
@@ -99,17 +93,36 @@ def _id(field: str, text: str) -> str:
     return text
 
 
-def _milliseconds(field: str, message: "pb.ReportPublicFaultRequest | pb.PublicFault", name: str) -> int:
+def _milliseconds(
+    field: str, message: "pb.ReportPublicFaultRequest | pb.PublicFault", name: str, now_ms: int
+) -> int:
     stamp: Timestamp = getattr(message, name)
     if not message.HasField(name):
         raise _wrong(field, "missing; a time from 2025 on is needed")
     milliseconds = stamp.seconds * 1000 + stamp.nanos // 1_000_000
-    if not 0 <= stamp.nanos < 1_000_000_000 or not _EARLIEST_MS <= milliseconds <= _LATEST_MS:
+    if not 0 <= stamp.nanos < 1_000_000_000 or milliseconds < _EARLIEST_MS:
         raise _wrong(field, f"{stamp.seconds} s after 1970 is no time from 2025 on")
+    if milliseconds > now_ms + MAX_AHEAD_MS:
+        ahead = f"{(milliseconds - now_ms) // 1000} s later than this node's clock, {_shown(now_ms)}"
+        allowed = f"at most {MAX_AHEAD_MS // 1000} s are taken: set the sender's clock, or this node's"
+        raise _wrong(field, f"{_time_of(milliseconds)} is {ahead}; {allowed}")
     return milliseconds
 
 
-def _fault_type(field: str, number: int) -> str:
+def _shown(milliseconds: int) -> str:
+    stamp = Timestamp()
+    stamp.FromMilliseconds(milliseconds)
+    return stamp.ToJsonString()
+
+
+def _time_of(milliseconds: int) -> str:
+    """A time that may be later than any calendar's."""
+    return _shown(milliseconds) if milliseconds <= _LATEST_MS else f"{milliseconds // 1000} s after 1970"
+
+
+def _fault_type(field: str, number: int, *, may_lack: bool) -> str:
+    if may_lack and number == pb.PUBLIC_FAULT_TYPE_UNSPECIFIED:
+        return ""
     found = enums.PUBLIC_FAULT_TYPE_OF.get(number)
     if found is None:
         words = ", ".join(pb.PublicFaultType.Name(known) for known in enums.PUBLIC_FAULT_TYPE_OF)
@@ -124,19 +137,28 @@ def _assertion(path: str, given: pb.PublicFault) -> Assertion:
         raise Refusal(refusal.status, f"{path}.{refusal.reason}") from refusal
 
 
-def _code(field: str, code: str, catalog: Catalog) -> str:
-    """A code that nobody has described would isolate or hide at a sender's whim."""
-    if len(code) != CODE_LENGTH:
-        raise _wrong(field, f"{CODE_LENGTH} characters are needed, not {code[:40]!r}")
-    row = catalog.row(code)
-    if row is None or row.kind is not Kind.PUBLIC:
-        known = sorted(row.code for row in catalog.rows.values() if row.kind is Kind.PUBLIC)
-        named = ", ".join(known[:_MOST_NAMED])
-        raise _wrong(field, f"{code!r} has no row of kind public; there are {len(known)}, such as {named}")
-    return code
+def _influence(path: str, given: pb.PublicFault, node: ThisNode) -> Mapping[str, pb.PublicFaultInfluence]:
+    """By their paths; all are of this node."""
+    if not 0 < len(given.influence) <= MAX_INFLUENCE:
+        wanted = f"1 to {MAX_INFLUENCE} entries are needed, not {len(given.influence)}"
+        raise _wrong(f"{path}.influence", wanted)
+    found = {f"{path}.influence[{place}]": each for place, each in enumerate(given.influence)}
+    for place, each in found.items():
+        concerned.check_node(place, each, node)
+    return found
 
 
-def _location(field: str, location: Mapping[str, str]) -> dict[str, str]:
+def _texts(path: str, given: pb.PublicFault) -> dict[str, str]:
+    """What the sender says of it in its own words."""
+    if len(given.description) > MAX_DESCRIPTION or not given.description.isprintable():
+        wanted = f"at most {MAX_DESCRIPTION} characters on one line are needed, all of them printable"
+        raise _wrong(f"{path}.description", f"{wanted}, not {given.description[:40]!r}")
+    location = _location(f"{path}.location", given.location)
+    said = {"description": given.description} if given.description else {}
+    return said | {f"location.{key}": value for key, value in location.items()}
+
+
+def _location(field: str, location: Mapping[str, str]) -> Mapping[str, str]:
     if len(location) > MAX_LOCATION:
         raise _wrong(field, f"at most {MAX_LOCATION} entries, not {len(location)}")
     for key, value in location.items():
@@ -145,45 +167,29 @@ def _location(field: str, location: Mapping[str, str]) -> dict[str, str]:
             raise _wrong(field, f"{wanted}, unlike {key[:40]!r}")
         if len(value) > MAX_LOCATION_VALUE:
             raise _wrong(f"{field}[{key!r}]", f"at most {MAX_LOCATION_VALUE} characters, not {len(value)}")
-    return dict(location)
+        if not value.isprintable():
+            raise _wrong(f"{field}[{key!r}]", f"printable characters are needed, not {value[:40]!r}")
+    return location
 
 
-def _devices(path: str, given: pb.PublicFaultInfluence, node: ThisNode) -> Iterator[str]:
-    """The ids of the devices."""
-    _check_node(path, given, node)
-    numbers = list(given.device_ids)
-    if len(numbers) > MAX_DEVICE_IDS:
-        raise _wrong(f"{path}.device_ids", f"at most {MAX_DEVICE_IDS}, not {len(numbers)}")
-    if not numbers:
-        yield _known(path, NODE, node)
-    for place, number in enumerate(numbers):
-        field = f"{path}.device_ids[{place}]"
-        if number >= MAX_DEVICE_IDS:
-            raise _wrong(field, f"0 to {MAX_DEVICE_IDS - 1} are needed, not {number}")
-        if numbers.index(number) < place:
-            raise _wrong(field, f"{number} stands there twice")
-        # Our names of NPUs have the physical id, which is MindCluster's.
-        yield _known(field, f"npu{number}", node)
+def _made_id(field: str, code: str, devices: Sequence[Concerned]) -> str:
+    """The same for every name of a device, and for each device another: each is ended by itself."""
+    ids = {NODE if device.name == NODE else device.id for device in devices}
+    if len(ids) != 1:
+        raise _wrong(field, f"missing; it may be left out where one device is named, not {len(ids)}")
+    return f"{code}.{ids.pop()}"
 
 
-def _check_node(path: str, given: pb.PublicFaultInfluence, node: ThisNode) -> None:
-    """A report reaches the node that it is about, or is refused: it would be true of another one."""
-    if given.node_name:
-        if given.node_name.lower() != node.name.lower():
-            problem = f"{given.node_name[:253]!r} is another node; this is {node.name!r}: report it there"
-            raise _wrong(f"{path}.node_name", problem)
-    elif given.node_serial and not node.serial:
-        problem = "this node does not know its own; set public.node_serial, or use node_name"
-        raise _wrong(f"{path}.node_serial", problem)
-    elif given.node_serial and given.node_serial != node.serial:
-        problem = f"{given.node_serial[:128]!r} is another node; this is {node.serial!r}: report it there"
-        raise _wrong(f"{path}.node_serial", problem)
+def _is_open(fault_id: str, word: Word, node: ThisNode) -> bool:
+    """Whether there is a fault of that id that the caller may end."""
+    openers = node.open.get(f"{word.sender}/{fault_id}", frozenset())
+    return bool(openers and (word.ends_all or openers & {word.by, ""}))
 
 
-def _known(field: str, name: str, node: ThisNode) -> str:
-    """One that nobody has listed is refused: kept under its name it would isolate what is not there."""
-    device = node.devices.get(name)
-    if device is None:
-        there = ", ".join(list(node.devices)[:_MOST_NAMED])
-        raise Refusal(Status.NOT_FOUND, f"{field}: {name!r} is not known; there are: {there}")
-    return device.id
+def _check_owner(field: str, fault_id: str, word: Word, node: ThisNode) -> None:
+    openers = node.open.get(f"{word.sender}/{fault_id}", frozenset())
+    if openers and not _is_open(fault_id, word, node):
+        whose = f"{fault_id} of {word.sender} was opened by {', '.join(sorted(openers))}, not by {word.by}"
+        several = f"name those who share the name {word.sender} in public.senders.{word.sender}.certificates"
+        advice = f"only who opened it ends it, or an operator; {several}"
+        raise Refusal(Status.PERMISSION_DENIED, f"{field}: {whose}; {advice}")

@@ -8,16 +8,28 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.config.public import PublicConfig
+from nodeagent.config.public import NAME_OF_SENDER, PublicConfig
 from nodeagent.core.model import Reported
 
 ACCEPTED: Final = "accepted"
 UNKNOWN_SENDER: Final = "(unknown)"
 """Stands for every name that is not configured: a caller could make up any number of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """Whose word a message is. ``by`` is the caller where others may use the sender's name too, else "".
+    ``ends_all``: the caller may also end what others opened under that name.
+    """
+
+    sender: str
+    by: str
+    ends_all: bool
 
 
 class Senders:
@@ -34,31 +46,49 @@ class Senders:
         self._now_s = now_s
         self._paid_until_s: dict[str, float] = {}
 
-    def admit(self, sender: str, caller: Caller) -> None:
+    def admit(self, sender: str, caller: Caller) -> Word:
         """One more message. Raises Refusal: it is none of the senders, or not the caller's, or too fast."""
-        if sender not in self.config.allowed:
-            known = ", ".join(self.config.allowed)
-            wanted = f"must be one of {known}; [public.senders.NAME] of nodeagent.toml adds one"
-            raise Refusal(Status.INVALID_ARGUMENT, f"sender: {sender[:64]!r}: {wanted}")
+        self._check(sender, caller)
         certificates = self.config.certificates_of(sender)
-        if certificates and caller.role is not Role.OPERATOR and caller.name not in certificates:
+        is_operator = caller.role is Role.OPERATOR
+        if certificates and not is_operator and caller.name not in certificates:
             names = ", ".join(certificates)
             problem = (
                 f"{caller.who} may not report as {sender}; public.senders.{sender}.certificates has {names}"
             )
             raise Refusal(Status.PERMISSION_DENIED, f"sender: {problem}")
-        if wait_s := self._pay(sender):
+        # A client that reports under its own name has an allowance of its own.
+        payer = sender if sender in self.config.allowed else caller.name or UNKNOWN_SENDER
+        if wait_s := self._pay(payer):
             limit = f"{self.config.burst} messages at once, then one each {self.config.refill_ns / 1e9:g} s"
             problem = f"{sender} is too fast ({limit}); try again in {_in_words(wait_s)}"
             raise Refusal(Status.RESOURCE_EXHAUSTED, f"sender: {problem}", retry_after_s=wait_s)
+        by = "" if certificates else caller.identity
+        return Word(sender=sender, by=by, ends_all=is_operator or bool(certificates))
 
     def accepted(self, sender: str, outcomes: Iterable[Reported]) -> None:
-        self.messages[sender, ACCEPTED] += 1
-        self.faults.update((sender, str(outcome)) for outcome in outcomes)
+        counted = self._counted_as(sender)
+        self.messages[counted, ACCEPTED] += 1
+        self.faults.update((counted, str(outcome)) for outcome in outcomes)
 
     def refused(self, sender: str, status: Status) -> None:
-        known = sender if sender in self.config.allowed else UNKNOWN_SENDER
-        self.messages[known, status.name.lower()] += 1
+        self.messages[self._counted_as(sender), status.name.lower()] += 1
+
+    def _check(self, sender: str, caller: Caller) -> None:
+        """A name that is not configured says nothing of who uses it: but an operator may do everything, and a
+        certificate proves its own name. Raises Refusal.
+        """
+        if sender in self.config.allowed:
+            return
+        own = caller.role is Role.OPERATOR or sender == caller.name
+        if own and sender not in self.config.senders and NAME_OF_SENDER.fullmatch(sender):
+            return
+        known = ", ".join(self.config.allowed)
+        wanted = f"must be one of {known}; [public.senders.NAME] of nodeagent.toml adds one"
+        raise Refusal(Status.INVALID_ARGUMENT, f"sender: {sender[:64]!r}: {wanted}")
+
+    def _counted_as(self, sender: str) -> str:
+        return sender if sender in self.config.allowed else UNKNOWN_SENDER
 
     def _pay(self, sender: str) -> float:
         """How long to wait, 0 where it was paid. A refused message costs nothing."""

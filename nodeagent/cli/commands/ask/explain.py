@@ -9,7 +9,7 @@ import click
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
-from nodeagent.cli.shared.output import note, write, write_field, write_json
+from nodeagent.cli.shared.output import note, write, write_field, write_json, write_prose
 from nodeagent.cli.shared.text_lines import word
 from nodeagent.core.model import CHIP_KINDS, Recovery
 from nodeagent.core.verdicts.judge import JOB_LEVELS
@@ -106,11 +106,11 @@ def _write(explained: pb.CodeExplanation) -> None:
     if explained.level_source:
         write_field("level by ", IN_WORDS.get(explained.level_source, explained.level_source))
     if explained.level_reason:
-        write_field("why      ", explained.level_reason)
+        write_prose("why      ", explained.level_reason)
     affects = "" if explained.affects == "self" else f", affects {explained.affects.replace('_', ' ')}"
     write_field("kind     ", f"{word(enums.KIND_OF, explained.kind)}, {explained.vendor}{affects}")
-    write_field("means    ", explained.description)
-    write_field("do       ", explained.action)
+    write_prose("means    ", explained.description)
+    write_prose("do       ", explained.action)
     of_a_job = explained.user_induced and enums.KIND_OF.get(explained.kind) in CHIP_KINDS
     again = ", from the third in 24h RESCHEDULE" if of_a_job else ""
     for mode in explained.modes:

@@ -6,7 +6,7 @@ import click
 
 from nodeagent.cli.shared import connection, json_forms, unanswered
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
-from nodeagent.cli.shared.output import coloured, write, write_field, write_json
+from nodeagent.cli.shared.output import coloured, write, write_field, write_json, write_prose
 from nodeagent.cli.shared.text_lines import word, write_event
 from nodeagent.cli.shared.time_texts import for_people
 from nodeagent.messages import enums
@@ -35,8 +35,8 @@ def command(device: str, socket: Path | None, config_path: Path | None, output: 
 
 def _write(response: pb.WhyDeviceResponse) -> None:
     device = response.device
-    verdict = coloured(word(enums.VERDICT_OF, device.verdict))
-    write(f"{device.name}: {verdict}, handling {word(enums.HANDLING_OF, device.handling)}")
+    verdict = coloured(f"{word(enums.VERDICT_OF, device.verdict)},")
+    write(f"{device.name}:", verdict, f"handling {word(enums.HANDLING_OF, device.handling)}")
     for line in unanswered.lines_of(device):
         write(line)
     if not response.contributions:
@@ -72,7 +72,7 @@ def _write_contribution(contribution: pb.Contribution) -> None:
         explanation = contribution.explanation
         write_field("table:", explanation.file)
         write_field("rules:", ", ".join(explanation.rules) or "none")
-        write_field("means:", explanation.description)
-        write_field("do:", json_forms.advice(contribution))
+        write_prose("means:", explanation.description)
+        write_prose("do:", json_forms.advice(contribution))
     for event in contribution.events:
         write_event(event)

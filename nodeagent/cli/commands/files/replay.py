@@ -6,27 +6,44 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
 
 from nodeagent.api import messages
 from nodeagent.cli.shared import json_forms
-from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.errors import EXIT_NOT_UNDERSTOOD, Failure
 from nodeagent.cli.shared.folders import configured, shipped
+from nodeagent.cli.shared.headline import counted
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
-from nodeagent.cli.shared.output import coloured, note, write, write_json
+from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.cli.shared.text_lines import write_event
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import ResetSettings, Settings
 from nodeagent.messages.pb import types_pb2
-from nodeagent.replay import formats, past, run, store_file
+from nodeagent.replay import formats, past, readers, run, store_file
+from nodeagent.replay.log import Log, Tally
 from nodeagent.replay.reading import ReplayError
-from nodeagent.replay.signal_line import Moment
 from nodeagent.replay.stamps import rfc3339_ns
+from nodeagent.replay.text.prefixes import PREFIXES
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables.load import TablesError, load_catalog
+
+_FAULTS: Final = (types_pb2.EVENT_KIND_RAISED, types_pb2.EVENT_KIND_NOTICE)
+
+
+def _forms() -> str:
+    """The forms that can be named, each with a line of it, and what may stand before one."""
+    width = max(map(len, readers.EXAMPLES)) + 2
+    forms = "\n".join(f"  {name:{width}}{example}" for name, example in readers.EXAMPLES.items())
+    prefixes = ", ".join(f"`{prefix.example}`" for prefix in PREFIXES if prefix.example.strip())
+    return f"""\b
+Forms, for --format:
+{forms}
+
+Before a line may stand what tools and people put there: {prefixes}, blanks and colours."""
 
 
 class Time(click.ParamType[int]):
@@ -43,7 +60,7 @@ class Time(click.ParamType[int]):
             self.fail(f"{value!r}: {error}", param, ctx)
 
 
-@click.command("replay")
+@click.command("replay", epilog=_forms())
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--tables",
@@ -62,7 +79,15 @@ class Time(click.ParamType[int]):
     type=Time(),
     default=0,
     metavar="TIME",
-    help="When the node booted, for logs without a date. Default: 1970-01-01T00:00:00Z.",
+    help="When the node booted, for lines without a date. Default: as the dated lines of FILE imply, else"
+    " 1970-01-01T00:00:00Z.",
+)
+@click.option(
+    "--format",
+    "form",
+    metavar="NAME",
+    type=click.Choice(list(readers.EXAMPLES)),
+    help="Take FILE for a log in this one form, of those listed below. Default: each line's own.",
 )
 @click.option(
     "--trust-userspace", is_flag=True, help="Take lines that user space wrote for faults, not for notices."
@@ -74,32 +99,41 @@ def command(
     tables: Path | None,
     compare: Path | None,
     boot_time: int,
+    form: str | None,
     trust_userspace: bool,
     config_path: Path | None,
     output: Output,
 ) -> None:
     """Show the events that a log or a signal file would have caused, in its own time.
 
-    FILE is a kernel log (dmesg in its forms, syslog, journalctl and its exports, /dev/kmsg; plain or gzip),
-    JSON lines of signals, or a daemon's store: its state folder, also while it runs. Times without a zone
-    are taken as UTC. A store is judged by the tables of its time, unless others are given.
-    Exit status: 0, also if no event would be shown; 1 if FILE cannot be read or is none of these.
+    FILE is a kernel log in any of the forms below, packed or not; a folder or an archive with such logs in
+    it, as a sosreport, or a bug report of NVIDIA; JSON lines of signals; or a daemon's store: its state
+    folder, also while it runs. A time without a zone has the zone of the file's other lines, else UTC. A
+    store is judged by the tables of its time, unless others are given.
+
+    The last line on standard error counts the lines that were read and understood. Exit status: 0, also if
+    no event would be shown; 3 if more than half of the lines were not understood; 1 if FILE cannot be read.
     """
     config = read_config(config_path)
     trusted = trust_userspace or config.kmsg.trust_userspace
+    tally = None
     try:
         with _uncollected():
-            if (database := store_file.database_of(file)) is not None:
+            if (database := _database_of(file)) is not None:
                 events, others = _events_of_store(database, tables, compare, config)
             else:
-                events, others = _events_of_log(file, boot_time, trusted, tables, compare, config)
+                (events, others), tally = _events_of_log(
+                    file, boot_time, form, trusted, tables, compare, config
+                )
     except (ReplayError, TablesError) as error:
         raise Failure(str(error)) from error
     if others is not None:
         _show_differences(events, others, output)
-        return
-    for event in events:
-        _show(event, output)
+    else:
+        for event in events:
+            _show(event, output)
+    if tally is not None:
+        _show_tally(file, tally, events)
 
 
 Events = tuple[list[types_pb2.Event], list[types_pb2.Event] | None]
@@ -107,34 +141,55 @@ Events = tuple[list[types_pb2.Event], list[types_pb2.Event] | None]
 
 
 def _events_of_log(
-    file: Path, boot_ns: int, trust_userspace: bool, tables: Path | None, compare: Path | None, config: Config
-) -> Events:
-    is_log = False
-
-    def events_of(catalog: Catalog) -> list[types_pb2.Event]:
-        nonlocal is_log
-        parsed = formats.read(file, boot_ns)
+    file: Path,
+    boot_ns: int,
+    form: str | None,
+    trust_userspace: bool,
+    tables: Path | None,
+    compare: Path | None,
+    config: Config,
+) -> tuple[Events, Tally | None]:
+    def events_of(catalog: Catalog) -> tuple[list[types_pb2.Event], Tally | None]:
+        parsed = formats.read(file, boot_ns, form)
         moments = run.moments(parsed, catalog, trust_userspace=trust_userspace)
-        is_log |= _is_log(parsed, moments)
-        return _messages(run.replay(moments, catalog))
+        events = _messages(run.replay(moments, catalog))
+        return events, parsed.tally if isinstance(parsed, Log) else None
 
     ours = (
         load_catalog(configured(config), _without_resets(config)).catalog
         if tables is None
         else _over(tables, config)
     )
-    events, others = events_of(ours), events_of(_over(compare, config)) if compare else None
-    if not is_log:
-        raise Failure(
-            f"{file}: not a kernel log: no line bears a time or a priority, and no pattern takes one"
-        )
-    return events, others
+    events, tally = events_of(ours)
+    others = events_of(_over(compare, config))[0] if compare else None
+    return (events, others), tally
 
 
-def _is_log(parsed: formats.Log | formats.Signals, moments: Iterable[Moment]) -> bool:
-    """Lines without a time are one too where a pattern takes one of them."""
-    recognised = isinstance(parsed, formats.Signals) or parsed.recognised()
-    return recognised or any(moment.signal is not None for moment in moments)
+def _show_tally(file: Path, tally: Tally, events: Iterable[types_pb2.Event]) -> None:
+    """What was guessed, and one line that counts. Ends with a status of its own where most is unknown."""
+    faults = {(event.device, event.code) for event in events if event.kind in _FAULTS}
+    if tally.parts:
+        note(f"note: taken from it: {', '.join(tally.parts)}; a line that several of them hold is one line")
+    for remark in tally.remarks:
+        note(f"note: {remark}")
+    if tally.kernel and not tally.has_times:
+        note("note: no line bears a time: they are taken in their order, one a second")
+    if tally.is_mostly_unread:
+        note("note: most lines are in no form that is known; --help lists the forms, --format names one")
+    first = ""
+    if tally.first_unread is not None:
+        name, number = tally.first_unread
+        first = f" (first: line {number}{f' of {name}' if name else ''})"
+    counts = (
+        f"{counted(tally.lines, 'line')} read",
+        f"{counted(tally.kernel, 'kernel message')} understood",
+        f"{tally.others} of others",
+        f"{tally.unread} not understood{first}",
+        f"{counted(len(faults), 'fault')} found",
+    )
+    note(f"{file}: {', '.join(counts)}")
+    if tally.is_mostly_unread:
+        raise click.exceptions.Exit(EXIT_NOT_UNDERSTOOD)
 
 
 def _events_of_store(database: Path, tables: Path | None, compare: Path | None, config: Config) -> Events:
@@ -145,6 +200,12 @@ def _events_of_store(database: Path, tables: Path | None, compare: Path | None, 
     if kept.missing:
         note(f"{database}: {kept.missing}")
     return ours, others
+
+
+def _database_of(file: Path) -> Path | None:
+    """A folder without one may hold logs."""
+    database = store_file.database_of(file)
+    return None if database is not None and file.is_dir() and not database.exists() else database
 
 
 def _over(own: Path, config: Config) -> Catalog:
@@ -196,9 +257,7 @@ def _show_differences(
         else:
             level = event["condition_level"] or event["level"]
             words = (event["at"], event["kind"], event["device"], event["code"], level)
-            write(
-                coloured(mark) + " " + " ".join(filter(None, (*words, event["verdict"], event["handling"])))
-            )
+            write(mark, *filter(None, (*words, event["verdict"], event["handling"])))
     if not marked and output == Output.TEXT:
         write("no difference")
 

@@ -7,7 +7,7 @@ import click
 
 from nodeagent.cli.shared.errors import EXIT_FAILED, Failure
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
-from nodeagent.cli.shared.output import note, problem_form, write, write_json
+from nodeagent.cli.shared.output import note, problem_form, write, write_json, write_lines
 
 
 @click.command("import")
@@ -61,7 +61,7 @@ def command(paths: tuple[Path, ...], out: Path | None, config_path: Path | None,
     for warning in made.warnings:
         note(f"warning: {warning}")
     if out is None:
-        write(made.text.rstrip("\n"))
+        write_lines(made.text)
     else:
         write(f"ok: {made.codes} codes and {made.rules} rules in {out}")
 

@@ -2,7 +2,7 @@
 
 import click
 
-from nodeagent.cli.shared.output import write
+from nodeagent.cli.shared.output import write_lines
 
 
 @click.command("help")
@@ -18,4 +18,4 @@ def command(context: click.Context, names: tuple[str, ...]) -> None:
         _, found, _ = group.resolve_command(asked, [name])
         if found is not None:
             asked = click.Context(found, info_name=name, parent=asked)
-    write(asked.get_help())
+    write_lines(asked.get_help())

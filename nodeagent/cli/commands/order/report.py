@@ -1,6 +1,5 @@
 """``nodeagent report``: faults that another system found, one by options or many from a file."""
 
-import re
 import time
 import uuid
 from collections.abc import Sequence
@@ -10,13 +9,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
-from nodeagent.cli.shared.output import write, write_json
+from nodeagent.cli.shared.output import note, write, write_json
 
 if TYPE_CHECKING:
     from nodeagent.messages.pb import control_service_pb2 as pb
 
-_CHIP: Final = re.compile(r"npu([0-9]|[12][0-9]|3[01])")
-_NODE: Final = "node"
+_OPERATOR: Final = "operator"
+"""The sender of what a person reports."""
+
+_PUBLIC_LENGTH: Final = 9
 _TYPE_OF_DIGIT: Final = {"0": "npu", "1": "node", "2": "network", "3": "storage"}
 """What the first digit of a public code says."""
 
@@ -27,9 +28,9 @@ _MOST_BYTES: Final = 1 << 20
 @click.argument("code", required=False)
 @click.argument("devices", nargs=-1)
 @click.option("--file", metavar="PATH", help='A message in MindCluster\'s JSON form; "-": standard input.')
-@click.option("--sender", help='Which system found it, such as "pingmesh".')
-@click.option("--fault-id", help="Which fault it is. Default: the code and the devices.")
-@click.option("--recover", is_flag=True, help="It is over, on all devices.")
+@click.option("--sender", help=f"Which system found it, such as pingmesh.  [default: {_OPERATOR}]")
+@click.option("--fault-id", help="One fault of all DEVICES. Default: one of each, by the code and its id.")
+@click.option("--recover", is_flag=True, help="It is over.")
 @click.option("--once", is_flag=True, help="It ends by itself.")
 @click.option("--began", metavar="TIME", help="When it began, as in 2026-01-02T03:04:05Z. Default: now.")
 @click.option("--description", default="", help="What was found.")
@@ -51,12 +52,15 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Report the fault CODE of DEVICES (npu0 to npu31, or "node"), or all faults of a --file.
+    """Report the fault CODE of DEVICES, or all faults of a --file.
+
+    DEVICES are names (gpu3, gpu3/gi5, npu0, ib0, dimm:A1, ub0, node), PCI addresses, ids or UUIDs. CODE is
+    one of the tables whose kind fits them, or a word of your own, which is SubHealthFault.
 
     Report it again while it lasts: it expires if it is not repeated in time (expire_after in [public] of the
-    configuration). End it with --recover and the same devices, or the same --fault-id.
+    configuration). End it with --recover, the same --sender, and the same devices or the same --fault-id.
     """
-    from nodeagent.cli.shared import connection
+    from nodeagent.cli.shared import connection, unknown_names
     from nodeagent.cli.shared.orders import durability
     from nodeagent.messages import enums
 
@@ -66,16 +70,21 @@ def command(
         if any((code, devices, sender, fault_id, recover, once, began, description, location)):
             raise click.UsageError("--file has all that is reported: leave the rest out")
         request = _of_file(file)
-    elif code and devices and sender:
+    elif code and devices:
         assertion = "recover" if recover else "once" if once else "occur"
-        fault = _fault(code, devices, fault_id, assertion, began)
-        fault.description = description
-        fault.location.update(_pair(each) for each in location)
-        request = _message(sender, fault)
+        faults = [
+            _fault(code, names, fault_id, assertion, began)
+            for names in ([devices] if fault_id else [[each] for each in dict.fromkeys(devices)])
+        ]
+        for fault in faults:
+            fault.description = description
+            fault.location.update(_pair(each) for each in location)
+        request = _message(sender or _OPERATOR, faults)
     else:
-        raise click.UsageError("name CODE, DEVICES and --sender, or a --file")
+        raise click.UsageError("name CODE and DEVICES, or a --file")
     with connection.opened(control_socket(socket, config_path)) as daemon:
         response: pb.ReportPublicFaultResponse = daemon.call(request)
+        unknown = unknown_names.unknown_codes(daemon, _opened_codes(request))
     words = enums.WORDS["PublicFaultOutcome"]
     results = [{"fault_id": each.fault_id, "outcome": words[each.outcome]} for each in response.results]
     if output == Output.JSON:
@@ -83,13 +92,17 @@ def command(
         return
     for result in results:
         write(f"{result['fault_id']}: {result['outcome'].replace('_', ' ')}")
+    for each in unknown:
+        note(f"nodeagent: {each}, so it is SubHealthFault; a row of your tables gives it another level")
+    if any(result["outcome"] == "outdated" for result in results):
+        note(f"nodeagent: outdated: a later message was here before; look at the clock of {request.sender}")
     durability.warn(response)
 
 
-def _message(sender: str, fault: "pb.PublicFault") -> "pb.ReportPublicFaultRequest":
+def _message(sender: str, faults: "Sequence[pb.PublicFault]") -> "pb.ReportPublicFaultRequest":
     from nodeagent.messages.pb import control_service_pb2 as pb
 
-    request = pb.ReportPublicFaultRequest(id=uuid.uuid4().hex, version="1.0", sender=sender, faults=[fault])
+    request = pb.ReportPublicFaultRequest(id=uuid.uuid4().hex, version="1.0", sender=sender, faults=faults)
     request.sent_at.FromNanoseconds(time.time_ns())
     return request
 
@@ -102,14 +115,23 @@ def _fault(
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     fault = pb.PublicFault(
-        fault_id=fault_id or ".".join((code, *devices))[:128],
-        fault_type=enums.PUBLIC_FAULT_TYPES[_TYPE_OF_DIGIT.get(code[0], "npu")],
+        fault_id=fault_id or "",
         code=code,
         assertion=enums.ASSERTIONS[Assertion(assertion)],
-        influence=_influence(devices),
+        influence=[pb.PublicFaultInfluence(devices=devices)],
     )
-    fault.began_at.FromNanoseconds(_time_ns(began))
+    if len(code) == _PUBLIC_LENGTH and (fault_type := _TYPE_OF_DIGIT.get(code[0])):
+        fault.fault_type = enums.PUBLIC_FAULT_TYPES[fault_type]
+    if began is not None:
+        fault.began_at.FromNanoseconds(_time_ns(began))
     return fault
+
+
+def _opened_codes(request: "pb.ReportPublicFaultRequest") -> list[str]:
+    from nodeagent.messages.pb import types_pb2
+
+    opened = (each for each in request.faults if each.assertion != types_pb2.ASSERTION_RECOVER)
+    return list(dict.fromkeys(each.code for each in opened))
 
 
 def _of_file(name: str) -> "pb.ReportPublicFaultRequest":
@@ -129,20 +151,6 @@ def _of_file(name: str) -> "pb.ReportPublicFaultRequest":
         raise Failure(f"{name}: {error}") from error
 
 
-def _influence(devices: Sequence[str]) -> "list[pb.PublicFaultInfluence]":
-    from nodeagent.messages.pb import control_service_pb2 as pb
-
-    chips = []
-    for name in devices:
-        chip = _CHIP.fullmatch(name)
-        if chip is not None:
-            chips.append(int(chip[1]))
-        elif name != _NODE:
-            raise click.BadParameter(f"{name!r} is neither npu0 to npu31 nor node", param_hint="DEVICES")
-    influence = [pb.PublicFaultInfluence()] if _NODE in devices else []
-    return [*influence, pb.PublicFaultInfluence(device_ids=chips)] if chips else influence
-
-
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
@@ -150,11 +158,9 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _time_ns(text: str | None) -> int:
+def _time_ns(text: str) -> int:
     from nodeagent.replay.stamps import rfc3339_ns
 
-    if text is None:
-        return time.time_ns()
     try:
         return rfc3339_ns(text)
     except ValueError as error:

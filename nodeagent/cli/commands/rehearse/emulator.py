@@ -19,7 +19,7 @@ import msgspec
 from nodeagent.cli.shared import front_commands
 from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
-from nodeagent.cli.shared.output import write, write_json
+from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.config.drivers import VendorConfig
 from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.client import Refused, ask
@@ -123,7 +123,7 @@ def _announce(node: EmulatedNode, description: str, output: Output) -> None:
         write_json({"description": description, "directory": str(node.directory), "configuration": lines})
         return
     write(f"emulating {description} in {node.directory}; the daemon uses it with this configuration:")
-    write(lines)
+    write_lines(lines)
 
 
 def _wait(process: int | None) -> None:

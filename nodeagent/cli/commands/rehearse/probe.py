@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import click
 
@@ -14,13 +14,16 @@ from nodeagent import wire
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.folders import configured
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
-from nodeagent.cli.shared.output import write, write_json
+from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.daemon import host_ids
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.vendors import DRIVERS
 from nodeagent.wire import SOURCE
 
 DEADLINE_S: Final = 15.0
+_REMARKS_S: Final = 1.0
+"""A process that the worker has left behind may hold its standard error open."""
+
 _POLL_ID: Final = 1
 
 
@@ -58,10 +61,15 @@ def _converse(name: str, configure: wire.Configure, follow: bool) -> Iterator[wi
     """Every report until each has come once. Raises Failure where that does not come to an end."""
     begun_s = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, "-m", "nodeagent.worker", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "nodeagent.worker", name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as worker:
-        if worker.stdin is None or worker.stdout is None:
+        if worker.stdin is None or worker.stdout is None or worker.stderr is None:
             raise TypeError("the worker has no pipes")
+        remarks = threading.Thread(target=_show_remarks, args=(worker.stderr,), daemon=True)
+        remarks.start()
         deadline = threading.Timer(DEADLINE_S, worker.kill)
         if not follow:
             deadline.start()
@@ -82,9 +90,16 @@ def _converse(name: str, configure: wire.Configure, follow: bool) -> Iterator[wi
         finally:
             deadline.cancel()
             worker.terminate()
+            remarks.join(_REMARKS_S)
     late = time.monotonic() - begun_s >= DEADLINE_S
     waiting = f"{', '.join(sorted(awaited))} did not answer within {DEADLINE_S:g} s"
     raise Failure(waiting if late else f"the worker ended by itself, status {worker.returncode}")
+
+
+def _show_remarks(lines: IO[bytes]) -> None:
+    """What the worker, and the vendor's library in it, say on standard error."""
+    for line in lines:
+        note(line.decode("utf-8", "backslashreplace").rstrip("\n"))
 
 
 def _still_awaited(awaited: set[str], report: wire.Report) -> set[str]:
