@@ -146,12 +146,17 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "hold": (Hold, holds.due),
     "reset": (Reset, proposals.due),
     "job": (Job, review.due),
-    **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS},
+    **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS if kind.due is not None},
 }
 
 
 def _followed(state: State, changed: bool) -> bool:
-    """What every change is followed by: what was too much, what is to be done about it, and its verdicts."""
+    """What every change is followed by: what rules find in it, what was too much, what is to be done about
+    it, and its verdicts.
+    """
+    for kind in RULE_KINDS:
+        if changed and kind.review is not None:
+            kind.review(state)
     if state.overflow:
         changed = signals.overflowed(state) or changed
     while state.unreviewed:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
-from nodeagent.core.catalog.catalog import Catalog, FrequencyRule, Pattern, Row
+from nodeagent.core.catalog.catalog import Catalog, CommonCauseRule, FrequencyRule, Pattern, Row
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level
 from nodeagent.core.rules.attributed_window import PLACE
@@ -15,6 +15,7 @@ from nodeagent.tables.rule_kinds import RULE_SECTIONS, Rule, RuleSection, sort_o
 from nodeagent.toml.problem import Problem
 
 _CODES_NAMED = 4
+_OF_THE_NODE = (Kind.HOST, Kind.NODE)
 
 Report = Callable[[Problem], None]
 Warn = Callable[[str], None]
@@ -26,6 +27,7 @@ def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
         _check_codes(rule, merged, catalog, report, warn)
         _check_places(rule, catalog, report)
         _check_levels(rule, catalog, report)
+        _check_of_the_node(rule, catalog, report)
     for section in RULE_SECTIONS.values():
         if section.first_counts:
             _warn_of_shared_codes(merged, section, warn)
@@ -93,6 +95,16 @@ def _check_levels(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
     for kind, code in kinds.items():
         if reason := objection(level, kind, by_frequency=isinstance(value, FrequencyRule)):
             report(rule.source.problem((*rule.path, "level"), f"{reason} ({code} is of that kind)"))
+
+
+def _check_of_the_node(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
+    """What a common cause raises is a fault of the node, not of one of its chips."""
+    value = rule.value
+    row = catalog.row(value.code) if isinstance(value, CommonCauseRule) else None
+    if row is not None and row.kind not in _OF_THE_NODE:
+        kinds = " or ".join(_OF_THE_NODE)
+        reason = f"{row.code} is of kind {row.kind}; what several devices share is the node's: {kinds}"
+        report(rule.source.problem((*rule.path, "code"), reason))
 
 
 def _warn_of_shared_codes(merged: Merged, section: RuleSection, warn: Warn) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
+    CommonCauseRule,
     CounterRule,
     DurationRule,
     FrequencyRule,
@@ -94,6 +95,12 @@ def rising(code: str = "STORM", increase: int = 100, window_s: float = HOUR_S, *
     return CounterRule(code=code, increase=increase, time_window_ns=ns(window_s), **words)
 
 
+def common(code: str, *codes: str, devices: int = 2, within_s: float = 0, **words: Any) -> CommonCauseRule:
+    """A rule on faults that several devices have at once; its id is ``common-CODE``."""
+    words = {"id": f"common-{code}", **words}
+    return CommonCauseRule(code=code, codes=codes, devices=devices, within_ns=ns(within_s), **words)
+
+
 def catalog(
     *rows: Row,
     frequency: Iterable[FrequencyRule] = (),
@@ -101,6 +108,7 @@ def catalog(
     relation: Iterable[RelationRule] = (),
     threshold: Iterable[ThresholdRule] = (),
     counter: Iterable[CounterRule] = (),
+    common_cause: Iterable[CommonCauseRule] = (),
     digest: str = "first",
     **settings: Any,
 ) -> Catalog:
@@ -114,6 +122,7 @@ def catalog(
         relation=tuple(relation),
         threshold=tuple(threshold),
         counter=tuple(counter),
+        common_cause=tuple(common_cause),
         sources=DEFAULT_TRAITS,
         settings=Settings(**settings),
     )
@@ -130,7 +139,7 @@ CHIP_LEVELS = (
     Level.SEPARATE_NPU,
 )
 
-GRACEFUL = {"mode": Mode.GRACEFUL}
+GRACEFUL: dict[str, Any] = {"mode": Mode.GRACEFUL}
 
 
 def signal(code: str, assertion: str = "occur", device: str = "npu0", **words: Any) -> Signal:

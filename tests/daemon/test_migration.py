@@ -30,7 +30,7 @@ WRITTEN_WALL_NS: Final = 1_790_000_153_000_000_000
 NEVER_READ: Final = {"die9": "UNKNOWN"}
 """Listed after the last read: that version took it for well."""
 
-CELLS_SINCE: Final = {"Baseline", "Job", "Withdrawn"}
+CELLS_SINCE: Final = {"Baseline", "CommonCause", "Job", "Withdrawn"}
 INPUTS_SINCE: Final = {"BaselineSeen", "JobBegun", "JobEnded", "JobSaid", "PublicFaults", "ResetsRecorded"}
 """Kinds that the version of then did not know."""
 

@@ -1,4 +1,6 @@
-"""The lives that a simulated node can have: about rules, about resets, about what other systems report."""
+"""The lives that a simulated node can have: about rules, about resets, about what other systems report, about
+what several devices have at once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,11 @@ from tests.simulation.acting.people import PEOPLE, all_leave
 from tests.simulation.acting.sickness import SICKNESS
 from tests.simulation.acting.tables import acting_catalogs, digests_of
 from tests.simulation.catalogs import catalogs
+from tests.simulation.common_causes.plots import BRAKES, common_catalogs
+from tests.simulation.common_causes.plots import INTERRUPTIONS as INTERRUPTIONS_OF_BRAKES
+from tests.simulation.common_causes.plots import PAUSES_NS as PAUSES_OF_BRAKES_NS
+from tests.simulation.common_causes.plots import digests_of as digests_of_brakes
+from tests.simulation.common_causes.twin import CommonCausesStand
 from tests.simulation.invariants import all_invariants, general_invariants
 from tests.simulation.jobs.invariants import job_invariants
 from tests.simulation.jobs.plots import FAULTS as FAULTS_UNDER_JOBS
@@ -105,6 +112,18 @@ LIVES: Mapping[str, Life] = {
         invariants=lambda: [*general_invariants(reporting_catalogs()), ReportsStand()],
         ends=lambda _: None,
         kinds=frozenset({EventKind.RAISED, EventKind.CLEARED}),
+        changes=(),
+    ),
+    "common": Life(
+        parts=mixed_parts,
+        catalogs=common_catalogs,
+        digests=digests_of_brakes,
+        plots=(BRAKES, INTERRUPTIONS_OF_BRAKES),
+        weights=(10, 3),
+        pauses_ns=PAUSES_OF_BRAKES_NS,
+        invariants=lambda: [*general_invariants(common_catalogs()), CommonCausesStand()],
+        ends=lambda _: None,
+        kinds=frozenset({EventKind.RAISED, EventKind.CLEARED, EventKind.TABLES_RELOADED}),
         changes=(),
     ),
 }

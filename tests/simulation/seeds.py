@@ -13,11 +13,18 @@ from unittest.mock import patch
 from tests.simulation.run import Result, simulate
 
 KEPT = {
-    name: Path(__file__).with_name(f"seeds_{name}.txt") for name in ("rules", "acting", "jobs", "reports")
+    name: Path(__file__).with_name(f"seeds_{name}.txt")
+    for name in ("rules", "acting", "jobs", "reports", "common")
 }
 SHOWING = Path(__file__).with_name("seeds_mutations.txt")
 
-PLAYED = {"rules": (16, 24.0), "acting": (12, 100.0), "jobs": (24, 6.0), "reports": (10, 24.0)}
+PLAYED = {
+    "rules": (16, 24.0),
+    "acting": (12, 100.0),
+    "jobs": (24, 6.0),
+    "reports": (10, 24.0),
+    "common": (10, 24.0),
+}
 """The tests of a life play the kept seeds and those up to this one, each for so many hours. So many, because
 every mutation breaks an invariant on one of them, and all that a life must show is seen.
 """

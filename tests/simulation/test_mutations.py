@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulation.acting import mutations as acting_mutations
+from tests.simulation.common_causes import mutations as common_mutations
 from tests.simulation.jobs import mutations as job_mutations
 from tests.simulation.mutations import rules
 from tests.simulation.mutations.mutation import Mutation, catching_seed
@@ -54,6 +55,11 @@ def test_a_mutation_of_what_becomes_of_reports_breaks_an_invariant(mutation: Mut
     assert _catching_seed(mutation, "reports") is not None
 
 
+@pytest.mark.parametrize("mutation", common_mutations.MUTATIONS, ids=_name)
+def test_a_mutation_of_what_is_common_breaks_an_invariant(mutation: Mutation) -> None:
+    assert _catching_seed(mutation, "common") is not None
+
+
 def test_a_mutation_ends_where_it_was_applied() -> None:
     mutation, hours = rules.MUTATIONS[0], 6.0
     (seed,) = shown_by(mutation.name)
@@ -64,7 +70,7 @@ def test_a_mutation_ends_where_it_was_applied() -> None:
 def test_mutations_have_names_of_their_own() -> None:
     names = [
         mutation.name
-        for module in (rules, acting_mutations, job_mutations, reporting_mutations)
+        for module in (rules, acting_mutations, job_mutations, reporting_mutations, common_mutations)
         for mutation in module.MUTATIONS
     ]
     assert len(set(names)) == len(names) >= 80

@@ -16,7 +16,7 @@ from tests.simulation.run import Result, simulate
 from tests.simulation.seeds import PLAYED, played, players
 from tests.simulation.transitions import Transitions, never_seen
 
-HOURS_OF_BYTES = {"rules": 12.0, "acting": 12.0, "jobs": 3.0, "reports": 12.0}
+HOURS_OF_BYTES = {"rules": 12.0, "acting": 12.0, "jobs": 3.0, "reports": 12.0, "common": 12.0}
 """Jobs have more turns in three hours than the others in twelve."""
 
 PROCESSES = max(2, os.cpu_count() or 1)
@@ -70,6 +70,12 @@ def test_every_invariant_of_supervised_jobs_holds_on_many_seeds(playing: _Playin
 @pytest.mark.timeout(1800)
 def test_every_invariant_of_reports_holds_on_many_seeds(playing: _Playing) -> None:
     _check(playing.results("reports"), "reports")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_invariant_of_common_causes_holds_on_many_seeds(playing: _Playing) -> None:
+    _check(playing.results("common"), "common")
 
 
 def _check(results: list[Result], life: str) -> Transitions:

@@ -19,6 +19,10 @@ kind = "chip"
 name = "a"
 level = "RestartNPU"
 clear_on = ["recover", "10m"]
+[codes.B1]
+kind = "host"
+name = "b"
+level = "PreSeparateFault"
 [[frequency]]
 id = "f"
 codes = ["A1"]
@@ -43,9 +47,16 @@ for = "60s"
 [[counter]]
 id = "c"
 code = "A1"
-metric = "ecc_corrected_total"
+metric = "ecc_corrected_total.*"
 increase = 1000
 time_window = "24h"
+lifetime = true
+[[common_cause]]
+id = "cc"
+code = "B1"
+codes = ["A1", "A2*"]
+devices = 4
+within = "10m"
 [[relation]]
 id = "r"
 code = "A1"

@@ -11,6 +11,13 @@ level = "RestartNPU"
 """
 """Four lines; what a story adds begins on line 5."""
 
+HOST = f"""{ROW}[codes.B1]
+name = "a fault of the node"
+kind = "host"
+level = "PreSeparateFault"
+"""
+"""Eight lines, with a row of the node."""
+
 Story = tuple[str, str, str]
 
 ROWS: list[Story] = [
@@ -260,6 +267,37 @@ RULES: list[Story] = [
         ROW + '[[threshold]]\nid = "hot"\ncode = "A1"\nmetric = "temperature_celsius"\nabove = 90\n'
         'clear_below = 95\nfor = "60s"\n',
         "t.toml:10: threshold[0].clear_below: 95.0: must not exceed above, 90.0",
+    ),
+    (
+        "a metric that is neither a reading nor a family",
+        ROW + '[[counter]]\nid = "c"\ncode = "A1"\nmetric = "link*"\nincrease = 3\ntime_window = "1h"\n',
+        (
+            't.toml:8: counter[0].metric: "link*": must be the name of a reading, such as link_up.3, or of'
+            ' a family of them, such as "link_up.*"'
+        ),
+    ),
+    (
+        "a common cause of one device",
+        HOST + '[[common_cause]]\nid = "c"\ncode = "B1"\ncodes = ["A1"]\ndevices = 1\n',
+        "t.toml:13: common_cause[0].devices: 1: must be a whole number from 2 to 1024",
+    ),
+    (
+        "a common cause of itself",
+        HOST + '[[common_cause]]\nid = "c"\ncode = "B1"\ncodes = ["A1", "B*"]\ndevices = 2\n',
+        't.toml:12: common_cause[0].codes: "B*": names B1 too, which the rule itself raises',
+    ),
+    (
+        "a common cause that is a chip's",
+        HOST + '[[common_cause]]\nid = "c"\ncode = "A1"\ncodes = ["B1"]\ndevices = 2\n',
+        (
+            "t.toml:11: common_cause[0].code: A1 is of kind chip; what several devices share is the node's:"
+            " host or node"
+        ),
+    ),
+    (
+        "a common cause of a code without a row",
+        HOST + '[[common_cause]]\nid = "c"\ncode = "B1"\ncodes = ["A1", "A9"]\ndevices = 2\n',
+        't.toml:12: common_cause[0].codes: "A9": no row has this code',
     ),
     (
         "a relation that sets a level without one",

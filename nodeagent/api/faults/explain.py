@@ -122,6 +122,7 @@ def rules(lookup: Lookup, code: str) -> list[Rule]:
     facts, catalog = lookup.facts(code), lookup.catalog
     found: list[Rule] = [rule for rule in (_frequency(lookup, facts), facts.duration) if rule is not None]
     found += [rule for rule in catalog.raising if canonical(rule.code) == facts.key]
+    found += facts.common_causes
     if (relations := facts.relations) is not None:
         found += [rule for rule in catalog.relation if rule in (*relations.as_code, *relations.as_with)]
     return found

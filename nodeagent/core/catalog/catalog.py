@@ -27,6 +27,18 @@ class ClearOn:
 
 
 EACH_DETAIL = "*"
+EACH_PART = ".*"
+"""Ends the name of a metric that stands for a family of readings."""
+
+
+def family_of(metric: str) -> str:
+    """The family that the reading belongs to, "" where its name has no part.
+
+    >>> family_of("link_up.3"), family_of("power_watts")
+    ('link_up.*', '')
+    """
+    name, dot, _ = metric.partition(".")
+    return f"{name}{EACH_PART}" if dot else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,15 +145,37 @@ class ThresholdRule(RaisingRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterRule(RaisingRule):
-    """A counter that rises by ``increase`` within the window is the fault; a window later it ends."""
+    """A counter that rises by ``increase`` within the window is the fault; a window later it ends.
+
+    A ``metric`` NAME.* is a family: each reading NAME.PART counts for itself. ``lifetime``: the counter
+    outlives driver and power, so that one below its last value has lost its newest part, and is no new one.
+    """
 
     metric: str
     increase: int
     time_window_ns: int
+    lifetime: bool = False
 
     @property
     def watches(self) -> str:
         return self.metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonCauseRule(RaisingRule):
+    """A fault of ``codes`` on ``devices`` devices or more at once is the node's, while it is on so many.
+
+    ``codes`` may hold families. ``within_ns``: their newest occurrences lie at most so far apart, 0 where it
+    is enough that they are there at the same time.
+    """
+
+    codes: tuple[str, ...]
+    devices: int
+    within_ns: int = 0
+
+    @property
+    def watches(self) -> str:
+        return ", ".join(self.codes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +233,7 @@ class Catalog:
     duration: tuple[DurationRule, ...] = ()
     threshold: tuple[ThresholdRule, ...] = ()
     counter: tuple[CounterRule, ...] = ()
+    common_cause: tuple[CommonCauseRule, ...] = ()
     relation: tuple[RelationRule, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     decoding: Decoding = field(default_factory=Decoding)
@@ -207,7 +242,7 @@ class Catalog:
 
     @property
     def raising(self) -> tuple[RaisingRule, ...]:
-        return (*self.threshold, *self.counter)
+        return (*self.threshold, *self.counter, *self.common_cause)
 
     def row(self, code: str) -> Row | None:
         """The row of the code, else of the code that it refines, else of the closest family, else None."""

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
+    CommonCauseRule,
     DurationRule,
     FrequencyRule,
     RaisingRule,
     RelationRule,
     Row,
+    family_of,
 )
 from nodeagent.core.catalog.codes import canonical, covers, is_hexadecimal
 from nodeagent.core.catalog.settings import Mode
@@ -57,6 +59,7 @@ class Facts:
     ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
     called what its digits say, if anything (``decoded``).
     ``frequency`` is the first rule that names the code, ``relations`` None where none names it.
+    ``common_causes`` are the rules that look for it on several devices.
     """
 
     key: str
@@ -68,6 +71,7 @@ class Facts:
     duration: DurationRule | None
     frequency: FrequencyRule | None
     relations: Relations | None
+    common_causes: tuple[CommonCauseRule, ...] = ()
 
 
 class Lookup:
@@ -87,7 +91,7 @@ class Lookup:
         self._raising = {rule.id: rule for rule in catalog.raising}
         self._watching: dict[str, tuple[RaisingRule, ...]] = {}
         for raising in catalog.raising:
-            self._watching[raising.watches] = (*self.watching(raising.watches), raising)
+            self._watching[raising.watches] = (*self._watching.get(raising.watches, ()), raising)
         for rule in catalog.frequency:
             for code in rule.codes:
                 if code == "*":
@@ -129,8 +133,8 @@ class Lookup:
         return self._raising.get(rule_id)
 
     def watching(self, what: str) -> tuple[RaisingRule, ...]:
-        """The rules that raise a fault of their own from it."""
-        return self._watching.get(what, ())
+        """The rules that raise a fault of their own from it, or from any of its family."""
+        return self._watching.get(what, ()) + self._watching.get(family_of(what), ())
 
     def _find(self, code: str) -> Facts:
         key, row = canonical(code), self.catalog.row(code)
@@ -148,6 +152,11 @@ class Lookup:
             duration=self._duration.get(key),
             frequency=self._frequency.get(key),
             relations=self._relations(key),
+            common_causes=tuple(
+                rule
+                for rule in self.catalog.common_cause
+                if any(covers(canonical(code), key) for code in rule.codes)
+            ),
         )
 
     def _relations(self, key: str) -> Relations | None:

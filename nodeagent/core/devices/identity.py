@@ -216,7 +216,8 @@ def _merged(state: State, moved: Cell) -> Cell | None:
         case Absorbed():
             return moved if state.get(Absorbed, moved.device_id, moved.code) is None else None
         case RuleCell():
-            return moved if state.get(type(moved), moved.device_id, moved.rule) is None else None
+            cells = state.of_rule(type(moved), moved.device_id, moved.rule)
+            return moved if all(each.part != moved.part for each in cells) else None
         case Noticed():
             return None
         case PastResets():

@@ -10,12 +10,14 @@ from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
 
-def close(state: State, condition: Condition, why: str) -> None:
-    """What went with it and is still there is a fault of its own before this one has ended."""
+def close(state: State, condition: Condition, why: str, *, goes_on: bool = False) -> None:
+    """What went with it and is still there is a fault of its own before this one has ended. ``goes_on``: it
+    is over as a fault of its own alone.
+    """
     if condition_end.has_ended(state, condition):
         return
     companions.outlive(state, condition)
-    condition_end.end(state, condition, why)
+    condition_end.end(state, condition, why, goes_on=goes_on)
 
 
 def lift(state: State, hold: Hold, why: str) -> None:
@@ -58,15 +60,15 @@ def close_after_reboot(
     """After the boot's first complete read: what a reboot clears and was not shown again is over.
 
     ``device`` None: the read spoke for all of the source's. ``still_shown`` holds pairs (device id,
-    key of the code).
+    key of the code). What a rule has raised it ends itself, unless its row leaves that to others.
     """
     changed = False
     for condition in state.all(Condition) if device is None else state.on_chip(device.id):
         if condition.source != source or condition.boot_id == state.era.boot_id:
             continue
-        if condition.injected or condition.rule:
-            continue
         facts = state.lookup.facts(condition.code)
+        if condition.injected or (condition.rule and facts.clear_on.recover):
+            continue
         if facts.clear_on.reboot and (condition.device_id, facts.key) not in still_shown:
             close(state, condition, "not shown again since the reboot")
             changed = True

@@ -51,9 +51,9 @@ def root_of(
     return max(found, key=_preferred, default=None)
 
 
-def keep(state: State, device_id: str, key: str, source: str, root: Condition, at_ns: int) -> None:
-    """Its source shows it: it stays with its root."""
-    cell = Absorbed(device_id=device_id, code=key, source=source, root_id=root.id, last_ns=at_ns)
+def keep(state: State, device_id: str, key: str, source: str, root: Condition, at_ns: int, rule: str) -> None:
+    """Its source, or a rule, shows it: it stays with its root."""
+    cell = Absorbed(device_id=device_id, code=key, source=source, root_id=root.id, last_ns=at_ns, rule=rule)
     limits.remember(state, cell)
 
 
@@ -81,6 +81,7 @@ def absent(state: State, source: str, device_id: str | None, shown: frozenset[st
         and device_id in (None, cell.device_id)
         and cell.code not in shown
         and cell.last_ns < begun_ns
+        and not cell.rule
     ]
     for cell in gone:
         state.drop(cell)
@@ -117,11 +118,11 @@ def _outlive(state: State, cell: Absorbed, root: Condition) -> None:
         other = root_of(state, device.id, facts, fault.level, cell.last_ns, is_there=True, but_id=root.id)
     if isinstance(other, Condition):
         count_in(state, other.id, facts.code, 0)
-        keep(state, device.id, facts.key, cell.source, other, cell.last_ns)
+        keep(state, device.id, facts.key, cell.source, other, cell.last_ns, cell.rule)
     elif eviction.for_condition(state, device, fault.level, injected=False, leaving_id=root.id):
         moment_ns = state.moment_ns
         condition = opening.condition_of(
-            state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns
+            state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns, rule=cell.rule
         )
         opening.begin(
             state, device, condition, f"still there, after {root.code}, which it went with, is over"

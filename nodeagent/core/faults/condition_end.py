@@ -9,12 +9,14 @@ from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
 
-def end(state: State, condition: Condition, why: str) -> None:
-    """What went with it is left to the next poll: a reload raises nothing, nor does what makes way."""
+def end(state: State, condition: Condition, why: str, *, goes_on: bool = False) -> None:
+    """What went with it is left to the next poll: a reload raises nothing, nor does what makes way. What
+    ``goes_on`` as part of another fault is still there for the rule that raised it.
+    """
     if has_ended(state, condition):
         return
     state.drop(condition)
-    if condition.rule:
+    if condition.rule and not goes_on:
         _measure_anew(state, condition)
     relation_pairs.remember(state, condition)
     emit(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
@@ -33,6 +35,6 @@ def _measure_anew(state: State, condition: Condition) -> None:
     Where the rule itself says that it is over, nothing of this is left.
     """
     for of in state.rule_cells:
-        cell = state.get(of, condition.device_id, condition.rule)
-        if cell is not None and (after := cell.after_clear(state.moment_ns)) is not cell:
-            state.put(after)
+        for cell in state.of_rule(of, condition.device_id, condition.rule):
+            if (after := cell.after_clear(state.moment_ns)) is not cell:
+                state.put(after)

@@ -1,5 +1,6 @@
 """What a signal does: open a condition, keep it alive, or let it recover."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeagent.core.catalog import unknown_codes
@@ -51,7 +52,7 @@ another.
 
 
 def signalled(state: State, signal: Signal, rule: str = "") -> bool:
-    """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
+    """Judge one signal. True if anything changed. ``rule`` is the rule that makes it, from what it watches.
 
     Where a duration rule names the code, ``rules.duration`` counts it instead, and a ``once`` does not count.
     """
@@ -94,11 +95,11 @@ def _occurred(
 ) -> bool:
     """Open a condition or renew the open one, and count it. True if that changed anything."""
     at_ns = _occurred_ns(state, signal)
-    if _is_absorbed(state, device, condition, signal, facts, at_ns):
+    if _is_absorbed(state, device, condition, signal, facts, at_ns, rule):
         return True
     is_held = _was_held(signal, condition, at_ns)
     if condition is not None:
-        condition = _renew(state, condition, signal, facts, at_ns)
+        condition = _renew(state, condition, signal, facts, at_ns, rule)
     else:
         condition = _opened(state, device, signal, facts, at_ns, rule)
     if condition is None:
@@ -151,6 +152,7 @@ def _is_absorbed(
     signal: Signal,
     facts: Facts,
     at_ns: int,
+    rule: str,
 ) -> bool:
     """Whether the signal goes with a fault that was there first, and was counted there. What another system
     reports never does: only its sender knows when it is over.
@@ -166,7 +168,7 @@ def _is_absorbed(
         return False
     if condition is None:
         level = relation_pairs.level_of_new(state, facts, device.id, at_ns) or level
-    return relation.absorb(state, device, signal, facts, level, at_ns)
+    return relation.absorb(state, device, signal, facts, level, at_ns, rule)
 
 
 def _opened(
@@ -191,7 +193,9 @@ def _opened(
     return condition
 
 
-def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> Condition:
+def _renew(
+    state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int, rule: str
+) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
     is_once = signal.assertion is Assertion.ONCE
     is_beside_presence = is_once and facts.duration is not None
@@ -202,6 +206,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         once_ns=max(condition.once_ns or 0, at_ns) if is_once else condition.once_ns,
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
+        evidence=_evidence(condition, signal, rule),
         report=signal.report,
         reported_ns=at_ns if signal.report is not None else 0,
     )
@@ -221,6 +226,13 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         return appear(state, after, signal.source, at_ns)
     state.put(after)
     return after
+
+
+def _evidence(condition: Condition, signal: Signal, rule: str) -> Mapping[str, str]:
+    """What the rule that raised it says once more, it says of now."""
+    if not rule or rule != condition.rule:
+        return condition.evidence
+    return {**condition.evidence, **signal.evidence}
 
 
 def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condition:

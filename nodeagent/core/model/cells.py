@@ -46,7 +46,7 @@ class Condition:
     on the device when it opened, None where unknown. ``heard_ns`` is the last that was heard of it:
     ``last_ns``, or ``once_ns``, its newest ``once``, which ``last_ns`` leaves out where the code has a
     duration rule. ``occurred_ns`` is its newest occurrence. ``relations`` are the relation rules that found
-    their pair and give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a
+    their pair and give it their level. ``rule`` is the rule that raised it, from what it watches, "" for a
     signal.
     ``backing`` is whose word it stands on; ``believed_ns`` is from when a kernel line alone is believed, and
     once it is contradicted, from when the time runs for which it still is. ``report`` is whose fault it is,
@@ -124,7 +124,8 @@ class Trace:
 class Absorbed:
     """A companion that its source shows as present; it opens nothing while its root is open.
 
-    ``root_id`` is the id of the root's condition, ``last_ns`` its newest occurrence.
+    ``root_id`` is the id of the root's condition, ``last_ns`` its newest occurrence. ``rule`` is the rule
+    that shows it, "" where the polls of its source do.
     """
 
     device_id: str
@@ -132,6 +133,7 @@ class Absorbed:
     source: str
     root_id: str
     last_ns: int
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,13 +73,15 @@ class Sighting:
 class RuleCell:
     """What a rule that raises a fault of its own has seen on a device, as reported by ``source``.
 
-    Each kind of such rules has a type of these (``core.rules.kinds``). ``rule``, in what follows, is the
-    rule as the tables in force have it.
+    Each kind of such rules has a type of these (``core.rules.kinds``). ``part`` is which reading of a family
+    it is of, "" for a rule that watches one thing. ``rule``, in what follows, is the rule as the tables in
+    force have it.
     """
 
     device_id: str
     rule: str
     source: str
+    part: str = ""
 
     def due_ns(self, rule: Any, /) -> int | None:
         """When its kind wants to look at it again, None for not by time."""

@@ -1,25 +1,33 @@
 """The counter rule: a counter that rises by so much within its window is a fault, until a window later.
 
 A rise belongs to the time of the mark that shows it; one exactly a window old still counts. A value below
-the last one is a counter that began anew (a reset, a wrap): all it shows has risen since. The first value
+the last one is a counter that began anew (a reset, a wrap): all it shows has risen since. One that is kept
+for life does not begin anew, it has lost what was not written down yet, and has not risen. The first value
 of a counter is where counting begins. While the rule stays met its fault stays open; it recovers once the
 rule was not met for a whole window. What it raises is an ``occur`` of the source on the device, which
 polls neither show nor close. It reads no metric.
+
+Of a family each reading has a tally of its own, and meets the rule by itself. Their fault is one: it names
+those that meet the rule, each that joins them is an occurrence, and it recovers with the last of them.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from nodeagent.core.catalog.catalog import CounterRule
+from nodeagent.core.catalog.catalog import EACH_PART, CounterRule
 from nodeagent.core.devices import registry
 from nodeagent.core.faults import signals
 from nodeagent.core.model import Assertion, CounterMark, Device, RuleCell, Signal
+from nodeagent.core.rules import relation_pairs
 from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
 
-_PARTS = 256
+_PARTS: Final = 256
 """Rises closer to each other than this part of the window are kept as one, at the time of the first."""
+
+_MAX_NAMED: Final = 16
+"""So many readings of a family are named in the evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +65,12 @@ def marked(state: State, given: CounterMark) -> bool:
 
 
 def due(state: State, tally: Tally) -> None:
-    """The rule was not met for a whole window."""
-    state.put(replace(tally, reached_ns=None))
+    """The rule was not met for a whole window, by this reading."""
+    after = replace(tally, reached_ns=None)
+    state.put(after)
     rule = state.lookup.raising_by_id(tally.rule)
-    if isinstance(rule, CounterRule):
-        device = state.device(tally.device_id)
-        signals.signalled(state, _signal(device, tally, rule, Assertion.RECOVER), rule.id)
+    if isinstance(rule, CounterRule) and not _parts_that_meet(state, after):
+        _signal(state, after, rule, Assertion.RECOVER)
 
 
 def risen(rises: tuple[tuple[int, int], ...], rule: CounterRule, at_ns: int) -> int:
@@ -71,28 +79,48 @@ def risen(rises: tuple[tuple[int, int], ...], rule: CounterRule, at_ns: int) -> 
 
 
 def _take(state: State, device: Device, rule: CounterRule, given: CounterMark) -> bool:
-    tally = state.get(Tally, device.id, rule.id)
+    part = given.metric.partition(".")[2] if rule.metric.endswith(EACH_PART) else ""
+    tally = state.get(Tally, device.id, rule.id, *((part,) if part else ()))
     if tally is None:
-        return _begin(state, device, rule, given)
+        return _begin(state, device, rule, given, part)
     if tally.value == given.value:
         return False
-    increase = given.value - tally.value if given.value > tally.value else given.value
+    increase = _increase(tally, rule, given.value)
     rises = _with(tally.rises, rule, state.moment_ns, increase)
     after = replace(tally, source=given.source, value=given.value, rises=rises)
-    if risen(rises, rule, state.moment_ns) < rule.increase:
+    if not increase or risen(rises, rule, state.moment_ns) < rule.increase:
         state.put(after)
         return True
-    state.put(replace(after, reached_ns=state.moment_ns))
-    if tally.reached_ns is None:
-        signals.signalled(state, _signal(device, after, rule, Assertion.OCCUR), rule.id)
+    after = replace(after, reached_ns=state.moment_ns)
+    state.put(after)
+    if tally.reached_ns is None or not _is_shown(state, device, rule):
+        _signal(state, after, rule, Assertion.OCCUR)
     return True
 
 
-def _begin(state: State, device: Device, rule: CounterRule, given: CounterMark) -> bool:
+def _increase(tally: Tally, rule: CounterRule, value: int) -> int:
+    if value >= tally.value:
+        return value - tally.value
+    return 0 if rule.lifetime else value
+
+
+def _is_shown(state: State, device: Device, rule: CounterRule) -> bool:
+    """Whether its fault is open, or goes with one that is, which new tables may have taken away; what only
+    has a notice was shown once.
+    """
+    facts = state.lookup.facts(rule.code)
+    return (
+        state.condition(device.id, facts.key) is not None
+        or relation_pairs.absorbed(state, device.id, facts.key) is not None
+        or (facts.row is not None and facts.row.notice)
+    )
+
+
+def _begin(state: State, device: Device, rule: CounterRule, given: CounterMark, part: str) -> bool:
     if not limits.room_for_rule_cell(state, Tally):
         state.overflow = f"{given.metric} on {given.device} is one counter too many"
         return False
-    state.put(Tally(device_id=device.id, rule=rule.id, source=given.source, value=given.value))
+    state.put(Tally(device_id=device.id, rule=rule.id, source=given.source, part=part, value=given.value))
     return True
 
 
@@ -108,13 +136,27 @@ def _with(
     return (*kept, (at_ns, increase))
 
 
-def _signal(device: Device, tally: Tally, rule: CounterRule, assertion: Assertion) -> Signal:
-    evidence = {"rule": rule.id, "metric": rule.metric, "value": str(tally.value)}
+def _parts_that_meet(state: State, tally: Tally) -> list[str]:
+    """The readings of the rule's family that meet it on the device, numbers in their order."""
+    tallies = state.of_rule(Tally, tally.device_id, tally.rule)
+    meeting = (each.part for each in tallies if each.reached_ns is not None)
+    return sorted(meeting, key=lambda part: (len(part), part))
+
+
+def _signal(state: State, tally: Tally, rule: CounterRule, assertion: Assertion) -> None:
+    evidence = {"rule": rule.id, "metric": rule.metric.removesuffix(EACH_PART), "value": str(tally.value)}
+    if tally.part:
+        evidence["part"] = ", ".join(_parts_that_meet(state, tally)[:_MAX_NAMED]) or tally.part
     if assertion is Assertion.OCCUR:
         evidence["increase"] = str(sum(increase for _, increase in tally.rises))
-    return Signal(
-        source=tally.source, device=device.id, code=rule.code, assertion=assertion, evidence=evidence
+    signal = Signal(
+        source=tally.source,
+        device=tally.device_id,
+        code=rule.code,
+        assertion=assertion,
+        evidence=evidence,
     )
+    signals.signalled(state, signal, rule.id)
 
 
 KIND = RuleKind(tag="Tally", cell=Tally, handlers={CounterMark: marked}, due=due)

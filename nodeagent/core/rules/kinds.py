@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from nodeagent.core.rules import counter, threshold
+from nodeagent.core.rules import common_cause, counter, threshold
 from nodeagent.core.rules.kind import RuleKind
 
-RULE_KINDS: Final[tuple[RuleKind, ...]] = (threshold.KIND, counter.KIND)
+RULE_KINDS: Final[tuple[RuleKind, ...]] = (threshold.KIND, counter.KIND, common_cause.KIND)

@@ -18,10 +18,12 @@ from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.judge import PRECEDENCE
 
 
-def absorb(state: State, device: Device, signal: Signal, facts: Facts, level: Level, at_ns: int) -> bool:
+def absorb(
+    state: State, device: Device, signal: Signal, facts: Facts, level: Level, at_ns: int, rule: str
+) -> bool:
     """Attach an occurrence to its root. False where it has none: it is a fault of its own.
 
-    ``level`` is what the condition has, or would have if it opened.
+    ``level`` is what the condition has, or would have if it opened, ``rule`` what makes the signal, if any.
     """
     condition = state.condition(device.id, facts.key)
     newest_ns = max(at_ns, condition.occurred_ns if condition is not None else at_ns)
@@ -37,7 +39,7 @@ def absorb(state: State, device: Device, signal: Signal, facts: Facts, level: Le
     else:
         _attach(state, device, root, facts.code, signal)
         if signal.assertion is Assertion.OCCUR and isinstance(root, Condition):
-            companions.keep(state, device.id, facts.key, signal.source, root, newest_ns)
+            companions.keep(state, device.id, facts.key, signal.source, root, newest_ns, rule)
     passed(state, device, facts, level, newest_ns)
     return True
 
@@ -102,13 +104,16 @@ def _absorb_earlier(state: State, rule: RelationRule, root_id: str, companion: C
 
 def _close_as_absorbed(state: State, companion: Condition, root: Condition | Trace) -> None:
     device = state.device(root.device_id)
-    closing.close(state, companion, f"absorbed: it goes with {root.code} on {device.name}")
+    why = f"absorbed: it goes with {root.code} on {device.name}"
+    closing.close(state, companion, why, goes_on=_is_there(companion) and isinstance(root, Condition))
     relation_pairs.remember(state, companion, root=False)
     if isinstance(root, Condition):
         companions.count_in(state, root.id, companion.code, companion.count)
         if _is_there(companion):
-            key = state.lookup.facts(companion.code).key
-            companions.keep(state, companion.device_id, key, companion.source, root, companion.occurred_ns)
+            key, newest_ns = state.lookup.facts(companion.code).key, companion.occurred_ns
+            companions.keep(
+                state, companion.device_id, key, companion.source, root, newest_ns, companion.rule
+            )
 
 
 def _is_there(condition: Condition) -> bool:

@@ -75,7 +75,7 @@ TAGS = _Tags()
 def keys_of(of: type[RuleCell]) -> Callable[[RuleCell], Key]:
     """The keys of the cells of one kind of rules."""
     name = TAGS[of]
-    return lambda cell: (name, cell.device_id, cell.rule)
+    return lambda cell: (name, cell.device_id, cell.rule, *((cell.part,) if cell.part else ()))
 
 
 NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Trace, Absorbed, Withdrawn, Noticed})

@@ -4,6 +4,7 @@ A new catalog compares codes in other ways and has other rules, so it takes a ne
 here judges.
 """
 
+from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.catalog.lookup import Lookup, Side, side
 from nodeagent.core.model import Affects, Condition, Promotion, Trace
 from nodeagent.core.state.groups import Groups
@@ -18,8 +19,9 @@ class Indexes:
     """``open``: the condition at each place; where two would be, the one that came first. ``reported``: the
     conditions of each report.
 
-    ``paired``: the conditions and traces on each side of each relation rule. ``promoted``: the promotions
-    by device and code. ``reaching``: those of faults that speak for more than their own device, and for whom.
+    ``paired``: the conditions and traces on each side of each relation rule. ``shared``: the conditions that
+    each rule of common causes counts. ``promoted``: the promotions by device and code. ``reaching``: those of
+    faults that speak for more than their own device, and for whom.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -27,6 +29,7 @@ class Indexes:
         self.open: dict[Place, Key] = {}
         self.reported = Groups[str]()
         self.paired = Groups[Side]()
+        self.shared = Groups[str]()
         self.promoted = Groups[tuple[str, str]]()
         self.reaching: dict[Key, Affects] = {}
 
@@ -45,6 +48,8 @@ class Indexes:
             self.open.setdefault(self.place(cell), key)
             if cell.report is not None:
                 self.reported.add(cell.report.name, key)
+            for rule in self._shared_by(cell):
+                self.shared.add(rule.id, key)
         for each in self._sides(cell):
             self.paired.add(each, key)
 
@@ -58,8 +63,14 @@ class Indexes:
                 del self.open[self.place(cell)]
             if cell.report is not None:
                 self.reported.remove(cell.report.name, key)
+            for rule in self._shared_by(cell):
+                self.shared.remove(rule.id, key)
         for each in self._sides(cell):
             self.paired.remove(each, key)
+
+    def _shared_by(self, condition: Condition) -> tuple[CommonCauseRule, ...]:
+        """What is injected is related to nothing."""
+        return () if condition.injected else self._lookup.facts(condition.code).common_causes
 
     def _code_of(self, promotion: Promotion) -> tuple[str, str]:
         return promotion.device_id, self._lookup.facts(promotion.code).key

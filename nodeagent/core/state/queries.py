@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Job, Promotion, Report, Source
+from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Job, Promotion, Report, RuleCell, Source
 from nodeagent.core.state.cell_keys import TAGS, Key
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Indexes
@@ -19,6 +19,7 @@ EXCLUDED = "excluded"
 """The attribute of a device that the configuration excludes: why. See ``core.devices.exclusion``."""
 
 C = TypeVar("C", bound=Cell)
+R = TypeVar("R", bound=RuleCell)
 
 
 @dataclass(slots=True)
@@ -72,6 +73,10 @@ class Queries:
     def all(self, of: type[C]) -> list[C]:
         """Every cell of a type, in order; a copy, so the caller may put and drop."""
         return list(self.cells[of].values())
+
+    def of_rule(self, of: type[R], device_id: str, rule: str) -> list[R]:
+        """The cells of a rule on a device: one for each reading of a family that it watches."""
+        return [cell for cell in self.cells[of].values() if cell.device_id == device_id and cell.rule == rule]
 
     def about(self, device_id: str) -> list[Any]:
         """Every cell, of any type, that is keyed by the device but is not the device. A job only names the

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.core.catalog.catalog import CounterRule, ThresholdRule
+from nodeagent.core.catalog.catalog import EACH_PART, CounterRule, ThresholdRule, family_of
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import NODE, CounterMark, Edge, Input
 from nodeagent.wire import SOURCE
@@ -58,16 +58,15 @@ class Readings:
         self._above: dict[tuple[str, str], bool] = {}
         self._counters: dict[tuple[str, str], _Counter] = {}
         self._threshold: Sequence[ThresholdRule] = ()
-        self._intervals: Mapping[str, _ReportInterval] = {}
+        self._counter: Sequence[CounterRule] = ()
+        self._intervals: dict[str, _ReportInterval] = {}
         self.judge_by(threshold, counter)
 
     def judge_by(self, threshold: Sequence[ThresholdRule], counter: Sequence[CounterRule]) -> None:
         """From now on these rules; every reading is reported anew, as the rules forget what changed."""
         self._threshold = threshold
-        metrics = {rule.metric for rule in counter}
-        self._intervals = {
-            name: _interval(rule for rule in counter if rule.metric == name) for name in metrics
-        }
+        self._counter = counter
+        self._intervals = {}
         self.forget()
 
     def forget(self) -> None:
@@ -83,11 +82,25 @@ class Readings:
             value = readings.get(rule.metric)
             if value is not None and math.isfinite(value):
                 inputs += self._edge(name, rule, value)
-        for metric, interval in self._intervals.items():
-            value = readings.get(metric)
-            if value is not None and math.isfinite(value) and value >= 0:
-                inputs += self._marks(name, metric, interval, int(value), now_ns)
+        for metric in self._counted(readings):
+            value = readings[metric]
+            if math.isfinite(value) and value >= 0:
+                inputs += self._marks(name, metric, self._interval(metric), int(value), now_ns)
         return inputs
+
+    def _counted(self, readings: Mapping[str, float]) -> Iterable[str]:
+        """The readings that counter rules watch, in the order of the rules."""
+        return dict.fromkeys(
+            metric
+            for rule in self._counter
+            for metric in (readings if rule.metric.endswith(EACH_PART) else (rule.metric,))
+            if metric in readings and _watches(rule, metric)
+        )
+
+    def _interval(self, metric: str) -> _ReportInterval:
+        if metric not in self._intervals:
+            self._intervals[metric] = _interval(rule for rule in self._counter if _watches(rule, metric))
+        return self._intervals[metric]
 
     def _edge(self, device: str, rule: ThresholdRule, value: float) -> list[Input]:
         """Between the bounds nothing is crossed."""
@@ -122,6 +135,10 @@ class Readings:
 
     def _mark(self, device: str, metric: str, value: int) -> CounterMark:
         return CounterMark(source=self._source, device=device, metric=metric, value=value)
+
+
+def _watches(rule: CounterRule, metric: str) -> bool:
+    return rule.metric in (metric, family_of(metric))
 
 
 def _interval(rules: Iterable[CounterRule]) -> _ReportInterval:

@@ -23,7 +23,8 @@ from nodeagent.drivers.nvidia.checks.inforom import INFOROM_CODES, Inforom
 from nodeagent.drivers.nvidia.checks.nvlink import LINK_CODES, Board, Links, Peers
 from nodeagent.drivers.nvidia.checks.pcie import PciExpress
 from nodeagent.drivers.nvidia.checks.persistence import PERSISTENCE_CODES
-from nodeagent.drivers.nvidia.checks.telemetry import SlowdownMinutes, Telemetry
+from nodeagent.drivers.nvidia.checks.slowdown import SlowdownMinutes
+from nodeagent.drivers.nvidia.checks.telemetry import Telemetry
 from nodeagent.drivers.nvidia.checks.thermal import Thermal
 from nodeagent.drivers.nvidia.events import Doubles, Events, Owner, Report
 from nodeagent.drivers.nvidia.processes import Processes
@@ -194,8 +195,7 @@ class Part:
             codes.take(FABRIC_CODES, lambda: fabric.codes(state, readings, is_shared, has_switches))
         for finds, read in self.flags:
             codes.take(finds, partial(read, readings))
-        self.minutes.see(self.telemetry.gauges(readings), time.monotonic())
-        readings.put("hw_slowdown_minutes_total", self.minutes.total)
+        self.minutes.see(self.telemetry.gauges(readings), time.monotonic(), readings)
         self.thermal.read(readings)
         self.memory.counters(readings)
         sees_slot = not identity.is_in_guest(device)

@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.tables.rule_kinds import counter, duration, frequency, pattern, relation, threshold
+from nodeagent.tables.rule_kinds import (
+    common_cause,
+    counter,
+    duration,
+    frequency,
+    pattern,
+    relation,
+    threshold,
+)
 from nodeagent.tables.rule_kinds.rule_kind import Rule as Rule
 from nodeagent.tables.rule_kinds.rule_kind import RuleSection as RuleSection
 
@@ -14,6 +22,7 @@ RULE_SECTIONS: Final[Mapping[str, RuleSection]] = {
         duration.SECTION,
         threshold.SECTION,
         counter.SECTION,
+        common_cause.SECTION,
         relation.SECTION,
         pattern.SECTION,
     )

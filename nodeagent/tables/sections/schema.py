@@ -27,6 +27,13 @@ Identifier = Annotated[
         description="a word of at most 64 letters, digits, and _ . -",
     ),
 ]
+Metric = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_.-]{1,63}|\.\*)?\Z",
+        description='the name of a reading, such as link_up.3, or of a family of them, such as "link_up.*"',
+    ),
+]
 CODE_PATTERN = r"\A(?:[!-)+-~]{1,64}|[!-)+-~]{0,63}\*)\Z"
 Code = Annotated[
     str,

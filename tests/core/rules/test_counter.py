@@ -2,7 +2,7 @@
 
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import CatalogChanged, Level
+from nodeagent.core.model import CatalogChanged, Level, Started
 from nodeagent.core.rules.counter import Tally
 from tests.core.build import (
     active,
@@ -16,6 +16,7 @@ from tests.core.build import (
     rising,
     row,
     run,
+    seen,
     wait,
 )
 
@@ -57,6 +58,21 @@ def test_a_counter_that_began_anew_goes_on_counting() -> None:
     engine = begin(TABLES)
     assert emitted(run(engine, [(1, mark(1000)), (2, mark(1060)), (3, mark(0)), (4, mark(39))])) == []
     assert emitted(run(engine, [(5, mark(40))])) == [("raised", "npu0", "STORM")]
+
+
+def test_a_counter_for_life_that_comes_back_lower_has_lost_its_newest_part_and_has_not_risen() -> None:
+    for_life = catalog(row("STORM"), counter=[rising("STORM", 100, window_s=3600, lifetime=True)])
+    engine = begin(for_life)
+    assert run(engine, [(1, mark(54_731_746)), (2, mark(54_731_700)), (3, mark(0)), (4, mark(99))]) == []
+    assert emitted(run(engine, [(5, mark(100))])) == [("raised", "npu0", "STORM")]
+
+
+def test_a_counter_for_life_that_comes_back_lower_does_not_prolong_the_fault() -> None:
+    for_life = catalog(row("STORM"), counter=[rising("STORM", 100, window_s=3600, lifetime=True)])
+    engine = begin(for_life)
+    run(engine, [(1, mark(0)), (2, mark(100)), (3000, mark(50))])
+    assert wait(engine, 3602) == []
+    assert emitted(wait(engine, 3602, extra_ns=1)) == [("cleared", "npu0", "STORM")]
 
 
 def test_it_recovers_after_a_window_in_which_the_rule_was_not_met() -> None:
@@ -136,3 +152,26 @@ def test_a_smaller_increase_fires_with_the_next_rise_only() -> None:
     run(engine, [(1, mark(0)), (2, mark(50))])
     assert emitted(run(engine, [(3, CatalogChanged(digest="second"))])) == [("tables_reloaded", "node", "")]
     assert emitted(run(engine, [(4, mark(51))])) == [("raised", "npu0", "STORM")]
+
+
+STAYS = row("STORM", Level.PRE_SEPARATE_NPU, clear_on=ClearOn(reset=True, reboot=True, operator=True))
+
+
+def test_one_that_does_not_end_with_its_rise_ends_with_the_boot_and_is_measured_anew() -> None:
+    engine = begin(catalog(STAYS, counter=[rising("STORM", 100, window_s=3600)]))
+    run(engine, [(1, mark(0)), (2, mark(100))])
+    assert wait(engine, 90_000) == []
+    run(engine, [(90_001, Started(boot_id="boot-2", version="1")), (90_002, seen("npu0", "die0"))])
+    assert open_codes(engine) == [("die0", "STORM")]
+    booted = run(engine, [(90_003, active(begun_s=90_003)), (90_004, mark(99)), (90_005, mark(199))])
+    assert [each for each in emitted(booted) if each[2]] == [
+        ("cleared", "npu0", "STORM"),
+        ("raised", "npu0", "STORM"),
+    ]
+
+
+def test_one_that_ends_with_its_rise_is_not_ended_by_the_boot() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, mark(0)), (2, mark(100))])
+    run(engine, [(3, Started(boot_id="boot-2", version="1")), (4, seen("npu0", "die0"))])
+    assert [each for each in emitted(run(engine, [(5, active(begun_s=5))])) if each[2]] == []

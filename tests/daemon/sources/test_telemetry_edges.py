@@ -1,6 +1,6 @@
 """What the core hears of telemetry: crossings of bounds, and counters seldom."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -105,3 +105,37 @@ def test_nothing_is_lost_of_a_counter_that_begins_anew() -> None:
 def test_nothing_is_told_that_no_rule_names() -> None:
     many: list[Input] = Readings("nvidia").take("npu0", {"celsius": 99.0, "ecc_total": 5.0}, 0)
     assert many == []
+
+
+LINK = CounterRule(id="l", code="L", metric="recoveries_total.*", increase=3, time_window_ns=3600 * SECOND_NS)
+LINK_7 = CounterRule(
+    id="m", code="M", metric="recoveries_total.7", increase=80, time_window_ns=60 * SECOND_NS
+)
+
+
+def marks(
+    readings: Readings, values: Mapping[str, float], at_s: int, device: str = "gpu0"
+) -> list[tuple[str, int]]:
+    """(metric, value) of the marks that these readings make."""
+    made = readings.take(device, values, at_s * SECOND_NS)
+    return [(each.metric, each.value) for each in made if isinstance(each, CounterMark)]
+
+
+def test_each_counter_of_a_family_is_told_for_itself_and_no_other_reading_is() -> None:
+    readings = Readings("nvidia", counter=[LINK])
+    values = {"recoveries_total": 9.0, "recoveries_total.0": 1.0, "recoveries_total.1": 2.0, "re.0": 3.0}
+    assert marks(readings, values, 0) == [("recoveries_total.0", 1), ("recoveries_total.1", 2)]
+    assert marks(readings, values | {"recoveries_total.1": 5.0}, 60) == [("recoveries_total.1", 5)]
+    assert marks(readings, values, 60, "gpu1") == [("recoveries_total.0", 1), ("recoveries_total.1", 2)]
+
+
+def test_a_counter_that_is_named_and_of_a_family_too_is_told_once_as_often_as_either_needs() -> None:
+    readings = Readings("nvidia", counter=[LINK, LINK_7])
+    told = [marks(readings, {"recoveries_total.7": float(at_s)}, at_s) for at_s in range(0, 40, 10)]
+    assert told == [[("recoveries_total.7", at_s)] for at_s in range(0, 40, 10)]
+
+
+def test_counters_are_told_in_the_order_of_the_rules() -> None:
+    readings = Readings("nvidia", counter=[LINK, DAY])
+    values = {"ecc_total": 1.0, "recoveries_total.3": 2.0}
+    assert marks(readings, values, 0) == [("recoveries_total.3", 2), ("ecc_total", 1)]

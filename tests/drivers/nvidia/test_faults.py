@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nodeagent.core.catalog.catalog import family_of
 from nodeagent.core.model import Assertion, DeviceSeen, Kind, Signal, Verdict
 from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.daemon.sources.translate import node_fault
@@ -213,25 +214,32 @@ async def test_the_tables_ask_for_readings_that_there_are(
 ) -> None:
     """On one generation or the other: from Blackwell on, links count other errors."""
     asked = {rule.metric for rule in judge.catalog.threshold if rule.id.startswith("nv-")}
-    asked |= {rule.metric for rule in judge.catalog.counter if rule.id.startswith("nv-")}
+    asked |= {rule.metric for rule in judge.catalog.counter if rule.id.startswith(("nv-", "ecc-"))}
+    h100.node.set("gpu0", "gpu_retired_double_count", 0)
     b200 = GpuNode(tmp_path / "b200", "2xB200")
     with b200.node:
         for node in (h100, b200):
             async with judged(node.spec(), Judge()) as stage:
                 await stage.back()
-                asked -= set(stage.health.readings["gpu0"])
+                told = stage.health.readings["gpu0"]
+                asked -= told.keys() | {family_of(reading) for reading in told}
     assert asked == set()
 
 
 @pytest.mark.parametrize(
     ("metric", "first", "rises", "every_s", "code"),
     [
-        ("hw_slowdown_minutes_total", 0, [1] * 6, 95, "NV_SLOWDOWN"),
-        ("hw_slowdown_minutes_total", 0, [1] * 6, 130, ""),
+        ("thermal_slowdown_minutes_total.hw_thermal", 0, [1] * 6, 95, "NV_SLOWDOWN"),
+        ("thermal_slowdown_minutes_total.hw_thermal", 0, [1] * 6, 130, ""),
+        ("thermal_slowdown_minutes_total.sw_thermal", 0, [1] * 6, 95, "NV_SLOWDOWN"),
+        ("power_brake_minutes_total", 0, [1] * 6, 95, "NV_POWER_BRAKE"),
+        ("power_brake_minutes_total", 0, [1] * 6, 130, ""),
         ("ecc_corrected_total", 5_000_000, [400, 400, 400], 3600, "NV_ECC_CORRECTED_RATE"),
         ("ecc_corrected_total", 5_000_000, [400, 400, 400], 50_000, ""),
+        ("ecc_corrected_total", 5_000_000, [-400, 400, 400], 3600, ""),
         ("ecc_uncorrected_total", 12, [1, 1, 1], 3600, "NV_ECC_UNCORRECTED_RATE"),
         ("ecc_uncorrected_total", 1000, [0, 0, 0], 3600, ""),
+        ("ecc_uncorrected_total", 1000, [-1, 1, 1], 3600, ""),
         ("ecc_volatile_uncorrected_total", 4, [0, 1, 0], 30, "NV_ECC_UNCORRECTED"),
         ("ecc_volatile_uncorrected_total", 4, [0, 0, 0], 30, ""),
         ("ecc_volatile_uncorrected_total", 4, [-4, 0, 0], 30, ""),
@@ -281,6 +289,17 @@ async def test_rows_replaced_up_to_the_limit_are_told(h100: GpuNode, judge: Judg
         await stage.back()
         await stage.until(lambda: judge.open("gpu1") == {"NV_REMAP_LIMIT": "SubHealthFault"} or None)
         assert judge.view("gpu1").verdict is Verdict.ALLOW
+        assert judge.open("gpu0") == {}
+
+
+async def test_pages_that_are_nearly_all_retired_keep_new_work_away(h100: GpuNode, judge: Judge) -> None:
+    for gpu, pages in (("gpu0", 60), ("gpu1", 61)):
+        h100.node.set(gpu, "gpu_retired_single_count", 2)
+        h100.node.set(gpu, "gpu_retired_double_count", pages)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        await stage.until(lambda: judge.open("gpu1") == {"NV_RETIRED_PAGES": "PreSeparateNPU"} or None)
+        assert judge.view("gpu1").verdict is Verdict.NO_NEW_JOBS
         assert judge.open("gpu0") == {}
 
 

@@ -9,7 +9,6 @@ from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.nvidia import calls, library
 from nodeagent.drivers.nvidia.checks import ecc, fabric, fabric_manager, imex, nvlink
 from nodeagent.drivers.nvidia.checks.fabric import Fabric, faults
-from nodeagent.drivers.nvidia.checks.telemetry import HARDWARE_SLOWDOWN, SlowdownMinutes
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.missing import Slots
 from nodeagent.drivers.nvidia.recovery_action import RECOVERY_ACTION
@@ -51,24 +50,6 @@ def test_a_storm_of_one_xid_holds_up_no_other() -> None:
     storm.add(xid("XID_31", 0), 0)
     storm.add(xid("XID_31", 1), 1)
     assert [signal.code for signal in storm.add(xid("XID_79", 2), 2)] == ["XID_79"]
-
-
-def test_a_minute_of_slowdown_counts_once_however_often_it_is_seen() -> None:
-    minutes = SlowdownMinutes()
-    for second in range(0, 600, 10):
-        minutes.see(HARDWARE_SLOWDOWN if second < 330 else 0x1, second)
-    minutes.see(None, 600)
-    assert minutes.total == 6
-
-
-def test_a_slowdown_that_a_change_of_the_p_state_may_be_counts_no_minute() -> None:
-    minutes = SlowdownMinutes()
-    for minute in range(10):
-        minutes.see(0x8, 60.0 * minute)
-    assert minutes.total == 0
-    minutes.see(0x8 | 0x40, 600.0)
-    minutes.see(0x80, 660.0)
-    assert minutes.total == 2
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.drivers.nvidia.calls import Calls, Readings, asks
+from nodeagent.drivers.nvidia.checks import spare_rows
 from nodeagent.drivers.nvidia.fields import Field, Fields
 
 REMAP_PENDING: Final = "XID_63"
@@ -137,7 +138,8 @@ class Memory:
         histogram = self._calls.ask(pynvml.nvmlDeviceGetRowRemapperHistogram)
         if histogram is not None:
             for name in _HISTOGRAM:
-                readings.put(f"remap_spare_banks.{name}", getattr(histogram, name), most=2.0**31)
+                readings.put(f"{spare_rows.ROWS}.{name}", getattr(histogram, name), most=2.0**31)
+            spare_rows.summarize(readings)
 
     def _sram(self, readings: Readings) -> list[str] | None:
         status = self._calls.ask(_sram_status)
@@ -153,10 +155,12 @@ class Memory:
             return None
         return [code for code, flag in zip((CHANNEL_REPAIR, TPC_REPAIR), repairs, strict=True) if flag]
 
-    def _banks(self, _: Readings) -> list[str] | None:
+    def _banks(self, readings: Readings) -> list[str] | None:
         banks = self._calls.ask(_bank_status)
         if banks is None:
             return None
+        readings.put(f"{spare_rows.GROUPS}.max", banks.histogram.maxSpareGroupCount, most=2.0**31)
+        readings.put(f"{spare_rows.GROUPS}.none", banks.histogram.noSpareGroupCount, most=2.0**31)
         return [BANK_REMAP] if banks.bPending else []
 
     def _unrepairable(self, _: Readings) -> list[str] | None:
@@ -168,10 +172,13 @@ class Memory:
     def _retired(self, readings: Readings) -> list[str] | None:
         """Pages taken out of use, on GPUs from before the spare rows."""
         calls = self._calls
-        causes = (("single", 0), ("double", 1))
+        causes, retired = (("single", 0), ("double", 1)), list[int]()
         for name, cause in causes:
             pages = calls.newest((_RETIRED_PAGES_V2[cause], len), (_RETIRED_PAGES[cause], len))
             readings.put(f"ecc_isolated_pages.{name}", pages)
+            retired += [] if pages is None else [pages]
+        if retired:
+            readings.put("ecc_isolated_pages", sum(retired))
         pending = calls.ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus)
         if pending is None:
             return None

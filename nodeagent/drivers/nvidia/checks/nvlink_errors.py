@@ -108,6 +108,8 @@ class LinkErrors:
         for link in {link for errors in by_kind.values() for link in errors}:
             of_link = sum(counts[link].total for counts in own if link in counts)
             readings.put(f"nvlink_link_errors_total.{link}", of_link)
+        for link in by_kind.get("recovery", {}):
+            readings.put(f"nvlink_recoveries_total.{link}", self._counts["recovery"][link].total)
         if by_kind.keys() & _PACKETS:
             readings.put("nvlink_packet_errors_total", sum(self._sum(kind) for kind in _PACKETS))
 

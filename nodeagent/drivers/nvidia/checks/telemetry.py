@@ -31,10 +31,6 @@ THROTTLE: Final[Mapping[str, int]] = {
     "board_limit": 0x200,
     "reliability": 0x400,
 }
-HARDWARE_SLOWDOWN: Final = THROTTLE["hw_thermal"] | THROTTLE["hw_power_brake"]
-"""The hardware slows itself down: heat, or the power supply says so. ``hw_slowdown`` alone may also be
-reported when the P-state changes (nvmlClocksThrottleReasonHwSlowdown in nvml.h).
-"""
 
 _CLOCKS: Final[Mapping[str, int]] = {
     "graphics": pynvml.NVML_CLOCK_GRAPHICS,
@@ -126,20 +122,6 @@ class Telemetry:
         for name, bit in THROTTLE.items():
             readings.put(f"throttle.{name}", 1.0 if bits & bit else 0.0)
         return int(bits)
-
-
-class SlowdownMinutes:
-    """Counts the minutes in which the hardware slowed itself down: six of ten are a fault, one is not."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._last_minute = -1
-
-    def see(self, bits: int | None, now_s: float) -> None:
-        minute = int(now_s // 60)
-        if bits is not None and bits & HARDWARE_SLOWDOWN and minute != self._last_minute:
-            self._last_minute = minute
-            self.total += 1
 
 
 @asks("nvmlDeviceGetTemperatureV")

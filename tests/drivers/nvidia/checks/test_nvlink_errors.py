@@ -1,11 +1,14 @@
 """Errors of NVLinks: what each generation counts, what it counts as, and how fast is too fast."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pynvml
 import pytest
 
+from nodeagent.core.catalog.catalog import CounterRule
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import DeviceSeen, Kind, Verdict
 from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.drivers.nvidia.checks.nvlink_errors import bit_error_ratio
@@ -34,6 +37,11 @@ def count(judge: Judge, metric: str, rises: list[int], every_s: float) -> list[s
             judge.take(given)
         judge.skip(every_s)
     return [code for _, _, code in judge.emitted("raised")]
+
+
+def told_soon(judge: Judge) -> list[CounterRule]:
+    """The rules as they are, but that their counters are told each ten seconds."""
+    return [replace(rule, time_window_ns=60 * SECOND_NS) for rule in judge.catalog.counter]
 
 
 def test_a_hundred_damaged_flits_a_second_over_a_minute_keep_new_work_away(judge: Judge) -> None:
@@ -75,6 +83,42 @@ def test_ten_recoveries_in_an_hour_keep_new_work_away(judge: Judge) -> None:
         "NV_NVLINK_ERROR_RATE",
     ]
     assert judge.view("gpu0").verdict is Verdict.NO_NEW_JOBS
+
+
+def test_the_third_recovery_of_one_link_within_hours_keeps_new_work_away(judge: Judge) -> None:
+    assert count(judge, "nvlink_recoveries_total.14", [1, 1, 1], 2 * HOUR_S) == ["NV_NVLINK_FLAPPING"]
+    assert judge.view("gpu0").level == "PreSeparateNPU"
+    (flapping,) = judge.engine.view().conditions
+    assert flapping.evidence["part"] == "14"
+    judge.skip(6 * HOUR_S)
+    assert judge.open("gpu0") == {}
+
+
+def test_recoveries_of_one_link_that_lie_hours_apart_are_no_flapping(judge: Judge) -> None:
+    assert count(judge, "nvlink_recoveries_total.14", [1] * 9, 3 * HOUR_S + 1) == []
+
+
+@pytest.mark.parametrize(
+    ("description", "field"),
+    [("2xH100", "gpu_nvlink_recoveries"), ("2xB200", "gpu_nvlink5_recovery_events")],
+)
+async def test_a_link_that_flaps_is_one_fault_that_names_it(
+    tmp_path: Path, judge: Judge, description: str, field: str
+) -> None:
+    gpus = GpuNode(tmp_path / "flapping", description)
+    with gpus.node:
+        gpus.node.set("gpu0", field, 505, place=14)
+        async with judged(gpus.spec(counter=told_soon(judge)), judge) as stage:
+            await stage.back()
+            await stage.until(lambda: "nvlink_recoveries_total.14" in stage.health.readings.get("gpu0", {}))
+            gpus.node.set("gpu0", field, 508, place=14)
+            for link in range(18):
+                gpus.node.set("gpu1", field, 2, place=link)
+            await stage.until(lambda: judge.open("gpu0") == {"NV_NVLINK_FLAPPING": "PreSeparateNPU"} or None)
+            (flapping,) = [each for each in judge.engine.view().conditions if "FLAPPING" in each.code]
+            assert (flapping.evidence["part"], flapping.evidence["value"]) == ("14", "508")
+            await stage.until(lambda: "NV_NVLINK_ERROR_RATE" in judge.open("gpu1") or None)
+            assert "NV_NVLINK_FLAPPING" not in judge.open("gpu1")
 
 
 @pytest.mark.parametrize(
