@@ -79,7 +79,7 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
         quiescence=quiescence,
         job_listener=job_listener,
         reloading=reloading,
-        grpc=_grpc(config, recovered, facts, reloading, senders, sources),
+        grpc=_grpc(config, recovered, facts, reloading, senders),
         metrics=NodeMetrics(
             feed=feed,
             ledger=ledger,
@@ -95,7 +95,6 @@ def _grpc(
     facts: NodeFacts,
     reloading: Reloading,
     senders: Senders,
-    sources: list[Supervisor],
 ) -> GrpcServer:
     catalogs, pump = recovered.catalogs, recovered.pump
     context = Context(
@@ -112,5 +111,4 @@ def _grpc(
         facts=facts,
         config=config,
         served=served(context, Tables(facts, reloading.reload), Audit(recovered.ledger, facts), senders),
-        sources=lambda view: configured.known_sources(view, sources),
     )

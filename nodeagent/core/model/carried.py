@@ -18,6 +18,7 @@ from nodeagent.core.model.inputs import (
     PublicFaults,
     ResetsRecorded,
     Signal,
+    SourceAbsent,
     SourceBack,
     SourceLost,
     Started,
@@ -44,6 +45,7 @@ Input = (
     | DeviceGone
     | SourceLost
     | SourceBack
+    | SourceAbsent
     | CatalogChanged
     | TablesRejected
     | Operator

@@ -5,13 +5,13 @@ It ends the owner's isolations, the device's promotions, and what only a person 
 
 from nodeagent.core.devices import registry
 from nodeagent.core.faults import closing
-from nodeagent.core.model import Condition, Device, HoldKind, Level, Operator, Promotion
+from nodeagent.core.model import NODE, Condition, Device, HoldKind, Level, Operator, Promotion
 from nodeagent.core.orders import answers, holds
 from nodeagent.core.orders.answers import Answered
 from nodeagent.core.rules import promotions
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import PRECEDENCE
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 _FAULTY = PRECEDENCE[Level.RESTART_NPU]
 
@@ -49,7 +49,8 @@ def _on(state: State, device: Device) -> list[str]:
 def _unwell(state: State, device: Device) -> str:
     """Why it cannot go back into service, and what would help; "" where it is seen to be well.
 
-    What only a person may clear does not count: the release is about that.
+    What only a person may clear does not count: the release is about that. Nor does it count that the node is
+    not observed: a hold on it is about something else, and without that hold it is still UNKNOWN.
     """
     faults = [
         f"{condition.code} at {condition.level}"
@@ -59,7 +60,7 @@ def _unwell(state: State, device: Device) -> str:
         and PRECEDENCE[condition.level] >= _FAULTY
         and not _is_for_a_person(state, condition)
     ]
-    is_observed = unobserved_reason(state, device) is None
+    is_observed = device.name == NODE or unobserved_reason(state, device) is None
     if not faults:
         return "" if is_observed else "is not observed; wait until it is"
     also = "" if is_observed else ", and is not observed"

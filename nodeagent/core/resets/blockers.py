@@ -26,8 +26,8 @@ from nodeagent.core.resets import asking_faults, past_resets, registered_jobs
 from nodeagent.core.state import limits
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import SEPARATING_LEVELS
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 MAX_NAMED = 16
 """So many users of the members are named; a job may have a process for each core on each chip."""

@@ -13,7 +13,7 @@ from nodeagent.core.model import Backing, Condition, Device, Kind, Level, Reset,
 from nodeagent.core.resets import asking_faults, blockers, past_resets, proposals
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery_action
-from nodeagent.core.verdicts.contributions import unobserved_reason
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
 
