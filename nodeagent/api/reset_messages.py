@@ -18,6 +18,7 @@ _step = writer(Step, control_service_pb2.ResetStep)
 plan = writer(
     DryRun,
     control_service_pb2.ResetPlan,
+    unsent=["setting"],
     parts={control_service_pb2.ResetsUsed: _used, control_service_pb2.ResetStep: _step},
 )
 

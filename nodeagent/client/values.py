@@ -200,8 +200,8 @@ class Reset:
 
     ``who`` is the person who asked, "" where the faults ``codes`` did. ``blocked_by`` says in words what
     blocks it. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
-    timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. An unknown
-    mode or stage is None.
+    timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. ``once``:
+    it was ordered though resets are switched off. An unknown mode or stage is None.
     """
 
     id: str
@@ -223,6 +223,7 @@ class Reset:
     verified: tuple[str, ...]
     result: str
     report: str
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The parts that work beside the pump, made and joined to each other. None of them runs yet."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from nodeagent.api.jobs.listener import JobListener
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.config import Config
+from nodeagent.config.load import DEFAULT_PATH, config_file
 from nodeagent.daemon import host_ids
 from nodeagent.daemon.recovery import Recovered
 from nodeagent.daemon.reload import Reloading
@@ -79,7 +81,7 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
         quiescence=quiescence,
         job_listener=job_listener,
         reloading=reloading,
-        grpc=_grpc(config, recovered, facts, reloading, senders),
+        grpc=_grpc(config, config_path, recovered, facts, reloading, senders),
         metrics=NodeMetrics(
             feed=feed,
             ledger=ledger,
@@ -91,6 +93,7 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
 
 def _grpc(
     config: Config,
+    config_path: Path | None,
     recovered: Recovered,
     facts: NodeFacts,
     reloading: Reloading,
@@ -103,6 +106,7 @@ def _grpc(
         facts=facts,
         ask=pump.ask,
         dry_run_reset=pump.dry_run_reset,
+        configured_in=str(config_file(config_path, os.environ) or DEFAULT_PATH),
     )
     return GrpcServer(
         feed=recovered.feed,

@@ -201,6 +201,7 @@ class Operator:
     name none or were stored before there were owners. ``only`` is the id of the one hold, promotion or
     condition that a release or resume is to end, "" for all. ``force``: others' holds too. ``only_if_well``:
     a device that is still faulty is not released; false in orders of versions that did not ask the core.
+    ``once``: this reset is to be done though the configuration has none done.
     """
 
     who: str
@@ -212,6 +213,7 @@ class Operator:
     owner: str = ""
     force: bool = False
     only_if_well: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from nodeagent.core.faults import closing
 from nodeagent.core.model import NODE, Condition, Device, HoldKind, Level, Operator, Promotion
 from nodeagent.core.orders import answers, holds
 from nodeagent.core.orders.answers import Answered
+from nodeagent.core.resets import switched_off
 from nodeagent.core.rules import promotions
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.judge import PRECEDENCE
@@ -24,7 +25,8 @@ def release(state: State, given: Operator) -> Answered:
         named = ", ".join(there) or "nothing"
         return answers.unknown(f"id: {given.only!r} is not on {device.name}; there is: {named}")
     if given.only_if_well and (why := _unwell(state, device)):
-        return answers.not_possible(f"{device.name} {why}, or use --force")
+        by_reset, setting = switched_off.of_its_faults(state, device)
+        return answers.not_possible(f"{device.name} {why}, or use --force{by_reset}", setting)
     ended = holds.lift(state, device, HoldKind.ISOLATION, given)
     why = f"released by {holds.said_by(given)}"
     for promotion in state.on(Promotion, device.id):
@@ -35,7 +37,10 @@ def release(state: State, given: Operator) -> Answered:
         if given.only in ("", condition.id) and _is_for_a_person(state, condition):
             closing.close(state, condition, why)
             ended.append(condition.id)
-    return answers.accepted(*ended) if ended else answers.not_possible(_why_nothing(state, device, given))
+    if ended:
+        return answers.accepted(*ended)
+    by_reset, setting = switched_off.of_its_faults(state, device)
+    return answers.not_possible(f"{_why_nothing(state, device, given)}{by_reset}", setting)
 
 
 def _on(state: State, device: Device) -> list[str]:

@@ -16,7 +16,6 @@ from nodeagent.core.model import (
     Condition,
     EventKind,
     Reset,
-    ResetMode,
     ResetStage,
 )
 from nodeagent.core.resets import asking_faults, blockers, lifecycle, past_resets, registered_jobs
@@ -37,7 +36,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
         return
     names = blockers.names(state, reset.members)
     lifecycle.emit_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
-    if reset.mode is ResetMode.DRY_RUN:
+    if reset.is_dry_run:
         on_paper = replace(started, ended_ns=at_ns)
         lifecycle.end(state, on_paper, Happened.DRY_RUN, ActionState.DONE, "dry run: nothing was done")
         return

@@ -203,7 +203,9 @@ def once_interrupts_recovery(state: State, given: Signal) -> bool:
 
 
 def judging(change: Callable[[list[Contribution]], list[Contribution]]) -> Replacement:
-    def changed(contributions: Iterable[Contribution], unobserved: Reason | None, unknown: bool) -> Judgement:
+    def changed(
+        contributions: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool
+    ) -> Judgement:
         return judge(change(list(contributions)), unobserved, unknown)
 
     return gathered, "judge", changed
