@@ -19,6 +19,7 @@ from nodeagent.config.load import DEFAULT_PATH, config_file
 from nodeagent.daemon import host_ids
 from nodeagent.daemon.recovery import Recovered
 from nodeagent.daemon.reload import Reloading
+from nodeagent.daemon.resets import launch
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.quiesce import Quiescence
 from nodeagent.daemon.sources import configured
@@ -106,6 +107,7 @@ def _grpc(
         facts=facts,
         ask=pump.ask,
         dry_run_reset=pump.dry_run_reset,
+        cannot_reset=lambda: launch.why_it_cannot(Path(config.reset.run_dir)),
         configured_in=str(config_file(config_path, os.environ) or DEFAULT_PATH),
     )
     return GrpcServer(

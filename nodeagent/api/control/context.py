@@ -47,7 +47,8 @@ class Done:
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """``catalog`` gives the one in force. ``dry_run_reset`` says what an order to reset the device of that
-    id, once or not, would do now; None: it is no longer there. ``configured_in``: the configuration's file.
+    id, once or not, would do now; None: it is no longer there. ``cannot_reset`` says why nothing here could
+    do a reset, "" if nothing says so. ``configured_in``: the configuration's file.
     """
 
     feed: EventFeed
@@ -55,6 +56,7 @@ class Context:
     facts: NodeFacts
     ask: Ask
     dry_run_reset: Callable[[str, bool], DryRun | None]
+    cannot_reset: Callable[[], str] = str
     configured_in: str = ""
 
     @cached_property

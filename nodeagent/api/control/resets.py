@@ -27,6 +27,8 @@ async def reset_device(context: Context, caller: Caller, request: pb.ResetDevice
     )
     if request.dry_run:
         return Done(message=message, result=dry_run.refused or "it would be proposed")
+    if dry_run.refused:
+        raise Refusal(Status.FAILED_PRECONDITION, dry_run.refused)
     order = Operator(who=caller.identity, what="reset", device=device.id, reason=reason, once=request.once)
     answer, taken = await context.order(order)
     (message.action_id,) = answer.ids
@@ -38,6 +40,8 @@ async def reset_device(context: Context, caller: Caller, request: pb.ResetDevice
 
 async def approve_action(context: Context, caller: Caller, request: pb.ApproveActionRequest) -> Done:
     reason = request_fields.optional_reason(request.reason)
+    if request.approved and (why := context.cannot_reset()):
+        raise Refusal(Status.FAILED_PRECONDITION, why)
     what = "approve" if request.approved else "refuse"
     order = Operator(who=caller.identity, what=what, device=request.action_id, reason=reason)
     answer, taken = await context.order(order)
@@ -52,7 +56,9 @@ def _dry_run_of(context: Context, device_id: str, name: str, once: bool) -> DryR
     dry_run = context.dry_run_reset(device_id, once)
     if dry_run is None:
         raise Refusal(Status.NOT_FOUND, f"device: {name} is no longer there")
-    return replace(dry_run, refused=context.with_file(dry_run.refused, dry_run.setting))
+    if refused := context.with_file(dry_run.refused, dry_run.setting) or context.cannot_reset():
+        return replace(dry_run, refused=refused, steps=())
+    return dry_run
 
 
 def _shown(context: Context, action_id: str) -> types_pb2.Reset | None:

@@ -30,7 +30,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
     at_ns = state.moment_ns
     due_ns = at_ns + settings.run_ns
     started = lifecycle.advance(
-        state, reset, Happened.STARTED, hindered=(), started_ns=at_ns, ended_ns=None, due_ns=due_ns
+        state, reset, Happened.STARTED, hindered=(), told=(), started_ns=at_ns, ended_ns=None, due_ns=due_ns
     )
     if started is None:
         return

@@ -170,7 +170,8 @@ def of_start(
     found = list(users(state, reset.members, settings, ended_first, without))
     if len(found) > MAX_NAMED:
         found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
-    for device_id in reset.members:
+    quiesces = [hold for hold in state.on(Hold, state.node_id) if hold.kind is HoldKind.QUIESCE]
+    for device_id in reset.members if not quiesces else ():
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
         if reason is not None and not device.gone:
@@ -186,11 +187,7 @@ def of_start(
     if past_resets.count(state, state.node_id, settings) >= settings.node_limit:
         hours = settings.limit_window_ns / 3.6e12
         found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
-    found += [
-        f"quiesced by {hold.owner}: {hold.reason}"
-        for hold in state.on(Hold, state.node_id)
-        if hold.kind is HoldKind.QUIESCE
-    ]
+    found += [f"quiesced by {hold.owner}: {hold.reason}" for hold in quiesces]
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
     if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):

@@ -6,7 +6,7 @@ from the start on is in ``attempts``.
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.settings import ResetSettings
+from nodeagent.core.catalog.settings import SECOND_NS, ResetSettings
 from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     ActiveSet,
@@ -28,6 +28,9 @@ from nodeagent.core.verdicts.emit import emit
 
 OWNER = "nodeagent"
 """The owner of the holds of a pending reset; no person has this name."""
+
+SETTLES_NS = 10 * SECOND_NS
+"""So long chips may take to be observed one after the other before it is told that they are not."""
 
 _OF_RESET = f"/hold:{OWNER}!"
 
@@ -245,13 +248,26 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
     if not found:
         attempts.start(state, reset, settings)
         return True
-    waiting = replace(reset, hindered=found, due_ns=_valid_until_ns(reset, settings))
+    waiting = _waiting(state, replace(reset, hindered=found), _valid_until_ns(reset, settings))
     if waiting == reset:
         return False
     state.put(waiting)
-    if found != reset.hindered:
+    if waiting.told != reset.told:
         lifecycle.emit_step(state, EventKind.ACTION_PROPOSED, waiting, "it waits: " + "; ".join(found))
     return True
+
+
+def _waiting(state: State, reset: Reset, valid_until_ns: int) -> Reset:
+    """What blocks it is told as it changes. While its chips come back one after the other, as after a start
+    or a quiesce, it is told once that is over, or has taken long.
+    """
+    if reset.told in ((), reset.hindered) or blockers.are_known(state, reset.members):
+        return replace(reset, told=reset.hindered, unsettled_ns=None, due_ns=valid_until_ns)
+    since_ns = state.moment_ns if reset.unsettled_ns is None else reset.unsettled_ns
+    told_at_ns = since_ns + SETTLES_NS
+    if state.moment_ns >= told_at_ns:
+        return replace(reset, told=reset.hindered, unsettled_ns=since_ns, due_ns=valid_until_ns)
+    return replace(reset, unsettled_ns=since_ns, due_ns=min(told_at_ns, valid_until_ns))
 
 
 def _hold(state: State, reset: Reset) -> None:
