@@ -183,7 +183,7 @@ def of_start(
     if not reset.confirmed:
         found.append("no poll has shown the fault since it was proposed")
     others = (other for other in state.all(Reset) if other.id != reset.id)
-    found += [f"{other.id} is under way" for other in others if other.is_under_way and not other.is_dry_run]
+    found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
     if past_resets.count(state, state.node_id, settings) >= settings.node_limit:
         hours = settings.limit_window_ns / 3.6e12
         found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
@@ -216,3 +216,7 @@ def names(state: State, device_ids: tuple[str, ...]) -> str:
 def is_in_its_slot(state: State, device: Device) -> bool:
     """Whether PCI still shows a device that is gone, so that what is done to its slot is done to it."""
     return state.condition(device.id, state.lookup.facts("device_lost").key) is not None
+
+
+def _is_under_way(reset: Reset) -> bool:
+    return reset.is_under_way and not reset.is_dry_run
