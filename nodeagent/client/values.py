@@ -270,7 +270,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What is known of a source of signals. Losing one that is ``required`` makes the node UNKNOWN.
+    """What is known of a source of signals. The node is UNKNOWN while one that is on it cannot run, or one
+    that is ``required`` is not on it.
 
     ``device_id`` is the one device it cannot observe, "" where it is about all of the source.
     """
