@@ -93,7 +93,7 @@ _source = writer(
     Source,
     pb.Source,
     computed=["observing", "reason"],
-    unsent=["reason", "awaited", "awaited_since_ns", "stale", "unread"],
+    unsent=["reason", "awaited", "awaited_since_ns", "stale", "unread", "needed", "absent", "blind"],
 )
 
 
@@ -137,9 +137,8 @@ class Published:
     def holds(self) -> list[pb.Hold]:
         return [self.hold(each) for each in self._view.holds if self.wants(each.device_id)]
 
-    def sources(self, known: Iterable[Source] | None = None) -> list[pb.Source]:
-        """``known``: all that there are, if they differ from the view's."""
-        return [self.source(each) for each in (self._view.sources if known is None else known)]
+    def sources(self) -> list[pb.Source]:
+        return [self.source(each) for each in self._view.sources]
 
     def device(self, value: DeviceView) -> pb.Device:
         observed_at = self.at(value.observed_ns) if value.observed_ns else None

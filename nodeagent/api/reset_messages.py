@@ -11,13 +11,14 @@ _reset = writer(
     types_pb2.Reset,
     computed=["devices", "verified"],
     renamed={"device_ids": "members", "condition_ids": "conditions", "blocked_by": "hindered"},
-    unsent=["asker_id", "confirmed", "verified", "outcome", "may_ask_again"],
+    unsent=["asker_id", "confirmed", "verified", "outcome", "may_ask_again", "told", "unsettled_ns"],
 )
 _used = writer(Used, control_service_pb2.ResetsUsed)
 _step = writer(Step, control_service_pb2.ResetStep)
 plan = writer(
     DryRun,
     control_service_pb2.ResetPlan,
+    unsent=["setting"],
     parts={control_service_pb2.ResetsUsed: _used, control_service_pb2.ResetStep: _step},
 )
 

@@ -39,7 +39,7 @@ from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.service import ControlService, Serve
 from nodeagent.api.faults.consumers import ConsumerService
 from nodeagent.api.faults.service import FaultService, Shown
-from nodeagent.api.faults.watch import Pace, Sources, of_view
+from nodeagent.api.faults.watch import Pace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.nvrx.messages import SERVICE as NODE_HEALTH_SERVICE
@@ -60,7 +60,7 @@ END_LIMIT_S = 1.0
 
 class GrpcServer:
     """All sockets of one daemon. ``catalog`` gives the one in force, ``served`` is what serves
-    operators' calls, ``sources`` are those to show beside a view, if they differ from the view's.
+    operators' calls.
     """
 
     def __init__(
@@ -73,7 +73,6 @@ class GrpcServer:
         config: Config,
         pace: Pace | None = None,
         served: Mapping[str, Serve] | None = None,
-        sources: Sources = of_view,
     ) -> None:
         self._config = config
         self._shown = Shown(
@@ -82,7 +81,6 @@ class GrpcServer:
             catalog=catalog,
             facts=facts,
             pace=pace or Pace(),
-            sources=sources,
             capabilities=interface.capabilities(config),
         )
         self._served = served or {}

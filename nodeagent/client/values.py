@@ -200,8 +200,8 @@ class Reset:
 
     ``who`` is the person who asked, "" where the faults ``codes`` did. ``blocked_by`` says in words what
     blocks it. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
-    timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. An unknown
-    mode or stage is None.
+    timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. ``once``:
+    it was ordered though resets are switched off. An unknown mode or stage is None.
     """
 
     id: str
@@ -223,6 +223,7 @@ class Reset:
     verified: tuple[str, ...]
     result: str
     report: str
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +270,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What is known of a source of signals. Losing one that is ``required`` makes the node UNKNOWN.
+    """What is known of a source of signals. The node is UNKNOWN while one that is on it cannot run, or one
+    that is ``required`` is not on it.
 
     ``device_id`` is the one device it cannot observe, "" where it is about all of the source.
     """

@@ -92,10 +92,11 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
 
     def settings(self) -> ResetSettings:
         """What the core decides by, as things stand now: off where resets are forbidden."""
-        is_off = bool(self.forbidden())
+        forbidden = self.forbidden()
         return ResetSettings(
-            mode=ResetMode.OFF if is_off else self.mode,
-            modes={} if is_off else {str(vendor): mode for vendor, mode in self.modes.items()},
+            mode=ResetMode.OFF if forbidden else self.mode,
+            modes={} if forbidden else {str(vendor): mode for vendor, mode in self.modes.items()},
+            forbidden=forbidden,
             announce_ns=self.announce_ns,
             approval_ns=self.approval_ns,
             validity_ns=self.validity_ns,
@@ -123,11 +124,6 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
     def forbidden(self) -> str:
         """What forbids resets now, "" if nothing does."""
         return forbidden(self.do_not_touch, self.kernel_command_line)
-
-    @property
-    def acts(self) -> bool:
-        """Whether it may come to a reset of some vendor's devices."""
-        return any(mode in (ResetMode.ASK, ResetMode.ON) for mode in (self.mode, *self.modes.values()))
 
     def check(self, state_dir: str, report: Callable[[str, str], None]) -> None:
         """What no single key can show: ``report(key, reason)``."""

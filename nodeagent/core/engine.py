@@ -45,6 +45,7 @@ from nodeagent.core.model import (
     ResetsRecorded,
     Signal,
     Source,
+    SourceAbsent,
     SourceBack,
     SourceLost,
     Started,
@@ -122,6 +123,7 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         BaselineSeen: baselines.seen,
         SourceLost: sources.lost,
         SourceBack: sources.back,
+        SourceAbsent: sources.absent,
         CatalogChanged: reload.changed,
         TablesRejected: reload.rejected,
         Started: sources.started,
@@ -259,10 +261,10 @@ class Engine:
         after.step(self.now_ns, CatalogChanged(digest=catalog.digest))
         return compare(before.view(), after.view())
 
-    def dry_run_reset(self, device: str) -> DryRun | None:
-        """What a person's order to reset it would do now; None: no such device."""
+    def dry_run_reset(self, device: str, once: bool = False) -> DryRun | None:
+        """What a person's order to reset it, ``once`` or not, would do now; None: no such device."""
         found = registry.find(self._state, device)
-        return None if found is None else dry_run(self._state, found)
+        return None if found is None else dry_run(self._state, found, once)
 
     def view(self) -> View:
         return view_of(self._state)

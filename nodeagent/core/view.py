@@ -17,7 +17,8 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import judgement, observed_ns
+from nodeagent.core.verdicts.contributions import judgement
+from nodeagent.core.verdicts.observed import last_observed_ns
 
 
 def view_of(state: State) -> View:
@@ -31,7 +32,7 @@ def view_of(state: State) -> View:
         conditions=tuple(state.all(Condition)),
         promotions=tuple(state.all(Promotion)),
         holds=tuple(state.all(Hold)),
-        sources=tuple(state.all(Source)),
+        sources=tuple(source for source in state.all(Source) if not source.absent),
         resets=tuple(state.all(Reset)),
         jobs=job_views.views(state),
         baselines=tuple(state.all(Baseline)),
@@ -53,7 +54,7 @@ def _device_view(state: State, device: Device) -> DeviceView:
         subhealthy=now.subhealthy,
         network_unhealthy=now.network_unhealthy,
         observed=now.observed,
-        observed_ns=observed_ns(state, device),
+        observed_ns=state.now_ns if now.observed else last_observed_ns(state, device),
         reasons=now.reasons,
         attributes=device.attributes,
         holders=None if held is None else held.holders,

@@ -1,5 +1,6 @@
 """The parts that work beside the pump, made and joined to each other. None of them runs yet."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from nodeagent.api.jobs.listener import JobListener
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.config import Config
+from nodeagent.config.load import DEFAULT_PATH, config_file
 from nodeagent.daemon import host_ids
 from nodeagent.daemon.recovery import Recovered
 from nodeagent.daemon.reload import Reloading
+from nodeagent.daemon.resets import launch
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.quiesce import Quiescence
 from nodeagent.daemon.sources import configured
@@ -82,7 +85,7 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
         rebaselining=Rebaselining(feed, sources),
         job_listener=job_listener,
         reloading=reloading,
-        grpc=_grpc(config, recovered, facts, reloading, senders, sources),
+        grpc=_grpc(config, config_path, recovered, facts, reloading, senders),
         metrics=NodeMetrics(
             feed=feed,
             ledger=ledger,
@@ -94,11 +97,11 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
 
 def _grpc(
     config: Config,
+    config_path: Path | None,
     recovered: Recovered,
     facts: NodeFacts,
     reloading: Reloading,
     senders: Senders,
-    sources: list[Supervisor],
 ) -> GrpcServer:
     catalogs, pump = recovered.catalogs, recovered.pump
     context = Context(
@@ -107,6 +110,8 @@ def _grpc(
         facts=facts,
         ask=pump.ask,
         dry_run_reset=pump.dry_run_reset,
+        cannot_reset=lambda: launch.why_it_cannot(Path(config.reset.run_dir)),
+        configured_in=str(config_file(config_path, os.environ) or DEFAULT_PATH),
     )
     return GrpcServer(
         feed=recovered.feed,
@@ -115,5 +120,4 @@ def _grpc(
         facts=facts,
         config=config,
         served=served(context, Tables(facts, reloading.reload), Audit(recovered.ledger, facts), senders),
-        sources=lambda view: configured.known_sources(view, sources),
     )

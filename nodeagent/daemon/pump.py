@@ -152,9 +152,9 @@ class Pump:
         """What these tables would change of what is open now."""
         return self._engine.preview(catalog)
 
-    def dry_run_reset(self, device: str) -> DryRun | None:
+    def dry_run_reset(self, device: str, once: bool) -> DryRun | None:
         """What a person's order to reset a device (name or id) would do now; None: no such device."""
-        return self._engine.dry_run_reset(device)
+        return self._engine.dry_run_reset(device, once)
 
     async def compact(self) -> None:
         """Write the live cells as the base from which the next start replays."""

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodeagent import __version__
 from nodeagent.config.config import Config
 from nodeagent.config.reset import VOLATILE, file_system_of
-from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal, Started
+from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal
 from nodeagent.daemon import host_ids, refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs, stand_in
 from nodeagent.daemon.clock import Clock, carry_on
@@ -76,7 +75,7 @@ async def recover(config: Config, refused: str, resources: contextlib.AsyncExitS
     await pump.begin(
         rebuilt.differences,
         (
-            Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt),
+            configured.started(config, clock),
             _node(config),
             *configured.switched_off(config, view),
             *tables,

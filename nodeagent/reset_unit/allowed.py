@@ -24,10 +24,12 @@ class Allowed:
     section: VendorConfig
 
 
-def now(vendor: str, path: Path | None, environ: Mapping[str, str]) -> Allowed:
+def now(vendor: str, path: Path | None, environ: Mapping[str, str], *, once: bool) -> Allowed:
     """What is allowed now by the file at ``path``, else at ``$NODEAGENT_CONFIG``, else at the usual place.
 
-    Raises ``ResetRefused`` where it does not allow the vendor's devices to be reset.
+    ``once``: an operator ordered this one reset, as the daemon says. The mode, which is about what is done by
+    itself, then allows it; what forbids resets does not. Raises ``ResetRefused`` where the vendor's devices
+    are not to be reset.
     """
     file = path or Path(environ.get(PATH_VARIABLE) or DEFAULT_PATH)
     config = _read(file)
@@ -35,7 +37,7 @@ def now(vendor: str, path: Path | None, environ: Mapping[str, str]) -> Allowed:
     if vendor not in RESETS or not isinstance(section, VendorConfig):
         raise ResetRefused(f"nodeagent cannot reset a device of {vendor}")
     mode = config.reset.of_vendor(vendor)
-    if mode not in (ResetMode.ASK, ResetMode.ON):
+    if mode not in (ResetMode.ASK, ResetMode.ON) and not once:
         raise ResetRefused(f"reset.mode is {mode} for {vendor} in {file}")
     if why := config.reset.forbidden():
         raise ResetRefused(f"resets are forbidden: {why}")

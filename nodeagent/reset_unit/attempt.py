@@ -167,7 +167,7 @@ class Attempt:
 
     def _check_still_allowed(self, plan: Plan) -> None:
         """What has come since it was asked for. Raises ``ResetRefused``."""
-        allowed.now(plan.vendor, self._config_path, os.environ)
+        allowed.now(plan.vendor, self._config_path, os.environ, once=self._request.once)
         try:
             why = self._folder.called_off(self._name)
         except (OSError, ValueError) as error:

@@ -90,7 +90,7 @@ class Plan:
 
 def plan_of(request: Request, config_path: Path | None) -> Plan:
     """Raises ``ResetRefused``, and ``OSError`` where the machine cannot be read."""
-    given = allowed.now(request.vendor, config_path, os.environ)
+    given = allowed.now(request.vendor, config_path, os.environ, once=request.once)
     config, section = given.config, given.section
     if request.ended_first and config.reset.terminate_holders == "never":
         raise ResetRefused('jobs are to be ended for it, and reset.terminate_holders is "never"')

@@ -22,6 +22,7 @@ INPUTS: Final[Mapping[str, type[Any]]] = {
     "DeviceGone": model.DeviceGone,
     "SourceLost": model.SourceLost,
     "SourceBack": model.SourceBack,
+    "SourceAbsent": model.SourceAbsent,
     "CatalogChanged": model.CatalogChanged,
     "TablesRejected": model.TablesRejected,
     "Operator": model.Operator,

@@ -221,26 +221,89 @@ def test_one_that_is_approved_is_done_and_told_in_full(tmp_path: Path, nodeagent
     assert (standing, resets) == ({"ALLOW"}, 1)
 
 
-def test_where_resets_are_switched_off_that_is_said(tmp_path: Path, nodeagent: Nodeagent) -> None:
-    with acting(tmp_path, mode="off"):
-        refused = nodeagent("reset", "npu3", "--reason", "bench")
-    assert (
-        refused.status,
-        refused.err.startswith("nodeagent: resets of ascend chips are switched off: "),
-    ) == (
-        1,
-        True,
-    )
+WAY_OUT = (
+    'to have this one done: nodeagent reset npu3 --once --reason "..."; '
+    'to have each of them done: reset.mode = "ask" or "on", and a reload'
+)
 
 
-def test_a_dry_run_mode_is_told_and_asks_nobody(tmp_path: Path, nodeagent: Nodeagent) -> None:
+@pytest.mark.parametrize(
+    ("mode", "means"), [("off", ""), ("dry-run", ", so that they are only reported")], ids=["off", "dry-run"]
+)
+def test_where_resets_are_switched_off_each_order_says_by_what_and_the_way_out(
+    tmp_path: Path, nodeagent: Nodeagent, mode: str, means: str
+) -> None:
+    with acting(tmp_path, mode=mode) as node:
+        node.chips.raise_code("npu3", RESET_NEEDED, severity=2)
+        node.stream.until("raised")
+        if mode == "dry-run":
+            node.stream.until("it waits: no job hook has called")
+        reset = nodeagent("reset", "npu3", "--reason", "bench")
+        released = nodeagent("release", "npu3", "--reason", "bench")
+        approved = nodeagent("approve", "npu3")
+        rehearsed = nodeagent("reset", "npu3", "--dry-run")
+
+    file = f"(reset.mode is in {node.node.configuration})"
+    off = f'resets of ascend chips are switched off: reset.mode is "{mode}"{means}; {WAY_OUT} {file}'
+    faulty = "npu3 is still faulty: 80E18005 at RestartNPU; clear it first, or use --force"
+    assert (reset.status, reset.err) == (1, f"nodeagent: {off}\n")
+    assert (released.status, released.err) == (1, f"nodeagent: {faulty}; a reset ends 80E18005, but {off}\n")
+    assert (approved.status, approved.err.endswith(f"; {off}\n")) == (1, True)
+    assert rehearsed.out.splitlines()[-1].strip() == off
+
+
+def test_a_dry_run_that_waits_shows_how_to_have_it_done(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    with acting(tmp_path, mode="dry-run") as node:
+        node.chips.raise_code("npu3", RESET_NEEDED, severity=2)
+        node.stream.until("action_proposed")
+        shown, standing = nodeagent("status").out, verdicts(nodeagent)
+
+    todo = 'nothing is reset; nodeagent reset npu3 --once --reason "..." has it done'
+    assert "   is: announced, mode dry-run, attempt 1\n" in shown
+    assert f"   do: {todo}\n" in shown
+    assert standing == {"ALLOW", "ISOLATE"}
+
+
+@pytest.mark.slow
+def test_one_that_is_ordered_once_in_mode_dry_run_is_done_and_told_and_audited(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    with acting(tmp_path, mode="dry-run", more="trust_process_list = true") as node:
+        node.chips.hold("npu0", os.getpid())
+        node.chips.raise_code("npu3", RESET_NEEDED, severity=2)
+        node.stream.until("it waits: npu0 is held by")
+        (on_paper,) = status(nodeagent)["actions"]
+        plan = nodeagent("reset", "npu3", "--once", "--dry-run", "-o", "json").json[0]["plan"]
+        ordered = nodeagent("reset", "npu3", "--once", "--reason", "hung")
+        (action,) = status(nodeagent)["actions"]
+        again = nodeagent("reset", "npu3", "--once", "--reason", "hung")
+        calls_held = node.chips.calls("dcmi_set_device_reset", "npu3")
+        node.chips.let_go("npu0")
+        node.stream.until("done: verified")
+        resets, standing = node.chips.calls("dcmi_set_device_reset", "npu3"), verdicts(nodeagent)
+        events = nodeagent("events", "--kind", "action_finished").out.splitlines()
+        entry = nodeagent("audit", "-n", "9", "-o", "json").json
+
+    assert (plan["refused"], plan["once"], plan["mode"]) == ("", True, "on")
+    assert any(each.startswith("npu0 is held by") for each in plan["blocked_by"])
+    assert "mode: on, once, though resets are switched off\n" in ordered.out
+    assert (action["mode"], action["once"], action["who"]) == ("on", True, "uid:0")
+    assert (again.status, f"{action['id']} of npu3, " in again.err) == (1, True)
+    assert (calls_held, resets, standing) == (0, 1, {"ALLOW"})
+    superseded, done = events[-2:]
+    assert f"refused: {action['id']} takes its place, ordered by uid:0: hung [mode dry-run" in superseded
+    assert "; done: verified by a poll of every member; " in done
+    assert ", mode on, once" in done or "[mode on, once" in done
+    assert on_paper["mode"] == "dry-run"
+    results = [each["result"] for each in entry if each["what"] == "ResetDevice"]
+    assert f"proposed {action['id']} (on, once): hung" in results
+
+
+def test_what_forbids_resets_forbids_one_that_is_ordered_once(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    (tmp_path / "do-not-touch").touch()
     with acting(tmp_path, mode="dry-run"):
-        ordered = nodeagent("reset", "npu3", "--reason", "bench")
-        action_id = ordered.out.splitlines()[0].removeprefix("proposed ")
-        approved = nodeagent("approve", action_id)
-        standing = verdicts(nodeagent)
+        refused = nodeagent("reset", "npu3", "--once", "--reason", "hung")
 
-    assert "mode: dry-run\n" in ordered.out
-    assert ordered.out.endswith("  after 5 s:   nothing is reset\n")
-    assert "needs no approval: its mode is dry-run" in approved.err
-    assert standing == {"ALLOW"}
+    forbidden = f"resets are forbidden, also single ones by order: {tmp_path}/do-not-touch is there"
+    said = f"nodeagent: {forbidden}; once that is over, reload the configuration\n"
+    assert (refused.status, refused.err) == (1, said)

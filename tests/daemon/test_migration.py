@@ -31,7 +31,15 @@ NEVER_READ: Final = {"die9": "UNKNOWN"}
 """Listed after the last read: that version took it for well."""
 
 CELLS_SINCE: Final = {"Baseline", "CommonCause", "Job", "Withdrawn"}
-INPUTS_SINCE: Final = {"BaselineSeen", "JobBegun", "JobEnded", "JobSaid", "PublicFaults", "ResetsRecorded"}
+INPUTS_SINCE: Final = {
+    "BaselineSeen",
+    "JobBegun",
+    "JobEnded",
+    "JobSaid",
+    "PublicFaults",
+    "ResetsRecorded",
+    "SourceAbsent",
+}
 """Kinds that the version of then did not know."""
 
 NEVER_STORED: Final = {"ActionStarted", "Tick"}

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nodeagent.client import Kind
+from nodeagent.client import Kind, Snapshot
+from nodeagent.schedulers.kubernetes.facts import facts_of
+from nodeagent.schedulers.slurm.standing import judge
 from tests.e2e.machine import Machine, booted, until, write
 from tests.e2e.tree import laid_over, switch
 
@@ -108,6 +111,48 @@ def status_of(node: Machine, process: str) -> dict[str, list[str]]:
     return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What each interface says of the node. ``events`` are the verdicts that its events have had."""
+
+    status: str
+    scan: int
+    snapshot: str
+    metrics: str
+    slurm: str
+    kubernetes: str
+    lost: str
+    reasons: list[str]
+    events: set[str]
+
+
+METRICS = """
+import re, urllib.request
+text = urllib.request.urlopen("http://127.0.0.1:9108/metrics").read().decode()
+print(*re.findall('nodeagent_device_verdict{device="node",kind="node",verdict="([A-Z_]+)"} 1', text))
+"""
+
+
+def answers(node: Machine) -> Answers:
+    shown: dict[str, Any] = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    events = map(json.loads, node.read("nodeagent", "events", "-o", "json").splitlines())
+    with node.client() as client:
+        taken = next(iter(client.watch(snapshot="always")))
+    assert isinstance(taken, Snapshot)
+    (itself,) = (each for each in taken.devices if each.name == "node")
+    return Answers(
+        status=shown["node"]["verdict"],
+        scan=node.run("nodeagent", "scan", check=False).returncode,
+        snapshot=str(itself.verdict),
+        metrics=node.read(PYTHON, "-c", METRICS),
+        slurm=str(judge(taken.devices).standing),
+        kubernetes=str(facts_of(taken).node),
+        lost=next((each["reason"] for each in shown["sources"] if each["lost_at"]), ""),
+        reasons=[each.text for each in itself.reasons],
+        events={event["verdict"] for event in events if event["device"] == "node"},
+    )
+
+
 def test_its_units_are_sound(node: Machine) -> None:
     verified = node.run("systemd-analyze", "verify", "nodeagent-ascend@x.service", "nodeagent-ascend.socket")
     assert verified.stderr == ""
@@ -134,6 +179,32 @@ def test_it_is_a_user_without_privileges_in_the_group_of_the_devices(node: Machi
 def test_a_container_opens_every_chip_meanwhile(node: Machine) -> None:
     assert node.read(*CONTAINER, PYTHON, "-c", OPENS_EVERY_CHIP) == "0 8"
     assert len(observed(node)) == 8
+
+
+def test_its_socket_masked_on_an_empty_store_is_unknown_in_every_answer(node: Machine) -> None:
+    node.run("systemctl", "stop", UNIT)
+    node.run("sh", "-c", "rm /var/lib/nodeagent/store.db*")
+    node.run("systemctl", "mask", "--now", "nodeagent-ascend.socket")
+    node.run("systemctl", "start", UNIT)
+
+    masked = until(lambda: answers(node), lambda said: bool(said.lost))
+    node.run("systemctl", "stop", UNIT)
+    alone = node.run("env", f"NODEAGENT_CONFIG={PATH}", "nodeagent", "scan", check=False)
+    node.run("systemctl", "unmask", "nodeagent-ascend.socket")
+    node.run("systemctl", "start", UNIT, "nodeagent-ascend.socket")
+    until(lambda: observed(node), lambda devices: len(devices) == 8)
+    well = until(lambda: answers(node), lambda said: said.status == "ALLOW")
+
+    why = "cannot start its worker: /run/nodeagent-ascend/socket: Connection refused; "
+    assert (masked.status, masked.scan, masked.snapshot, masked.metrics, masked.slurm, masked.kubernetes) == (
+        ("UNKNOWN", 2, "UNKNOWN", "UNKNOWN", "unknown", "UNKNOWN")
+    )
+    told = sorted(reason.partition(why)[:2] for reason in masked.reasons)
+    assert told == [("ascend: ", why), ("unifiedbus: ", why)]
+    assert masked.events == {"UNKNOWN"}
+    # It needs no socket: it looks with a process of its own, as root.
+    assert (alone.returncode, alone.stdout) == (0, "good: 8 NPUs and the node\n")
+    assert (well.status, well.scan, well.metrics, well.slurm) == ("ALLOW", 0, "ALLOW", "well")
 
 
 def test_nobody_but_root_may_ask_for_one(node: Machine) -> None:

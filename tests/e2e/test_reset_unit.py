@@ -175,6 +175,20 @@ def test_the_units_of_a_reset_are_sound(node: Machine) -> None:
     assert verified.stderr == ""
 
 
+def test_an_order_says_at_once_that_nothing_can_do_it(node: Machine) -> None:
+    node.run("systemctl", "mask", "--now", "nodeagent-reset.socket")
+    refused = node.run("nodeagent", "reset", "npu3", "--reason", "bench", check=False)
+    rehearsed = node.read("nodeagent", "reset", "npu3", "--dry-run")
+    node.run("systemctl", "unmask", "nodeagent-reset.socket")
+    node.run("systemctl", "start", "nodeagent-reset.socket")
+
+    socket = "/run/nodeagent-reset/socket: nobody listens; is nodeagent-reset.socket active?"
+    why = f"nothing can reset a device here: {socket}"
+    assert (refused.returncode, refused.stderr) == (1, f"nodeagent: {why}\n")
+    assert rehearsed.splitlines()[-1].strip() == why
+    assert "it would be refused" not in node.read("nodeagent", "reset", "npu3", "--dry-run")
+
+
 def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
     unit = break_and_begin(node, "npu3")
     assert node.property_of(unit, "ControlGroup").endswith(unit)

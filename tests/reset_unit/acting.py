@@ -20,7 +20,7 @@ BROKEN = 0x80A18008
 
 CODE = "80A18008"
 ACTIONS = (EventKind.ACTION_PROPOSED, EventKind.ACTION_STARTED, EventKind.ACTION_FINISHED)
-GPU_TABLES = ("nvidia", "nvlink", "nvml", "nvswitch", "xid")
+GPU_TABLES = ("memory", "nvidia", "nvlink", "nvml", "nvswitch", "xid")
 POLLED = "dcmi_get_device_errorcode_v2"
 INBAND = "dcmi_set_device_reset"
 

@@ -23,6 +23,21 @@ def test_a_mode_that_resets_nothing_allows_none(desk: Desk, mode: str) -> None:
     assert desk.resets == 0
 
 
+@pytest.mark.parametrize("mode", ["off", "dry-run"])
+def test_an_operators_order_is_done_though_the_mode_resets_nothing(desk: Desk, mode: str) -> None:
+    desk.configure(mode=mode)
+    assert desk.do(once=True).state == "done"
+    assert desk.resets == 1
+
+
+def test_an_operators_order_is_not_done_where_resets_are_forbidden(desk: Desk) -> None:
+    desk.configure(mode="dry-run")
+    desk.do_not_touch.touch()
+    result = desk.do(once=True)
+    assert (result.state, result.reason) == ("refused", f"resets are forbidden: {desk.do_not_touch} is there")
+    assert desk.resets == 0
+
+
 def test_the_mode_of_the_vendor_counts(desk: Desk) -> None:
     desk.configure('modes = { ascend = "off", nvidia = "on" }')
     assert desk.do().state == "refused"

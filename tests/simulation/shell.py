@@ -16,6 +16,7 @@ from nodeagent.core.model import (
     ActionState,
     CatalogChanged,
     DeviceSeen,
+    ExpectedSource,
     Input,
     Kind,
     Started,
@@ -36,6 +37,15 @@ T = TypeVar("T")
 
 _CRASHES = 0.04
 """How often the daemon dies with an action in its hands."""
+
+SOURCES_READ = (
+    *(
+        ExpectedSource(name=name, needed=True, lists=True)
+        for name in ("ascend", "nvidia", "unifiedbus", "link")
+    ),
+    ExpectedSource(name="kmsg", needed=True, lists=False),
+)
+"""There is no port, so that the source of those is absent."""
 
 NODE_SEEN = DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity="machine-1")
 
@@ -116,7 +126,7 @@ class Shell:
             tables: tuple[Input, ...] = ()
             if engine.digest != world.digest:
                 tables = (CatalogChanged(digest=world.digest),)
-            started = Started(boot_id=world.boot_id, version="simulated")
+            started = Started(boot_id=world.boot_id, version="simulated", sources=SOURCES_READ)
             self.watch.starts()
             complete(self._pump.begin(differences, (started, NODE_SEEN, *tables)))
             self._pump.finish()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.model import DeviceGone, SourceBack, SourceLost, TablesRejected
+from nodeagent.core.model import DeviceGone, Loss, SourceBack, SourceLost, TablesRejected
 from tests.simulation.durable import CRASH_POINTS
 from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
 from tests.simulation.world import Compact, Crash, Plot, Reboot, Reload, World
@@ -17,7 +17,8 @@ YEARS_NS = 3650 * DAY_NS
 def loses_a_source(world: World) -> Plot:
     """A worker hangs or dies, and comes back."""
     source = world.rng.choice(SOURCES)
-    world.lose(source, world.rng.choice(("no answer", "worker killed by signal 11")))
+    how = world.rng.choice((Loss.NOT_READ, Loss.NOT_RUNNING))
+    world.lose(source, "no answer" if how is Loss.NOT_READ else "worker killed by signal 11", how)
     yield about(world, world.rng.choice((1, 20, 30, 60, 600)) * SECOND_NS)
     yield from world.hello(source, 0)
 

@@ -20,7 +20,9 @@ from nodeagent.core.model import (
     Holders,
     Input,
     Kind,
+    Loss,
     Signal,
+    SourceAbsent,
     SourceBack,
     SourceLost,
     Wanted,
@@ -263,9 +265,9 @@ class World:
             part.reported_holders = part.holders
             self.say(Holders(device=part.name, holders=part.holders or ()))
 
-    def lose(self, source: str, reason: str) -> None:
+    def lose(self, source: str, reason: str, how: Loss = Loss.NOT_READ) -> None:
         self.lost.add(source)
-        self.say(SourceLost(source=source, reason=reason, required=source == "ascend"))
+        self.say(SourceLost(source=source, reason=reason, required=source == "ascend", how=how))
 
     def hello(self, source: str, after_ns: int) -> Plot:
         """A worker of the source comes up: its devices, their active sets, then that all is read."""
@@ -284,6 +286,7 @@ class World:
         if source == "kmsg":
             shown = self.rule_ns(self.true_ns)
             self.say(ActiveSet(source=source, device=ALL_DEVICES, codes=(), begun_ns=shown, complete=True))
+            self.say(SourceAbsent(source="link", reason="there is no port"))
         self.say(SourceBack(source=source, required=source == "ascend"))
 
 

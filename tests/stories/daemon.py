@@ -199,6 +199,10 @@ class Daemon:
         """
         return await asyncio.to_thread(_said, [*map(str, arguments), "-o", "json"])
 
+    async def text(self, *arguments: str | Path) -> str:
+        """What a command prints for people."""
+        return (await asyncio.to_thread(_said, list(map(str, arguments))))[1]
+
     async def asked(self, ask: Callable[[AsyncClient], Awaitable[Answer]]) -> Answer:
         """A client's answer. gRPC notices a while after others of its process that the daemon is back."""
         async with asyncio.timeout(WAIT_LIMIT_S), AsyncClient(self.socket) as client:

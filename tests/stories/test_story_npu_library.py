@@ -107,7 +107,7 @@ async def test_story_13_a_driver_that_refuses_to_start_is_one_lost_source_and_is
             "unknown",
             [f"ascend: {lost.why}"],
         )
-        assert {event.verdict for event in npus.events} == {Verdict.ALLOW}
+        assert {event.verdict for event in npus.events} == {Verdict.UNKNOWN}
         assert len(npus.subscriber.of(EventKind.SOURCE_LOST)) == 1
 
         npus.node.release()

@@ -46,15 +46,18 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """``catalog`` gives the one in force. ``dry_run_reset`` says what an order to reset the device of that id
-    would do now; None: it is no longer there.
+    """``catalog`` gives the one in force. ``dry_run_reset`` says what an order to reset the device of that
+    id, once or not, would do now; None: it is no longer there. ``cannot_reset`` says why nothing here could
+    do a reset, "" if nothing says so. ``configured_in``: the configuration's file.
     """
 
     feed: EventFeed
     catalog: Callable[[], Catalog]
     facts: NodeFacts
     ask: Ask
-    dry_run_reset: Callable[[str], DryRun | None]
+    dry_run_reset: Callable[[str, bool], DryRun | None]
+    cannot_reset: Callable[[], str] = str
+    configured_in: str = ""
 
     @cached_property
     def node(self) -> types_pb2.NodeIdentity:
@@ -68,5 +71,9 @@ class Context:
             what = order.what if isinstance(order, Operator) else type(order).__name__
             raise AssertionError(f"the core does not answer {what!r}")
         if answer.refused is not None:
-            raise Refusal(_STATUS[answer.refused], answer.reason)
+            raise Refusal(_STATUS[answer.refused], self.with_file(answer.reason, answer.setting))
         return answer, taken
+
+    def with_file(self, reason: str, setting: str) -> str:
+        """The core's words, and the file in which the setting stands that they are about: it knows none."""
+        return f"{reason} ({setting} is in {self.configured_in})" if setting else reason

@@ -16,7 +16,7 @@ from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
 from nodeagent.api.faults.list_events import Search, limit_of
 from nodeagent.api.faults.times import times_of
-from nodeagent.api.faults.watch import Pace, Position, Sources, Subscription
+from nodeagent.api.faults.watch import Pace, Position, Subscription
 from nodeagent.api.named_devices import known_device
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
@@ -46,7 +46,6 @@ class Shown:
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
         pace: Pace,
-        sources: Sources,
         capabilities: Sequence[pb.Capability],
     ) -> None:
         self.feed = feed
@@ -58,7 +57,6 @@ class Shown:
         self.history = History(feed, ledger)
         self.turns = FairQueue()
         self.pace = pace
-        self.sources = sources
         self.capabilities = capabilities
 
 
@@ -83,7 +81,6 @@ class FaultService:
             request=request,
             position=self._position(request, caller),
             pace=shown.pace,
-            sources=shown.sources,
         )
         async with aclosing(subscription.responses()) as responses:
             async for response in responses:
@@ -169,7 +166,7 @@ class FaultService:
             oldest_seq=self._shown.ledger.oldest_seq,
             durable=current.durable,
             device=None if node is None else published.device(node),
-            sources=published.sources(self._shown.sources(current.view)),
+            sources=published.sources(),
             version=self._shown.facts.version,
             started_at=mapping.timestamp(self._shown.facts.started_wall_ns),
             catalog_digest=current.view.digest,

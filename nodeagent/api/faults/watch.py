@@ -6,7 +6,7 @@ view: a slow subscriber costs little memory.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,7 +19,6 @@ from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import PAGE_EVENTS, History
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.core.model import Source, View
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoredEvent, StoreId
@@ -43,14 +42,6 @@ class Pace:
 
     after_held_back_s: float = 1.0
     quiet_s: float = 30.0
-
-
-Sources = Callable[[View], Sequence[Source]]
-"""The sources to show beside a view."""
-
-
-def of_view(view: View) -> Sequence[Source]:
-    return view.sources
 
 
 class _Due(Enum):
@@ -79,10 +70,8 @@ class Subscription:
         request: pb.WatchRequest,
         position: Position | None,
         pace: Pace,
-        sources: Sources = of_view,
     ) -> None:
         self._feed = feed
-        self._sources = sources
         self._history = history
         self._turns = turns
         self._frames = frames
@@ -197,7 +186,7 @@ class Subscription:
             conditions=published.conditions(),
             promotions=published.promotions(),
             holds=published.holds(),
-            sources=published.sources(self._sources(current.view)),
+            sources=published.sources(),
             resets=reset_messages.resets(published),
             jobs=job_messages.jobs(published),
         )

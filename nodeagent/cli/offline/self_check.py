@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent import __version__
 from nodeagent.api import messages
 from nodeagent.cli.offline import stored_state
 from nodeagent.cli.offline.wait_limit import WaitLimit
@@ -24,9 +23,9 @@ from nodeagent.core.model import (
     DeviceSeen,
     Input,
     Kind,
+    SourceAbsent,
     SourceBack,
     SourceLost,
-    Started,
 )
 from nodeagent.daemon import host_ids
 from nodeagent.daemon.clock import Clock, carry_on
@@ -37,15 +36,14 @@ from nodeagent.daemon.workers.lifecycle import State
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
-from nodeagent.vendors import DRIVERS
 
 LOOK_EACH_S: Final = 0.05
-"""A source that is not on this node reports nothing: this often it is asked whether it is one."""
+"""How often it is looked whether a source takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """``unread`` says why what could not be read could not: the store, or a source."""
+    """``unread`` says why the store could not be read, if it could not. How sources are is in the devices."""
 
     devices: Sequence[types_pb2.Device]
     unread: Sequence[str]
@@ -68,7 +66,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
     engine = last.engine if last else Engine(catalogs)
     for given in _first_inputs(config, engine, clock, loaded.digest):
         engine.step(clock.rule_ns(), given)
-    sources = _Sources(engine, clock.rule_ns, _needed(config))
+    sources = _Sources(engine, clock.rule_ns)
     cursors = last.cursors if last else {}
     supervisors = configured.supervisors(
         config, loaded, clock, cursors, sources.deliver, engine.view(), hurry=True
@@ -80,24 +78,15 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
     finally:
         await asyncio.gather(*(supervisor.stop() for supervisor in supervisors))
         await asyncio.gather(*running, return_exceptions=True)
-    return Findings(_devices(engine, clock), [*unreadable, *sources.unread, *sources.late()])
+    return Findings(_devices(engine, clock), unreadable)
 
 
 def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> Iterator[Input]:
     """The inputs with which a daemon begins."""
-    yield Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
+    yield configured.started(config, clock)
     yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=host_ids.machine_id())
     yield from configured.switched_off(config, engine.view())
     yield CatalogChanged(digest=digest)
-
-
-def _needed(config: Config) -> frozenset[str]:
-    """The sources without which nobody can tell how the node is: as in a daemon, where a source that has no
-    devices and is not required makes nothing UNKNOWN by not being read.
-    """
-    return frozenset(
-        name for name, traits in DRIVERS.items() if traits.lists is not None or config.drivers[name].required
-    )
 
 
 def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
@@ -119,33 +108,26 @@ def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
 
 
 class _Sources:
-    """Steps the engine with what comes, and knows which sources have been read to their end."""
+    """Steps the engine with what comes, and knows which sources have been read to their end. One that takes
+    too long is lost.
+    """
 
-    def __init__(self, engine: Engine, now_ns: Callable[[], int], needed: Collection[str]) -> None:
+    def __init__(self, engine: Engine, now_ns: Callable[[], int]) -> None:
         self._engine = engine
         self._now_ns = now_ns
-        self._needed = needed
         self._reported = asyncio.Condition()
-        self._late: dict[str, str] = {}
         self.awaited: set[str] = set()
-        self.unread: list[str] = []
 
     async def deliver(self, delivery: Delivery) -> None:
         for given in delivery.inputs:
-            self._engine.step(self._now_ns(), given)
-            if isinstance(given, SourceLost) and not given.device and given.source in self.awaited:
-                if given.source in self._needed:
-                    self.unread.append(f"{given.source}: {given.reason}")
-                self.awaited.discard(given.source)
-            elif isinstance(given, SourceBack) and not given.device:
-                self.awaited.discard(given.source)
+            self._step(given)
         async with self._reported:
             self._reported.notify_all()
 
     async def read(self, supervisors: Collection[Supervisor], wait_limit: WaitLimit) -> None:
-        """Returns when all that is awaited was read, or is late. What is not here is left out."""
+        """Returns when all that is awaited was read, is lost, or is not here."""
         async with self._reported:
-            while self.awaited - self._late.keys():
+            while self.awaited:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EACH_S):
                         await self._reported.wait()
@@ -153,13 +135,14 @@ class _Sources:
                     self._look_at(each, wait_limit)
 
     def _look_at(self, supervisor: Supervisor, wait_limit: WaitLimit) -> None:
-        name, health = supervisor.name, supervisor.health()
-        if health.absent:
-            self.awaited.discard(name)
-        if name in self.awaited:
-            why = wait_limit.why_over(name, time.monotonic(), opening=health.state == State.STARTING)
-            self._late |= {name: why} if why else {}
+        name = supervisor.name
+        if name not in self.awaited:
+            return
+        opening = supervisor.health().state == State.STARTING
+        if why := wait_limit.why_over(name, time.monotonic(), opening=opening):
+            self._step(SourceLost(source=name, reason=why))
 
-    def late(self) -> list[str]:
-        """What is still awaited, and why it is no longer waited for."""
-        return [f"{name}: {self._late[name]}" for name in sorted(self.awaited) if name in self._needed]
+    def _step(self, given: Input) -> None:
+        self._engine.step(self._now_ns(), given)
+        if isinstance(given, SourceBack | SourceLost | SourceAbsent) and not getattr(given, "device", ""):
+            self.awaited.discard(given.source)

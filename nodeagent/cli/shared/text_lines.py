@@ -59,6 +59,7 @@ def _what(event: types_pb2.Event) -> str:
             ("not observed", not event.observed),
             (f"{event.count} times", event.count > 1),
             (f"mode {event.evidence.get('mode', '?')}", event.kind in _OF_ACTIONS),
+            ("once", event.kind in _OF_ACTIONS and "once" in event.evidence),
             (f"attempt {event.evidence.get('attempt', '?')}", _is_repeated(event)),
             *(
                 (f"{what} after {event.evidence.get(key, '?')} s", key in event.evidence)

@@ -20,7 +20,8 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSettings:
-    """How far resets go, and their limits. ``modes`` is by vendor, ``mode`` for the others.
+    """How far resets go, and their limits. ``modes`` is by vendor, ``mode`` for the others. ``forbidden``:
+    why there are none whatever anybody orders, "" if nothing forbids them.
 
     A proposal is announced for ``announce_ns``, in mode ask a person has ``approval_ns`` to approve it, and
     what stands in its way has ``validity_ns`` to leave. The result must show within ``verify_ns``. A device
@@ -31,6 +32,7 @@ class ResetSettings:
 
     mode: ResetMode = ResetMode.OFF
     modes: Mapping[str, ResetMode] = field(default_factory=dict)
+    forbidden: str = ""
     announce_ns: int = 30 * SECOND_NS
     approval_ns: int = 600 * SECOND_NS
     validity_ns: int = 3600 * SECOND_NS

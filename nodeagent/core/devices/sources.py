@@ -12,8 +12,11 @@ from nodeagent.core.model import (
     Condition,
     Device,
     EventKind,
+    ExpectedSource,
+    Loss,
     Promotion,
     Source,
+    SourceAbsent,
     SourceBack,
     SourceLost,
     Started,
@@ -33,11 +36,12 @@ def started(state: State, given: Started) -> bool:
     era = state.era
     rebooted = bool(era.boot_id) and era.boot_id != given.boot_id
     state.put(replace(era, boot_id=given.boot_id, started_ns=state.now_ns, rebooted=rebooted))
-    names = {cell.name for cell in state.all(Source)}
+    expected = {source.name: source for source in given.sources}
+    names = {cell.name for cell in state.all(Source)} | expected.keys()
     names |= {cell.source for cell in state.all(Condition)} | {cell.source for cell in state.all(Promotion)}
     names |= {cell.source for cell in state.all(Device)}
     for name in sorted(names - _NOT_POLLED - {""}):
-        _await(state, name)
+        _await(state, name, expected.get(name))
     if rebooted:
         registry.unread(state)
     reported.began_again(state)
@@ -61,24 +65,51 @@ def history_begun(state: State, name: str) -> bool:
 
     True if it is new.
     """
-    if state.get(Source, name, "") is not None:
+    whole = state.get(Source, name, "")
+    if whole is not None and not whole.absent:
         return False
-    state.put(_awaited(Source(name=name), state.now_ns))
+    state.put(_awaited(whole or Source(name=name), state.now_ns))
     state.rearm()
     return True
 
 
-def _await(state: State, name: str) -> None:
-    for cell in state.all(Source):
-        if cell.name == name and cell.device_id and cell.lost_ns is None:
+def _await(state: State, name: str, expected: ExpectedSource | None) -> None:
+    """``expected``: None where it is not to be read. What was absent is so in this boot, until it is read."""
+    for cell in _of_devices(state, name):
+        if cell.lost_ns is None:
             state.drop(cell)
-        elif cell.name == name and cell.device_id:
+        else:
             state.put(_awaited(cell, state.now_ns))
-    state.put(_awaited(state.get(Source, name, "") or Source(name=name), state.now_ns))
+    before = state.get(Source, name, "")
+    is_new = before is None or state.era.rebooted
+    whole = before or Source(name=name)
+    if expected is None:
+        whole = replace(whole, needed=False, blind=False)
+    else:
+        is_blind = whole.blind or (is_new and expected.lists)
+        whole = replace(whole, needed=expected.needed, blind=is_blind)
+    state.put(_awaited(whole, state.now_ns) if is_new or not whole.absent else whole)
 
 
 def _awaited(source: Source, now_ns: int) -> Source:
-    return replace(source, awaited=True, unread=True, awaited_since_ns=now_ns, stale=False)
+    return replace(source, awaited=True, unread=True, awaited_since_ns=now_ns, stale=False, absent=False)
+
+
+def absent(state: State, given: SourceAbsent) -> bool:
+    """Nothing of it is here, so nothing of it is missed: also not what was lost before this start."""
+    before = state.get(Source, given.source, "")
+    needed = before is not None and before.needed
+    after = Source(name=given.source, unread=True, stale=True, absent=True, needed=needed)
+    if before == after:
+        return False
+    for cell in _of_devices(state, given.source):
+        state.drop(cell)
+    state.put(after)
+    state.rearm()
+    if before is not None and before.lost_ns is not None:
+        why = f"it is not here: {given.reason}; was lost: {before.reason}"
+        emit(state, EventKind.SOURCE_BACK, state.device(state.node_id), source=given.source, why=why)
+    return True
 
 
 def lost(state: State, given: SourceLost) -> bool:
@@ -88,6 +119,7 @@ def lost(state: State, given: SourceLost) -> bool:
         return False
     device_id = device.id if device else ""
     before = state.get(Source, given.source, device_id)
+    needed = not device_id and before is not None and before.needed
     since_ns = before.lost_ns if before is not None and before.lost_ns is not None else state.moment_ns
     after = Source(
         name=given.source,
@@ -97,6 +129,8 @@ def lost(state: State, given: SourceLost) -> bool:
         required=given.required,
         awaited=True,
         awaited_since_ns=since_ns,
+        needed=needed,
+        blind=not device_id and _blinds(given.how, needed),
     )
     if after == before:
         return False
@@ -108,6 +142,13 @@ def lost(state: State, given: SourceLost) -> bool:
     about = device or state.device(state.node_id)
     emit(state, EventKind.SOURCE_LOST, about, source=given.source, why=given.reason)
     return True
+
+
+def _blinds(how: Loss, needed: bool) -> bool:
+    """Whether the node is not observed without it. One that runs and hears nothing may be gone without, if it
+    is none of those that are needed: a BMC is silent for minutes while it starts anew.
+    """
+    return how is Loss.NOT_RUNNING or (how is Loss.NOT_READ and needed)
 
 
 def back(state: State, given: SourceBack) -> bool:
@@ -140,12 +181,13 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     alone = _of_devices(state, source)
     if required is None:
         required = whole is not None and whole.required
+    after = Source(name=source, required=required, needed=whole is not None and whole.needed)
     firsts = [registry.has_been_read(state, device, source) for device in state.all(Device)]
-    if whole == Source(name=source, required=required) and not alone:
+    if whole == after and not alone:
         return any(firsts)
     for cell in alone:
         state.drop(cell)
-    state.put(Source(name=source, required=required))
+    state.put(after)
     forget.forget_unlisted(state, source)
     state.rearm()
     if whole is not None:

@@ -34,7 +34,7 @@ from nodeagent.core.model import (
     Source,
 )
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import unobserved_reason
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 EVENTS = "events"
 NO_EVENTS = "none"

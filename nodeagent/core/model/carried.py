@@ -19,6 +19,7 @@ from nodeagent.core.model.inputs import (
     PublicFaults,
     ResetsRecorded,
     Signal,
+    SourceAbsent,
     SourceBack,
     SourceLost,
     Started,
@@ -46,6 +47,7 @@ Input = (
     | DeviceGone
     | SourceLost
     | SourceBack
+    | SourceAbsent
     | CatalogChanged
     | TablesRejected
     | Operator

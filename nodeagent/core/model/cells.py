@@ -187,7 +187,9 @@ class Source:
     ``lost_ns`` is set while it is known not to observe, ``unread`` from ``Started`` until its first
     complete read. ``awaited`` is true from either until that read or the start deadline: timers of its
     conditions are held meanwhile. ``stale`` is true once it was unread for so long that the last
-    verdict no longer stands.
+    verdict no longer stands. ``needed`` as in ``ExpectedSource``; ``absent``: nothing of it is here.
+    ``blind``: the node is not observed without it, be it required or not: it was lost in such a way, or lists
+    devices and was not read in this boot.
     """
 
     name: str
@@ -199,6 +201,9 @@ class Source:
     awaited_since_ns: int = 0
     stale: bool = False
     unread: bool = False
+    needed: bool = False
+    absent: bool = False
+    blind: bool = False
 
     @property
     def observes(self) -> bool:

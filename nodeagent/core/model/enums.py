@@ -197,6 +197,14 @@ class Reported(StrEnum):
     OUTDATED = "outdated"
 
 
+class Loss(StrEnum):
+    """How a source is lost: it ran and can be read no more; it cannot run; or it was let go on purpose."""
+
+    NOT_READ = "not_read"
+    NOT_RUNNING = "not_running"
+    RELEASED = "released"
+
+
 class HoldKind(StrEnum):
     """Why a device is held: what that means for its verdict is in ``core.verdicts.contributions``."""
 

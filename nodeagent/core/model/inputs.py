@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.model.enums import ActionState, Assertion, Kind
+from nodeagent.core.model.enums import ActionState, Assertion, Kind, Loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,12 +167,16 @@ class DeviceGone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLost:
-    """A source cannot observe (``device`` empty: nothing at all; else that device only)."""
+    """A source cannot observe (``device`` empty: nothing at all; else that device only).
+
+    One that cannot run (``how``) leaves the node UNKNOWN, and so does any that is ``required``.
+    """
 
     source: str
     reason: str
     device: str = ""
     required: bool = False
+    how: Loss = Loss.NOT_READ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +186,14 @@ class SourceBack:
     source: str
     device: str = ""
     required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAbsent:
+    """Nothing of a source is on this node, as its worker has seen, and nobody says that there ought to be."""
+
+    source: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +219,7 @@ class Operator:
     name none or were stored before there were owners. ``only`` is the id of the one hold, promotion or
     condition that a release or resume is to end, "" for all. ``force``: others' holds too. ``only_if_well``:
     a device that is still faulty is not released; false in orders of versions that did not ask the core.
+    ``once``: this reset is to be done though the configuration has none done.
     """
 
     who: str
@@ -218,6 +231,7 @@ class Operator:
     owner: str = ""
     force: bool = False
     only_if_well: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,18 +294,30 @@ class ActionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedSource:
+    """A source that the configuration has. Nobody can say how the node is while one that ``lists`` devices
+    was not read in this boot, nor seen to be absent, or while one that is ``needed`` was not for long.
+    """
+
+    name: str
+    needed: bool
+    lists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     """The daemon begins (again). Always the first input that a new process steps for itself.
 
-    ``doubt`` says what is doubtful about the time since the last boot, "" if nothing. ``resumed_ns`` is
-    how far the engine had come before: what fell due later waits for a read. The engine fills it in what
-    it gives to be stored.
+    ``sources`` are those that it is about to read; of versions that did not say, none. ``doubt`` says what is
+    doubtful about the time since the last boot, "" if nothing. ``resumed_ns`` is how far the engine had come
+    before: what fell due later waits for a read. The engine fills it in what it gives to be stored.
     """
 
     boot_id: str
     version: str
     doubt: str = ""
     resumed_ns: int | None = None
+    sources: tuple[ExpectedSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

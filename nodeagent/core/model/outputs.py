@@ -81,13 +81,15 @@ class Action:
 class Answer:
     """The answer to a person's order. ``ids`` are those of what it made, found there, changed or ended.
 
-    ``refused`` is None where the order was accepted; else ``reason`` says why not, and what would help.
+    ``refused`` is None where the order was accepted; else ``reason`` says why not, and what would help, and
+    ``setting`` is the key of the configuration that refuses it, "" where none does.
     ``reported`` is what became of each fault that another system reported.
     """
 
     ids: tuple[str, ...] = ()
     refused: Refused | None = None
     reason: str = ""
+    setting: str = ""
     reported: tuple[Reported, ...] = ()
 
     @property

@@ -27,14 +27,15 @@ class Hold:
 class Reset:
     """One reset of a group of devices, from its proposal until the faults that asked for it are gone.
 
-    ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``; ``who``
-    is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
-    begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
-    last reported to block it, of an ended one what it waited for in vain. ``verified`` are the members
-    that a poll begun after the result found well. An ended one has an ``outcome``, and stays until its
-    conditions are closed: they do not ask twice, unless they ``may_ask_again``: at once, or where it was
-    ``hindered`` once nothing blocks it. ``result`` says for people how it ended and why,
-    ``report`` is how it was done, in the shell's words.
+    ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``;
+    ``who`` is the person who asked instead, ``once`` though resets are switched off here. ``due_ns`` is when
+    the stage ends by itself. ``confirmed``: a poll begun after the proposal, and in this life of the daemon,
+    still showed the fault. ``hindered`` is what blocks it, as last seen, and ``told`` as last reported;
+    ``unsettled_ns`` is since when it is not known who is on its members. Of an ended one ``hindered`` is
+    what it waited for in vain. ``verified`` are the members that a poll begun after the result found well.
+    An ended one has an ``outcome``, and stays until its conditions are closed: they do not ask twice, unless
+    they ``may_ask_again``: at once, or where it was ``hindered`` once nothing blocks it. ``result`` says for
+    people how it ended and why, ``report`` is how it was done, in the shell's words.
     """
 
     id: str
@@ -59,6 +60,14 @@ class Reset:
     report: str = ""
     outcome: ActionState | None = None
     may_ask_again: bool = False
+    once: bool = False
+    told: tuple[str, ...] = ()
+    unsettled_ns: int | None = None
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Nothing is done, whatever its stage says."""
+        return self.mode is ResetMode.DRY_RUN
 
     @property
     def is_pending(self) -> bool:

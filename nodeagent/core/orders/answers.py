@@ -10,16 +10,17 @@ def accepted(*ids: str, changed: bool = True) -> Answered:
     return changed, Answer(ids=ids)
 
 
-def unknown(reason: str) -> Answered:
-    return False, Answer(refused=Refused.UNKNOWN, reason=reason)
+def unknown(reason: str, setting: str = "") -> Answered:
+    return False, Answer(refused=Refused.UNKNOWN, reason=reason, setting=setting)
 
 
 def unknown_device(name: str) -> Answered:
     return unknown(f"device: {name!r} is not known")
 
 
-def not_possible(reason: str) -> Answered:
-    return False, Answer(refused=Refused.NOT_POSSIBLE, reason=reason)
+def not_possible(reason: str, setting: str = "") -> Answered:
+    """``setting``: the key of the configuration that refuses it."""
+    return False, Answer(refused=Refused.NOT_POSSIBLE, reason=reason, setting=setting)
 
 
 def no_room(reason: str, *, changed: bool) -> Answered:

@@ -7,7 +7,7 @@ from nodeagent.core.devices import baselines, registry
 from nodeagent.core.model import Operator
 from nodeagent.core.orders import answers, forget, holds, jobs, release
 from nodeagent.core.orders.answers import Answered
-from nodeagent.core.resets import approval, blockers, proposals
+from nodeagent.core.resets import approval, proposals, refusal
 from nodeagent.core.state.state import State
 
 
@@ -21,12 +21,10 @@ def _reset(state: State, given: Operator) -> Answered:
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
-    if why := blockers.refusal(state, device):
-        return answers.not_possible(why)
-    members = blockers.group_of(state, device)
-    proposals.propose(state, device, members, [], given.who, given.reason)
-    proposed = blockers.covering(state, members)
-    return answers.accepted() if proposed is None else answers.accepted(proposed.id)
+    why, setting = refusal.of_order(state, device, given.once)
+    if why:
+        return answers.not_possible(why, setting)
+    return answers.accepted(proposals.ordered(state, device, given).id)
 
 
 _VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {

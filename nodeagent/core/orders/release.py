@@ -5,13 +5,14 @@ It ends the owner's isolations, the device's promotions, and what only a person 
 
 from nodeagent.core.devices import registry
 from nodeagent.core.faults import closing
-from nodeagent.core.model import Condition, Device, HoldKind, Level, Operator, Promotion
+from nodeagent.core.model import NODE, Condition, Device, HoldKind, Level, Operator, Promotion
 from nodeagent.core.orders import answers, holds
 from nodeagent.core.orders.answers import Answered
+from nodeagent.core.resets import switched_off
 from nodeagent.core.rules import promotions
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import PRECEDENCE
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 _FAULTY = PRECEDENCE[Level.RESTART_NPU]
 
@@ -24,7 +25,8 @@ def release(state: State, given: Operator) -> Answered:
         named = ", ".join(there) or "nothing"
         return answers.unknown(f"id: {given.only!r} is not on {device.name}; there is: {named}")
     if given.only_if_well and (why := _unwell(state, device)):
-        return answers.not_possible(f"{device.name} {why}, or use --force")
+        by_reset, setting = switched_off.of_its_faults(state, device)
+        return answers.not_possible(f"{device.name} {why}, or use --force{by_reset}", setting)
     ended = holds.lift(state, device, HoldKind.ISOLATION, given)
     why = f"released by {holds.said_by(given)}"
     for promotion in state.on(Promotion, device.id):
@@ -35,7 +37,10 @@ def release(state: State, given: Operator) -> Answered:
         if given.only in ("", condition.id) and _is_for_a_person(state, condition):
             closing.close(state, condition, why)
             ended.append(condition.id)
-    return answers.accepted(*ended) if ended else answers.not_possible(_why_nothing(state, device, given))
+    if ended:
+        return answers.accepted(*ended)
+    by_reset, setting = switched_off.of_its_faults(state, device)
+    return answers.not_possible(f"{_why_nothing(state, device, given)}{by_reset}", setting)
 
 
 def _on(state: State, device: Device) -> list[str]:
@@ -49,7 +54,8 @@ def _on(state: State, device: Device) -> list[str]:
 def _unwell(state: State, device: Device) -> str:
     """Why it cannot go back into service, and what would help; "" where it is seen to be well.
 
-    What only a person may clear does not count: the release is about that.
+    What only a person may clear does not count: the release is about that. Nor does it count that the node is
+    not observed: a hold on it is about something else, and without that hold it is still UNKNOWN.
     """
     faults = [
         f"{condition.code} at {condition.level}"
@@ -59,7 +65,7 @@ def _unwell(state: State, device: Device) -> str:
         and PRECEDENCE[condition.level] >= _FAULTY
         and not _is_for_a_person(state, condition)
     ]
-    is_observed = unobserved_reason(state, device) is None
+    is_observed = device.name == NODE or unobserved_reason(state, device) is None
     if not faults:
         return "" if is_observed else "is not observed; wait until it is"
     also = "" if is_observed else ", and is not observed"

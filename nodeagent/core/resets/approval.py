@@ -1,10 +1,11 @@
 """Orders about a reset that is proposed: approve or refuse it. Its id names it, or a device of it."""
 
 from nodeagent.core.devices import registry
-from nodeagent.core.model import Operator, Reset, ResetMode
+from nodeagent.core.model import Device, Kind, Operator, Reset, ResetMode
 from nodeagent.core.orders import answers, holds
 from nodeagent.core.orders.answers import Answered
-from nodeagent.core.resets import proposals
+from nodeagent.core.resets import proposals, switched_off
+from nodeagent.core.resets.switched_off import Said
 from nodeagent.core.state.state import State
 
 _MOST_SHOWN = 256
@@ -16,7 +17,8 @@ def approve(state: State, given: Operator) -> Answered:
         return reset
     if reset.mode is not ResetMode.ASK:
         why = f"needs no approval: its mode is {reset.mode}, and only mode ask waits for one"
-        return answers.not_possible(f"action_id: {reset.id} {why}")
+        off, setting = _off(state, state.get(Device, reset.asker_id))
+        return answers.not_possible(f"action_id: {reset.id} {why}{off}", setting)
     if not proposals.approve(state, reset, holds.said_by(given)):
         return answers.not_possible(f"action_id: {reset.id} is approved already")
     return answers.accepted(reset.id)
@@ -48,4 +50,13 @@ def _pending(state: State, wanted: str) -> Reset | Answered:
     else:
         problem = f"{'several resets are' if found else 'no reset is'} pending on {shown}"
     there = ", ".join(reset.id for reset in found or pending) or "none"
-    return answers.unknown(f"action_id: {problem}; pending: {there}")
+    off, setting = switched_off.NOTHING if found else _off(state, device)
+    return answers.unknown(f"action_id: {problem}; pending: {there}{off}", setting)
+
+
+def _off(state: State, device: Device | None) -> Said:
+    """That resets of it are switched off, if they are, behind other words."""
+    if device is None or device.kind is not Kind.CHIP:
+        return switched_off.NOTHING
+    said, setting = switched_off.why(state.lookup.settings.reset, device)
+    return (f"; {said}", setting) if said else switched_off.NOTHING

@@ -16,7 +16,6 @@ from nodeagent.core.model import (
     Condition,
     EventKind,
     Reset,
-    ResetMode,
     ResetStage,
 )
 from nodeagent.core.resets import asking_faults, blockers, lifecycle, past_resets, registered_jobs
@@ -31,13 +30,13 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
     at_ns = state.moment_ns
     due_ns = at_ns + settings.run_ns
     started = lifecycle.advance(
-        state, reset, Happened.STARTED, hindered=(), started_ns=at_ns, ended_ns=None, due_ns=due_ns
+        state, reset, Happened.STARTED, hindered=(), told=(), started_ns=at_ns, ended_ns=None, due_ns=due_ns
     )
     if started is None:
         return
     names = blockers.names(state, reset.members)
     lifecycle.emit_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
-    if reset.mode is ResetMode.DRY_RUN:
+    if reset.is_dry_run:
         on_paper = replace(started, ended_ns=at_ns)
         lifecycle.end(state, on_paper, Happened.DRY_RUN, ActionState.DONE, "dry run: nothing was done")
         return

@@ -17,17 +17,14 @@ from nodeagent.core.model import (
     HoldKind,
     Job,
     JobStage,
-    Kind,
     Promotion,
     Reset,
-    ResetMode,
 )
 from nodeagent.core.resets import asking_faults, past_resets, registered_jobs
-from nodeagent.core.state import limits
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import unobserved_reason
 from nodeagent.core.verdicts.judge import SEPARATING_LEVELS
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 MAX_NAMED = 16
 """So many users of the members are named; a job may have a process for each core on each chip."""
@@ -158,7 +155,7 @@ def answers(state: State, device_id: str) -> bool:
 
 def cooled_ns(state: State, settings: ResetSettings) -> int:
     """When the next reset may start."""
-    ended = (reset.ended_ns for reset in state.all(Reset) if reset.mode is not ResetMode.DRY_RUN)
+    ended = (reset.ended_ns for reset in state.all(Reset) if not reset.is_dry_run)
     return (
         max((at_ns for at_ns in ended if at_ns is not None), default=-settings.cool_down_ns)
         + settings.cool_down_ns
@@ -173,7 +170,8 @@ def of_start(
     found = list(users(state, reset.members, settings, ended_first, without))
     if len(found) > MAX_NAMED:
         found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
-    for device_id in reset.members:
+    quiesces = [hold for hold in state.on(Hold, state.node_id) if hold.kind is HoldKind.QUIESCE]
+    for device_id in reset.members if not quiesces else ():
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
         if reason is not None and not device.gone:
@@ -189,11 +187,7 @@ def of_start(
     if past_resets.count(state, state.node_id, settings) >= settings.node_limit:
         hours = settings.limit_window_ns / 3.6e12
         found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
-    found += [
-        f"quiesced by {hold.owner}: {hold.reason}"
-        for hold in state.on(Hold, state.node_id)
-        if hold.kind is HoldKind.QUIESCE
-    ]
+    found += [f"quiesced by {hold.owner}: {hold.reason}" for hold in quiesces]
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
     if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):
@@ -201,36 +195,17 @@ def of_start(
     return tuple(found)
 
 
-def covering(state: State, members: Iterable[str]) -> Reset | None:
-    """The reset of any of them that has not ended."""
+def in_progress(state: State, members: Iterable[str]) -> list[Reset]:
+    """The resets of any of them that have not ended, dry runs last: of those nobody need wait for the end."""
     wanted = set(members)
-    in_progress = (reset for reset in state.all(Reset) if not reset.has_ended)
-    return next((reset for reset in in_progress if not wanted.isdisjoint(reset.members)), None)
+    found = (reset for reset in state.all(Reset) if not reset.has_ended)
+    of_them = [reset for reset in found if not wanted.isdisjoint(reset.members)]
+    return sorted(of_them, key=lambda reset: reset.is_dry_run)
 
 
-def refusal(state: State, device: Device) -> str:
-    """Why a person's order to reset it begins nothing, and what would help; "" where it begins."""
-    settings = state.lookup.settings.reset
-    if device.kind is not Kind.CHIP:
-        return f"{device.name} is not a chip: only NPUs and GPUs are reset"
-    if settings.of_vendor(device.vendor) is ResetMode.OFF:
-        by = "by reset.mode, the do-not-touch file or the kernel's command line"
-        return f"resets of {device.vendor} chips are switched off: {by}"
-    if device.gone:
-        return f"{device.name} is no longer there: {device.gone}"
-    members = group_of(state, device)
-    if (other := covering(state, members)) is not None:
-        return f"{other.id} of {names(state, other.members)} is in progress already ({other.stage})"
-    if why := never(state, members):
-        return why
-    if reason := barrier(state, members):
-        return f"{reason}; clear that and release it first"
-    spent = past_resets.exhausted(state, members, settings)
-    if spent and settings.of_vendor(device.vendor) is not ResetMode.DRY_RUN:
-        return past_resets.limit_words(state, spent, settings)
-    if len(state.cells[Reset]) >= limits.MAX_RESETS:
-        return f"{limits.MAX_RESETS} resets are kept already"
-    return ""
+def covering(state: State, members: Iterable[str]) -> Reset | None:
+    """The reset of any of them that has not ended, and that is no dry run."""
+    return next((reset for reset in in_progress(state, members) if not reset.is_dry_run), None)
 
 
 def names(state: State, device_ids: tuple[str, ...]) -> str:
@@ -244,4 +219,4 @@ def is_in_its_slot(state: State, device: Device) -> bool:
 
 
 def _is_under_way(reset: Reset) -> bool:
-    return reset.is_under_way and reset.mode is not ResetMode.DRY_RUN
+    return reset.is_under_way and not reset.is_dry_run

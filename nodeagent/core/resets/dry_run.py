@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.model import Device, Kind, Reset, ResetMode
-from nodeagent.core.resets import blockers, lifecycle, past_resets
+from nodeagent.core.resets import blockers, lifecycle, past_resets, refusal, switched_off
 from nodeagent.core.state.state import State
 
 
@@ -30,7 +30,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """``devices`` are names, the one asked for first. ``refused`` is why nothing would begin, "" if it would.
+    """``devices`` are names, the one asked for first. ``refused`` is why nothing would begin, "" if it would,
+    ``setting`` the key of the configuration that says so. ``once``: it would be done by order alone, though
+    resets are switched off.
 
     ``blocked_by`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
     the limits ``used``.
@@ -39,27 +41,32 @@ class DryRun:
     devices: tuple[str, ...]
     mode: ResetMode
     refused: str
+    setting: str = ""
+    once: bool = False
     blocked_by: tuple[str, ...] = ()
     used: tuple[Used, ...] = ()
     window_ns: int = 0
     steps: tuple[Step, ...] = ()
 
 
-def dry_run(state: State, device: Device) -> DryRun:
+def dry_run(state: State, device: Device, once: bool) -> DryRun:
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
-    refused = blockers.refusal(state, device)
+    refused, setting = refusal.of_order(state, device, once)
     if device.kind is not Kind.CHIP:
         return DryRun(devices=(device.name,), mode=mode, refused=refused)
     members = blockers.group_of(state, device)
+    by_order = not refused and mode not in switched_off.DONE
     return DryRun(
         devices=tuple(state.device(device_id).name for device_id in members),
-        mode=mode,
+        mode=ResetMode.ON if by_order else mode,
         refused=refused,
+        setting=setting,
+        once=by_order,
         blocked_by=_blocked_by(state, device, members, settings),
         used=_used(state, members, settings),
         window_ns=settings.limit_window_ns,
-        steps=() if refused else _steps(mode, members, settings),
+        steps=() if refused else _steps(members, settings),
     )
 
 
@@ -96,15 +103,9 @@ def _used(state: State, members: tuple[str, ...], settings: ResetSettings) -> tu
     )
 
 
-def _steps(mode: ResetMode, members: tuple[str, ...], settings: ResetSettings) -> tuple[Step, ...]:
+def _steps(members: tuple[str, ...], settings: ResetSettings) -> tuple[Step, ...]:
     whom = "it" if len(members) == 1 else f"all {len(members)} together"
     announced_ns = settings.announce_ns
-    if mode is ResetMode.DRY_RUN:
-        return (
-            Step(after_ns=0, what="it is proposed; nothing is held, because the mode is dry-run"),
-            Step(after_ns=announced_ns, what="once nothing blocks it, its start and end are reported"),
-            Step(after_ns=announced_ns, what="nothing is reset"),
-        )
     return (
         Step(after_ns=0, what="it is proposed; every device above takes no new work"),
         Step(after_ns=announced_ns, what="once nothing blocks it, it starts, and counts towards the limits"),

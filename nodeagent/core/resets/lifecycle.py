@@ -189,6 +189,9 @@ def emit_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
     _emit(state, kind, reset, why, {})
 
 
+ONCE: Final = "once"
+"""The key, in the evidence of an action's events, of one that is done by order where none is by itself."""
+
 OUTCOME: Final = "outcome"
 """The key, in the evidence of ACTION_FINISHED, of the ``ActionState``."""
 
@@ -197,6 +200,7 @@ def _emit(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[s
     device = state.get(Device, reset.asker_id) or state.device(state.node_id)
     evidence = {
         "mode": str(reset.mode),
+        **({ONCE: "true"} if reset.once else {}),
         "devices": blockers.names(state, reset.members),
         "attempt": str(reset.attempt),
         **{

@@ -13,7 +13,7 @@ from nodeagent.core.model import Backing, Condition, Device, Kind, Level, Reset,
 from nodeagent.core.resets import asking_faults, blockers, past_resets, proposals
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery_action
-from nodeagent.core.verdicts.contributions import unobserved_reason
+from nodeagent.core.verdicts.observed import unobserved_reason
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
 
@@ -72,9 +72,11 @@ def _why_withdrawn(state: State, reset: Reset) -> str:
     mode = _mode(state, asker)
     if not reset.who and not asking_faults.asking_conditions(state, reset):
         return "the fault is gone"
-    if mode is ResetMode.OFF:
+    if forbidden := state.lookup.settings.reset.forbidden:
+        return f"resets are forbidden: {forbidden}"
+    if mode is ResetMode.OFF and not reset.once:
         return "resets are switched off"
-    if mode is not reset.mode:
+    if mode is not reset.mode and not reset.once:
         return f"the mode of resets is {mode} now"
     if reason := blockers.excludes(state, reset.members):
         return reason
@@ -155,7 +157,7 @@ def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition],
     """A reset in progress covers all of its group; one that ended, only the faults that asked for it, for as
     long as they may not ask again. What was done on paper covers nothing once resets are done.
     """
-    if blockers.covering(state, members) is not None:
+    if blockers.in_progress(state, members):
         return True
     ended = (reset for reset in state.all(Reset) if reset.has_ended)
     counting = (reset for reset in ended if reset.mode in (mode, ResetMode.ON, ResetMode.ASK))

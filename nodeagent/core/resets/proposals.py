@@ -6,7 +6,7 @@ from the start on is in ``attempts``.
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.settings import ResetSettings
+from nodeagent.core.catalog.settings import SECOND_NS, ResetSettings
 from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     ActiveSet,
@@ -15,11 +15,12 @@ from nodeagent.core.model import (
     EventKind,
     Hold,
     HoldKind,
+    Operator,
     Reset,
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets import attempts, blockers, lifecycle, past_resets
+from nodeagent.core.resets import attempts, blockers, lifecycle, past_resets, switched_off
 from nodeagent.core.resets.lifecycle import Happened
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
@@ -28,17 +29,13 @@ from nodeagent.core.verdicts.emit import emit
 OWNER = "nodeagent"
 """The owner of the holds of a pending reset; no person has this name."""
 
+SETTLES_NS = 10 * SECOND_NS
+"""So long chips may take to be observed one after the other before it is told that they are not."""
+
 _OF_RESET = f"/hold:{OWNER}!"
 
 
-def propose(
-    state: State,
-    device: Device,
-    members: tuple[str, ...],
-    asking: list[Condition],
-    who: str = "",
-    reason: str = "",
-) -> bool:
+def propose(state: State, device: Device, members: tuple[str, ...], asking: list[Condition]) -> bool:
     """Announce it and hold the group; where a member has had all its resets, say that instead."""
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
@@ -47,27 +44,52 @@ def propose(
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return False
     codes = tuple(dict.fromkeys(condition.code for condition in asking))
-    reset = Reset(
+    reset = replace(
+        _first(state, device, members, mode),
+        conditions=tuple(condition.id for condition in asking),
+        codes=codes,
+    )
+    _announce(state, reset, ", ".join(codes))
+    return True
+
+
+def ordered(state: State, device: Device, given: Operator) -> Reset:
+    """A person's order, which nothing refuses: it is approved by that, and dry runs make way for it."""
+    members = blockers.group_of(state, device)
+    mode = state.lookup.settings.reset.of_vendor(device.vendor)
+    once = mode not in switched_off.DONE
+    reset = replace(
+        _first(state, device, members, ResetMode.ON if once else mode),
+        who=given.who,
+        reason=given.reason,
+        approved=True,
+        once=once,
+    )
+    by = f"{given.who}: {given.reason}"
+    _announce(state, reset, by)
+    for other in blockers.in_progress(state, members):
+        if other.is_dry_run:
+            withdraw(state, other, f"{reset.id} takes its place, ordered by {by}")
+    return reset
+
+
+def _first(state: State, device: Device, members: tuple[str, ...], mode: ResetMode) -> Reset:
+    return Reset(
         id=limits.next_id(state, Reset, device.id, "reset"),
         asker_id=device.id,
         members=members,
         mode=mode,
         stage=lifecycle.FIRST_STAGE,
         proposed_ns=state.moment_ns,
-        due_ns=state.moment_ns + settings.announce_ns,
-        conditions=tuple(condition.id for condition in asking),
-        codes=codes,
-        who=who,
-        reason=reason,
-        approved=bool(who),
+        due_ns=state.moment_ns + state.lookup.settings.reset.announce_ns,
     )
+
+
+def _announce(state: State, reset: Reset, asked_by: str) -> None:
     state.put(reset)
-    asked_by = f"{who}: {reason}" if who else ", ".join(codes)
-    lifecycle.emit_step(
-        state, EventKind.ACTION_PROPOSED, reset, f"reset of {blockers.names(state, members)} for {asked_by}"
-    )
+    why = f"reset of {blockers.names(state, reset.members)} for {asked_by}"
+    lifecycle.emit_step(state, EventKind.ACTION_PROPOSED, reset, why)
     _hold(state, reset)
-    return True
 
 
 def is_of_reset(hold_id: str) -> bool:
@@ -226,17 +248,30 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
     if not found:
         attempts.start(state, reset, settings)
         return True
-    waiting = replace(reset, hindered=found, due_ns=_valid_until_ns(reset, settings))
+    waiting = _waiting(state, replace(reset, hindered=found), _valid_until_ns(reset, settings))
     if waiting == reset:
         return False
     state.put(waiting)
-    if found != reset.hindered:
+    if waiting.told != reset.told:
         lifecycle.emit_step(state, EventKind.ACTION_PROPOSED, waiting, "it waits: " + "; ".join(found))
     return True
 
 
+def _waiting(state: State, reset: Reset, valid_until_ns: int) -> Reset:
+    """What blocks it is told as it changes. While its chips come back one after the other, as after a start
+    or a quiesce, it is told once that is over, or has taken long.
+    """
+    if reset.told in ((), reset.hindered) or blockers.are_known(state, reset.members):
+        return replace(reset, told=reset.hindered, unsettled_ns=None, due_ns=valid_until_ns)
+    since_ns = state.moment_ns if reset.unsettled_ns is None else reset.unsettled_ns
+    told_at_ns = since_ns + SETTLES_NS
+    if state.moment_ns >= told_at_ns:
+        return replace(reset, told=reset.hindered, unsettled_ns=since_ns, due_ns=valid_until_ns)
+    return replace(reset, unsettled_ns=since_ns, due_ns=min(told_at_ns, valid_until_ns))
+
+
 def _hold(state: State, reset: Reset) -> None:
-    if reset.mode is ResetMode.DRY_RUN:
+    if reset.is_dry_run:
         return
     for device_id in reset.members:
         hold = Hold(

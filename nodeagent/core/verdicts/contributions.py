@@ -1,7 +1,7 @@
-"""What counts for the verdict of a device: what is open on it and its chip, what reaches it from others, and
-whether it is observed.
+"""What counts for the verdict of a device: what is open on it and its chip, and what reaches it from others.
 
-It gathers; ``judge`` weighs what is gathered. It emits nothing.
+It gathers; ``judge`` weighs what is gathered, and ``observed`` says whether the device is observed. It emits
+nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ from nodeagent.core.model import (
     HoldKind,
     Promotion,
     Reason,
-    Source,
     Verdict,
 )
 from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery_action
 from nodeagent.core.verdicts.judge import Contribution, Judgement, Stance, judge, stance
+from nodeagent.core.verdicts.observed import stands_no_longer, unobserved_reasons
 
 C = TypeVar("C", Condition, Promotion, Hold)
 
@@ -41,8 +41,8 @@ def judgement(state: State, device: Device) -> Judgement:
     """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
     known = state.judged.get(device.id)
     if known is None:
-        unobserved = unobserved_reason(state, device)
-        unknown = unobserved is not None and _stands_no_longer(state, device)
+        unobserved = unobserved_reasons(state, device)
+        unknown = bool(unobserved) and stands_no_longer(state, device)
         known = state.judged[device.id] = judge(contributions(state, device), unobserved, unknown)
     return known
 
@@ -137,47 +137,3 @@ def _reaches(state: State, device_id: str, affects: Affects, device: Device) -> 
     if affects is Affects.NODE:
         return device.name == NODE
     return is_behind(device, state.device(device_id))
-
-
-def unobserved_reason(state: State, device: Device) -> Reason | None:
-    """Why the device is not observed now, None if it is. The node is, unless a required source is lost."""
-    device = state.chip_of(device)
-    if device.name == NODE:
-        for source in state.cells[Source].values():
-            if source.required and source.lost_ns is not None and not source.device_id:
-                return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
-        return None
-    if why := device.attributes.get(EXCLUDED):
-        return Reason(kind="device", id=device.id, text=why)
-    if device.gone:
-        return Reason(kind="device", id=device.id, text=device.gone)
-    if not device.seen:
-        return Reason(kind="device", id=device.id, text="no driver says which part it is")
-    seen_by = state.source_of(device.source, device.id)
-    if seen_by is not None and seen_by.lost_ns is not None:
-        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
-    if device.unread:
-        return Reason(kind="source", id=device.source, text=f"{device.source}: not read yet")
-    if seen_by is not None and seen_by.unread:
-        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: not read since start")
-    return None
-
-
-def _stands_no_longer(state: State, device: Device) -> bool:
-    """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
-    device = state.chip_of(device)
-    seen_by = state.source_of(device.source, device.id)
-    fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
-    was_read = device.seen and not device.unread and not device.gone
-    return not (fresh and was_read) or state.era.rebooted
-
-
-def observed_ns(state: State, device: Device) -> int:
-    """When the device was last known to be observed, rule clock; 0 if never."""
-    if judgement(state, device).observed:
-        return state.now_ns
-    device = state.chip_of(device)
-    seen_by = state.source_of(device.source, device.id)
-    if seen_by is None or not device.seen:
-        return 0
-    return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns

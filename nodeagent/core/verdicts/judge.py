@@ -159,10 +159,10 @@ class Judgement:
     reasons: tuple[Reason, ...]
 
 
-def judge(contributions: Iterable[Contribution], unobserved: Reason | None, unknown: bool) -> Judgement:
+def judge(contributions: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool) -> Judgement:
     """The strictest verdict and, by itself, the strictest handling over all contributions.
 
-    ``unobserved`` says why the device is not observed, None if it is; only where ``unknown`` is also
+    ``unobserved`` says why the device is not observed, () if it is; only where ``unknown`` is also
     true does that turn ALLOW into UNKNOWN (a last verdict stands for a while after a restart).
     """
     level, verdict, handling = Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE
@@ -177,16 +177,15 @@ def judge(contributions: Iterable[Contribution], unobserved: Reason | None, unkn
             network_unhealthy = network_unhealthy or (contribution.of_network and is_fault)
         verdict = max(verdict, contribution.stance[0], key=_VERDICTS.__getitem__)
         handling = max(handling, contribution.stance[1], key=_HANDLINGS.__getitem__)
-    if unobserved is not None:
-        reasons.append(unobserved)
-        if unknown and verdict is Verdict.ALLOW:
-            verdict = Verdict.UNKNOWN
+    reasons += unobserved
+    if unobserved and unknown and verdict is Verdict.ALLOW:
+        verdict = Verdict.UNKNOWN
     return Judgement(
         level=level,
         verdict=verdict,
         handling=handling,
         subhealthy=subhealthy,
         network_unhealthy=network_unhealthy,
-        observed=unobserved is None,
+        observed=not unobserved,
         reasons=tuple(reasons),
     )

@@ -21,10 +21,10 @@ from nodeagent.core.model import (
     ActionResult,
     ActionState,
     Input,
-    ResetMode,
     ResetStage,
     View,
 )
+from nodeagent.core.resets.switched_off import DONE
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import Attempt, attempt_of, came_meanwhile
 from nodeagent.daemon.resets.detach import Detachment
@@ -91,8 +91,7 @@ class Actuator:
         for reset in running:
             attempt = attempt_of(view, reset)
             wanted[attempt.name] = attempt
-        if self._requests.reset.acts:
-            self._forget_all_but(wanted)
+        self._forget_all_but(wanted)
         for attempt in wanted.values():
             if self._goes_on(attempt):
                 log.info("%s is in progress: it began before this start", attempt.name)
@@ -126,7 +125,7 @@ class Actuator:
         reset = next((each for each in view.resets if each.id == action.id), None)
         if reset is None or (reset.stage, reset.attempt) != (ResetStage.RUNNING, action.attempt):
             return
-        if reset.mode is ResetMode.DRY_RUN:
+        if reset.is_dry_run:
             return
         attempt = attempt_of(view, reset)
         if why := self._requests.reset.forbidden():
@@ -197,7 +196,7 @@ class Actuator:
         """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
         mode = self._requests.reset.of_vendor(attempt.vendor)
         why = came_meanwhile(attempt, self._feed.current.view)
-        if mode not in (ResetMode.ASK, ResetMode.ON):
+        if mode not in DONE and not attempt.once:
             why = f"the mode of resets is {mode} now"
         if why:
             log.warning("%s is called off, unless it is too late: %s", attempt.name, why)

@@ -8,13 +8,16 @@ from nodeagent.reset_unit.exchange.request import name_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """The ``number``-th of an action, by its file's ``name``. ``devices`` as they were: the asker first."""
+    """The ``number``-th of an action, by its file's ``name``. ``devices`` as they were: the asker first.
+    ``once``: an operator ordered it where the mode has none done.
+    """
 
     action: str
     number: int
     name: str
     vendor: str
     devices: tuple[DeviceView, ...]
+    once: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -32,6 +35,7 @@ def attempt_of(view: View, reset: Reset) -> Attempt:
         name=name_of(reset.id, reset.attempt),
         vendor=devices[0].vendor if devices else "",
         devices=devices,
+        once=reset.once,
     )
 
 

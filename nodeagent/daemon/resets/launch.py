@@ -18,18 +18,45 @@ from nodeagent.config.reset import RUN_DIRECTORY, UNIT_SOCKET
 
 START_LIMIT_S: Final = 10.0
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
+_UNIX_SOCKETS: Final = Path("/proc/self/net/unix")
+_ACCEPTS: Final = 1 << 16
+"""``__SO_ACCEPTCON`` of include/uapi/linux/net.h."""
 
 
 class NotStarted(Exception):
     """str() says why; nothing runs."""
 
 
+def why_it_cannot(folder: Path) -> str:
+    """Why no process of a reset could be started now, "" if nothing says so. To ask starts nothing."""
+    if not _is_units(folder) or _listens(UNIT_SOCKET):
+        return ""
+    return f"nothing can reset a device here: {_nobody_listens('nobody listens')}"
+
+
 async def start(folder: Path, name: str, config_path: Path | None) -> None:
     """Start the process for the request of that name. Raises ``NotStarted`` and ``OSError``."""
-    if runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY:
+    if _is_units(folder):
         await _ask_unit(name)
     else:
         await _detach(folder, name, config_path)
+
+
+def _is_units(folder: Path) -> bool:
+    return runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY
+
+
+def _listens(socket: str) -> bool:
+    """Whether anybody does, by the kernel's list (``/proc/net/unix``, proc(5)): to connect starts a unit."""
+    for line in _UNIX_SOCKETS.read_text(errors="replace").splitlines():
+        fields = line.split(maxsplit=7)
+        if len(fields) == 8 and fields[7] == socket and int(fields[3], 16) & _ACCEPTS:
+            return True
+    return False
+
+
+def _nobody_listens(why: str) -> str:
+    return f"{UNIT_SOCKET}: {why}; is nodeagent-reset.socket active?"
 
 
 def runs_as_unit(environ: Mapping[str, str]) -> bool:
@@ -49,7 +76,7 @@ async def _ask_unit(name: str) -> None:
                 writer.close()
     except OSError as error:
         why = error.strerror or f"no answer within {START_LIMIT_S:g} s"
-        raise NotStarted(f"{UNIT_SOCKET}: {why}; is nodeagent-reset.socket active?") from error
+        raise NotStarted(_nobody_listens(why)) from error
 
 
 async def _detach(folder: Path, name: str, config_path: Path | None) -> None:

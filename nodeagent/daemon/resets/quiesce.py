@@ -9,7 +9,7 @@ It follows what is published, and holds nothing of its own: a start finds the no
 import logging
 from collections.abc import Sequence
 
-from nodeagent.core.model import HoldKind, ResetMode, ResetStage, View
+from nodeagent.core.model import HoldKind, ResetStage, View
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.store.event_feed import EventFeed
 
@@ -59,7 +59,7 @@ class Quiescence:
 
 def _why_let_go(view: View) -> str:
     """A reset that has begun is seen to its end first, which needs the worker."""
-    if any(reset.stage in _BUSY and reset.mode is not ResetMode.DRY_RUN for reset in view.resets):
+    if any(reset.stage in _BUSY and not reset.is_dry_run for reset in view.resets):
         return ""
     return _quiesced_by(view)
 

@@ -44,6 +44,7 @@ class RequestBuilder:
             vendor=attempt.vendor,
             devices=tuple(_as_asked(device) for device in attempt.devices),
             reasons=action.reasons,
+            once=attempt.once,
             deadline_ns=self._clock.boottime_ns() + left_ns,
             ended_first=tuple(_as_process(holder) for holder in action.holders),
             readings=readings,

@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from nodeagent import __version__
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.config.config import Config
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.model import Source, SourceLost, View
+from nodeagent.core.model import ExpectedSource, Loss, SourceLost, Started, View
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
@@ -80,6 +81,20 @@ def _hurried(spec: WorkerSpec) -> WorkerSpec:
     )
 
 
+def started(config: Config, clock: Clock) -> Started:
+    """The first input of a life, with the sources that are about to be read."""
+    sources = tuple(
+        ExpectedSource(
+            name=name,
+            needed=traits.lists is not None or config.drivers[name].required,
+            lists=traits.lists is not None,
+        )
+        for name, traits in DRIVERS.items()
+        if config.drivers[name].enabled
+    )
+    return Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt, sources=sources)
+
+
 def expected_chips(section: DriverConfig) -> int | None:
     """As in ``ExpectedChips``."""
     return section.expected_chips if isinstance(section, ChipsConfig) else None
@@ -91,22 +106,10 @@ def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
     """
     read = {source.name for source in view.sources}
     return tuple(
-        SourceLost(source=name, reason=f"drivers.{name}.enabled is false", required=False)
+        SourceLost(source=name, reason=f"drivers.{name}.enabled is false", how=Loss.RELEASED)
         for name in DRIVERS
         if name in read and not config.drivers[name].enabled
     )
-
-
-def known_sources(view: View, workers: Iterable[Supervisor]) -> list[Source]:
-    """Those of the view, and those that nobody has heard of yet: whether they have anything to observe is not
-    known. Not those that are not here and that nobody expects.
-    """
-    healths = [worker.health() for worker in workers]
-    absent = {health.source for health in healths if health.absent}
-    read = {source.name for source in view.sources if not source.device_id}
-    known = [source for source in view.sources if not (source.unread and source.name in absent)]
-    unread_names = [health.source for health in healths if health.source not in read | absent]
-    return [*known, *(Source(name=name, unread=True) for name in unread_names)]
 
 
 def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.model import Loss
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.observed.baselines import Baselines
 from nodeagent.daemon.sources.observed.observation import Observation
@@ -193,7 +194,7 @@ class Supervisor:
             case State.STARTING:
                 reason = f"its worker was not ready within {self._spec.hello_deadline_s:g} s"
                 await self._outgoing.deliver(self._observation.late([SOURCE], reason))
-                await self._dismiss(worker, reason)
+                await self._dismiss(worker, reason, Loss.NOT_RUNNING)
             case State.KILLING:
                 await worker.kill()
                 self._workers.replace_if_abandoned(worker)
@@ -223,7 +224,8 @@ class Supervisor:
         try:
             child = await self._workers.start(self._inbox.queue, log)
         except OSError as error:
-            await self._outgoing.deliver(self._observation.lost(f"cannot start its worker: {error}"))
+            reason = f"cannot start its worker: {error}"
+            await self._outgoing.deliver(self._observation.lost(reason, Loss.NOT_RUNNING))
             self._workers.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
@@ -235,9 +237,9 @@ class Supervisor:
         if self._workers.worker is not None:
             self._workers.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
 
-    async def _dismiss(self, worker: Worker, reason: str) -> None:
+    async def _dismiss(self, worker: Worker, reason: str, how: Loss = Loss.NOT_READ) -> None:
         log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
-        await self._outgoing.deliver(self._observation.lost(reason))
+        await self._outgoing.deliver(self._observation.lost(reason, how))
         await worker.dismiss()
         self._workers.replace_if_abandoned(worker)
 

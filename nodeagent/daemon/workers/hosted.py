@@ -65,7 +65,8 @@ async def start(path: Path, source: str) -> Hosted:
                 pid, pidfd = await _ask(connection, path, source, theirs)
         except OSError as error:
             why = error.strerror or f"no worker came within {START_LIMIT_S:g} s"
-            raise OSError(f"{path}: {why}; is nodeagent-ascend.socket active?") from error
+            todo = f"is nodeagent-ascend.socket active? drivers.{source}.enabled = false does without"
+            raise OSError(f"{path}: {why}; {todo}") from error
         finally:
             for descriptor in theirs:
                 os.close(descriptor)

@@ -7,6 +7,7 @@ ended in order.
 The cursor counts the lines that were taken up: where one ends the worker, the next worker goes on behind it.
 """
 
+import errno
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -75,7 +76,8 @@ class PreviousBoot:
         try:
             reader = journal.Reader(path=self._path)
         except OSError as error:
-            raise Unavailable(f"{self._path}: no journal: {error.strerror}", absent=True) from error
+            is_absent = error.errno in (errno.ENOENT, errno.ENOTDIR)
+            raise Unavailable(f"{self._path}: no journal: {error.strerror}", absent=is_absent) from error
         last = _last_of_previous(reader, self._boot)
         if last is None:
             raise Unavailable(f"{self._path} holds no earlier boot", absent=True)

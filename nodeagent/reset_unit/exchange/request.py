@@ -47,8 +47,9 @@ class Process(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A reset of ``devices``, the one that asked first. ``deadline_ns`` is on CLOCK_BOOTTIME.
 
-    ``ended_first`` are processes of the job that is to be ended for it. ``readings`` and ``events`` (each as
-    JSON) are for the evidence.
+    ``once``: an operator has ordered it, where the configuration has none done by itself. ``ended_first`` are
+    processes of the job that is to be ended for it. ``readings`` and ``events`` (each as JSON) are for the
+    evidence.
     """
 
     action: ActionId
@@ -56,6 +57,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     vendor: Name
     devices: Annotated[tuple[Device, ...], Meta(min_length=1, max_length=256)]
     reasons: Annotated[tuple[Code, ...], Meta(max_length=256)] = ()
+    once: bool = False
     deadline_ns: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     ended_first: Annotated[tuple[Process, ...], Meta(max_length=4096)] = ()
     readings: Mapping[str, Mapping[str, float]] = {}

@@ -179,7 +179,7 @@ def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) ->
         catalog=lambda: samples.CATALOG,
         facts=FACTS,
         ask=nobody_is_asked,
-        dry_run_reset=lambda _: None,
+        dry_run_reset=lambda _, __: None,
     )
     by_name = served(
         context, Tables(FACTS, nothing_is_reloaded), Audit(stage.ledger, FACTS), Senders(PublicConfig())

@@ -3,7 +3,21 @@
 import pytest
 
 from nodeagent.core.catalog.catalog import ClearOn
-from nodeagent.core.model import DeviceGone, EventKind, Handling, Input, Level, Started, Tick, Verdict
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import (
+    CatalogChanged,
+    DeviceGone,
+    EventKind,
+    ExpectedSource,
+    Handling,
+    Input,
+    Level,
+    Loss,
+    SourceAbsent,
+    Started,
+    Tick,
+    Verdict,
+)
 from tests.core.build import (
     HBM,
     LINK_DOWN,
@@ -293,3 +307,125 @@ def test_the_agents_own_faults_that_a_reboot_clears_end_with_it() -> None:
     run(engine, [(1, signal("driver_unresponsive", source="agent"))])
     events = run(engine, [(100, restart("boot-2"))])
     assert ("cleared", "npu0", "driver_unresponsive") in emitted(events)
+
+
+# --------------------------------------------------------------------------- what the node is observed by
+
+READS = (
+    ExpectedSource(name="ascend", needed=True, lists=True),
+    ExpectedSource(name="kmsg", needed=True, lists=False),
+    ExpectedSource(name="bmc", needed=False, lists=False),
+)
+
+
+def first_start(boot: str = "boot-1", sources: tuple[ExpectedSource, ...] = READS) -> Started:
+    return Started(boot_id=boot, version="1", sources=sources)
+
+
+def absent(source: str = "ascend") -> SourceAbsent:
+    return SourceAbsent(source=source, reason="no library")
+
+
+def why_unknown(engine: Engine) -> list[str]:
+    """Of the node; nothing where it takes work."""
+    view = device_view(engine, "node")
+    return [reason.text for reason in view.reasons] if view.verdict is Verdict.UNKNOWN else []
+
+
+def new_node(*steps: tuple[float, Input]) -> Engine:
+    """A first start, on an empty store."""
+    engine = Engine({TABLES.digest: TABLES})
+    run(engine, [(0, CatalogChanged(digest=TABLES.digest)), (0, first_start()), *steps])
+    return engine
+
+
+NOT_READ = "ascend: not read since the start"
+
+
+def test_a_node_whose_devices_were_never_looked_for_is_unknown_from_its_first_event_on() -> None:
+    engine = Engine({TABLES.digest: TABLES})
+    engine.step(0, CatalogChanged(digest=TABLES.digest))
+    (started,) = engine.step(0, first_start()).events
+    assert (started.kind, started.verdict) == (EventKind.STARTED, Verdict.UNKNOWN)
+    assert why_unknown(engine) == [NOT_READ]
+
+
+@pytest.mark.parametrize("given", [back(), absent()])
+def test_it_takes_work_once_they_were_read_or_are_seen_not_to_be_there(given: Input) -> None:
+    assert why_unknown(new_node((1, given))) == []
+
+
+def test_a_needed_source_without_devices_may_take_its_time_and_not_for_ever() -> None:
+    engine = new_node((1, back()))
+    assert (why_unknown(engine), device_view(engine, "node").observed) == ([], True)
+    wait(engine, 30, extra_ns=1)
+    assert why_unknown(engine) == ["kmsg: not read since the start"]
+
+
+def test_one_that_the_node_may_go_without_is_never_waited_for() -> None:
+    engine = new_node((1, back()), (1, back("kmsg")))
+    wait(engine, 1000)
+    assert why_unknown(engine) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "how", "is_unknown"),
+    [
+        ("ascend", Loss.NOT_RUNNING, True),
+        ("ascend", Loss.NOT_READ, True),
+        ("ascend", Loss.RELEASED, False),
+        ("bmc", Loss.NOT_RUNNING, True),
+        ("bmc", Loss.NOT_READ, False),
+        ("previous_boot", Loss.NOT_RUNNING, False),
+    ],
+)
+def test_how_a_source_is_lost_says_whether_the_node_is_known_without_it(
+    source: str, how: Loss, is_unknown: bool
+) -> None:
+    engine = new_node((1, back()), (1, back("kmsg")), (2, lost(source, how=how)))
+    assert why_unknown(engine) == ([f"{source}: no answer"] if is_unknown else [])
+
+
+def test_each_source_that_is_missed_is_named() -> None:
+    engine = new_node((1, lost(how=Loss.NOT_RUNNING)), (1, lost("bmc", how=Loss.NOT_RUNNING)))
+    assert sorted(why_unknown(engine)) == ["ascend: no answer", "bmc: no answer"]
+
+
+def test_what_was_lost_and_is_seen_not_to_be_there_is_missed_no_more_and_listed_no_more() -> None:
+    engine = new_node((1, lost(how=Loss.NOT_RUNNING)))
+    (event,) = run(engine, [(2, absent())])
+    assert (event.kind, event.verdict) == (EventKind.SOURCE_BACK, Verdict.ALLOW)
+    assert event.why == "it is not here: no library; was lost: no answer"
+    assert [source.name for source in engine.view().sources] == ["bmc", "kmsg"]
+
+
+def test_a_restart_in_the_same_boot_leaves_the_node_as_it_was() -> None:
+    """What was read stands for a while, what was absent until it is looked at anew, what was lost is lost."""
+    engine = new_node((1, absent()), (1, back("kmsg")))
+    assert emitted(run(engine, [(2, first_start())])) == [("started", "node", "")]
+    assert why_unknown(engine) == []
+    run(engine, [(3, lost("bmc", how=Loss.NOT_RUNNING)), (4, first_start())])
+    assert why_unknown(engine) == ["bmc: no answer"]
+
+
+def test_a_restart_before_the_first_read_does_not_make_it_well() -> None:
+    assert why_unknown(new_node((1, first_start()), (2, first_start()))) == [NOT_READ]
+
+
+@pytest.mark.parametrize("given", [back(), absent()])
+def test_after_a_reboot_its_devices_have_to_be_looked_for_again(given: Input) -> None:
+    engine = new_node((1, given), (1, back("kmsg")), (2, first_start("boot-2")))
+    assert why_unknown(engine) == [NOT_READ]
+    run(engine, [(3, given)])
+    assert why_unknown(engine) == []
+
+
+def test_a_source_that_the_configuration_has_no_more_is_not_missed() -> None:
+    engine = new_node((1, lost(how=Loss.NOT_RUNNING)), (2, first_start(sources=READS[1:])))
+    assert why_unknown(engine) == []
+
+
+def test_a_chip_whose_source_cannot_run_is_unknown_with_the_node() -> None:
+    engine = new_node((1, seen("npu0", "die0", "0000:00:00.0")), (1, back()), (1, back("kmsg")))
+    run(engine, [(2, lost(how=Loss.NOT_RUNNING))])
+    assert (stands(engine)[1], stands(engine, "node")[1]) == (Verdict.UNKNOWN, Verdict.UNKNOWN)

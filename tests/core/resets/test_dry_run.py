@@ -7,11 +7,15 @@ from nodeagent.core.resets.dry_run import DryRun, Used
 from tests.core.build import held, order
 from tests.core.resets.ring import BROKEN, Ring, ring_catalog
 
-SWITCHES = "by reset.mode, the do-not-touch file or the kernel's command line"
+OFF = (
+    'resets of ascend chips are switched off: reset.mode is "off"; to have this one done: '
+    'nodeagent reset npu1 --once --reason "..."; '
+    'to have each of them done: reset.mode = "ask" or "on", and a reload'
+)
 
 
-def dry_run(ring: Ring, device: str = "npu1") -> DryRun:
-    found = ring.engine.dry_run_reset(device)
+def dry_run(ring: Ring, device: str = "npu1", once: bool = False) -> DryRun:
+    found = ring.engine.dry_run_reset(device, once)
     assert found is not None
     return found
 
@@ -47,9 +51,14 @@ def test_it_says_step_by_step_what_would_happen_and_changes_nothing() -> None:
     assert ring.engine.view() == before
 
 
-def test_a_dry_run_is_said_to_do_nothing() -> None:
-    ring = Ring(ring_catalog(ResetMode.DRY_RUN))
-    assert [step.what for step in dry_run(ring).steps][-1] == "nothing is reset"
+@pytest.mark.parametrize("mode", [ResetMode.OFF, ResetMode.DRY_RUN])
+def test_of_one_that_is_done_by_order_alone_it_says_all_that_it_says_of_others(mode: ResetMode) -> None:
+    ring = Ring(ring_catalog(mode))
+    found = dry_run(ring, once=True)
+    assert (found.mode, found.once, found.refused) == (ResetMode.ON, True, "")
+    assert found.steps == dry_run(Ring()).steps
+    refused = dry_run(ring)
+    assert (refused.once, refused.setting, refused.steps) == (False, "reset.mode", ())
 
 
 def test_what_a_reset_used_up_is_counted_and_its_cool_down_named() -> None:
@@ -97,7 +106,7 @@ def _spent() -> Ring:
         (
             Ring(ring_catalog(ResetMode.OFF)),
             "npu1",
-            f"resets of ascend chips are switched off: {SWITCHES}",
+            OFF,
         ),
         (_isolated(), "npu1", "npu0 is isolated by uid:1000: bench; clear that and release it first"),
         (_broken(), "npu1", "npu0 is at SeparateNPU by SeparateNPU; clear that and release it first"),

@@ -19,7 +19,7 @@ from tests.core.resets.ring import Ring
 from tests.core.resets.test_policy_properties import History, begin, histories, moderately, play
 from tests.simulation.run import simulate
 
-SEEDS: Final = (1, 2, 4, 11)
+SEEDS: Final = (1, 5, 11, 13)
 """Lives that together take every edge."""
 
 FORMER: Final = Path(__file__).parents[2] / "fixtures/stores/ended-resets.json"

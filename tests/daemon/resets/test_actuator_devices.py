@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from nodeagent.core.model import ActiveSet, DeviceGone, SourceBack, SourceLost
+from nodeagent.core.model import ActiveSet, DeviceGone, Loss, SourceAbsent, SourceBack, SourceLost
 from tests.daemon.sources.test_supervisor_devices import fake
 from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged
 
@@ -77,7 +77,7 @@ async def test_where_nothing_may_be_open_the_worker_ends_and_starts_again(contro
         assert pid is not None
         assert await stage.supervisor.let_go(REASON)
         assert not is_alive(pid)
-        assert await stage.lost() == SourceLost(source="fake", reason=REASON)
+        assert await stage.lost() == SourceLost(source="fake", reason=REASON, how=Loss.RELEASED)
         assert stage.health.pid is None
         seen = len(stage.inputs)
         stage.supervisor.take_up()
@@ -90,7 +90,7 @@ async def test_a_source_that_lets_go_before_its_first_read_is_told_as_lost(contr
     async with staged(fake(control)) as stage:
         await stage.until(lambda: stage.health.state == "ready" or None, "a worker that said hello")
         assert await stage.supervisor.let_go(REASON)
-        assert await stage.lost() == SourceLost(source="fake", reason=REASON)
+        assert await stage.lost() == SourceLost(source="fake", reason=REASON, how=Loss.RELEASED)
         assert not any(isinstance(given, SourceBack) for given in stage.inputs)
 
 
@@ -99,7 +99,7 @@ async def test_of_a_library_that_is_not_here_nothing_is_lost(control: Path) -> N
     async with staged(fake(control)) as stage:
         await stage.until(lambda: stage.health.absent or None, "a look for the library")
         assert await stage.supervisor.let_go(REASON)
-        assert stage.inputs == []
+        assert [type(given) for given in stage.inputs] == [SourceAbsent]
 
 
 async def test_a_worker_that_was_left_behind_in_the_kernel_has_not_let_go(control: Path) -> None:

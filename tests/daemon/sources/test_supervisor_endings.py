@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.model import SourceBack, SourceLost
+from nodeagent.core.model import Loss, SourceAbsent, SourceBack, SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
 from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged, worker_spec
 
@@ -97,7 +97,7 @@ async def test_absent_library_is_no_fault_where_nothing_is_required(control: Pat
     put(control / "absent")
     async with staged(fake(control, absent_retry_s=0.05)) as stage:
         await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
-        assert stage.inputs == []
+        assert stage.inputs == [SourceAbsent(source="fake", reason="libfake.so: no such library")]
         (control / "absent").unlink()
         await stage.back()
 
@@ -115,7 +115,9 @@ async def test_unusable_library_is_a_lost_source_told_once(
     put(control / why)
     async with staged(fake(control, required=required)) as stage:
         await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
-        assert stage.inputs == [SourceLost(source="fake", reason=reason, required=required)]
+        assert stage.inputs == [
+            SourceLost(source="fake", reason=reason, required=required, how=Loss.NOT_RUNNING)
+        ]
         (control / why).unlink()
         await stage.back()
 
@@ -123,9 +125,9 @@ async def test_unusable_library_is_a_lost_source_told_once(
 async def test_absent_library_keeps_no_process(control: Path) -> None:
     put(control / "absent")
     async with staged(fake(control, absent_retry_s=60.0)) as stage:
-        await stage.until(lambda: stage.health.state == "waiting" or None, "the end of its worker")
-        assert stage.health.pid is None
-        assert stage.inputs == []
+        await stage.until(lambda: stage.inputs and stage.health.pid is None, "the end of its worker")
+        assert stage.health.state == "waiting"
+        assert [type(given) for given in stage.inputs] == [SourceAbsent]
 
 
 async def test_library_absent_where_pci_shows_devices_loses_each_of_their_slots_once(control: Path) -> None:
@@ -134,7 +136,7 @@ async def test_library_absent_where_pci_shows_devices_loses_each_of_their_slots_
         await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
         assert stage.faults("device_lost") == [("0000:c1:00.0", "occur"), ("0000:c2:00.0", "occur")]
         assert [given for given in stage.inputs if isinstance(given, SourceLost)] == [
-            SourceLost(source="fake", reason="libfake.so: no such library")
+            SourceLost(source="fake", reason="libfake.so: no such library", how=Loss.NOT_RUNNING)
         ]
         (control / "absent").unlink()
         await stage.signal("device_lost", "0000:c1:00.0", "recover")

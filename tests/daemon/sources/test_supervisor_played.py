@@ -3,7 +3,7 @@
 import asyncio
 from itertools import pairwise
 
-from nodeagent.core.model import ActiveSet, Input, Signal, SourceBack, SourceLost
+from nodeagent.core.model import ActiveSet, Input, Loss, Signal, SourceBack, SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
 from tests.daemon.sources.played import OPENING, Node, Watched, play, watched
 
@@ -164,7 +164,10 @@ def test_a_worker_that_is_not_ready_in_time_is_replaced_and_the_source_is_lost_u
     watch = play(watched(SPEC, node, story))
 
     reason = "its worker was not ready within 60 s"
-    assert whole(watch.inputs) == [SourceLost(source="fake", reason=reason), SourceBack(source="fake")]
+    assert whole(watch.inputs) == [
+        SourceLost(source="fake", reason=reason, how=Loss.NOT_RUNNING),
+        SourceBack(source="fake"),
+    ]
     faults = [(given.code, given.assertion) for given in watch.inputs if isinstance(given, Signal)]
     assert [delivered for delivered in faults if delivered[0] == "driver_unresponsive.fake"] == [
         ("driver_unresponsive.fake", "occur"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodeagent.config.load import load_config
-from nodeagent.core.model import SourceLost, Started, Verdict
+from nodeagent.core.model import Loss, SourceLost, Started, Verdict
 from nodeagent.daemon.sources import configured
 from tests.core.build import begin, catalog, device_view, lost, ns, run
 
@@ -16,7 +16,7 @@ def test_a_source_that_was_lost_before_its_driver_was_switched_off_no_longer_cou
     assert device_view(engine, "node").verdict is Verdict.UNKNOWN
 
     off = configured.switched_off(load_config(file, {}), engine.view())
-    assert off == (SourceLost(source="ascend", reason="drivers.ascend.enabled is false", required=False),)
+    assert off == (SourceLost(source="ascend", reason="drivers.ascend.enabled is false", how=Loss.RELEASED),)
     engine.step(ns(2), Started(boot_id="boot-1", version="2"))
     engine.step(ns(2), off[0])
 

@@ -46,6 +46,7 @@ class Known(Invariant):
         """When the newest poll that showed a code was begun; it need not have read all."""
         self.heard_ns: dict[tuple[str, str], int] = {}
         self.approved: set[str] = set()
+        self.ordered_once: set[str] = set()
         self._boot_id = ""
         self._quiesced_until_ns: dict[tuple[str, str], int | None] = {}
         self._observed = Observed()
@@ -68,6 +69,9 @@ class Known(Invariant):
                     (jobs.add if given.claimed else jobs.discard)(given.job)
             case Operator() as given:
                 self._ordered(given)
+                if given.what == "reset" and given.once:
+                    proposed = (event for event in step.events if event.kind is EventKind.ACTION_PROPOSED)
+                    self.ordered_once |= {event.condition_id for event in proposed}
         for event in step.events:
             if was := event.evidence.get("was"):
                 self._moves(was, "" if event.kind is EventKind.DEVICE_REPLACED else event.device_id)

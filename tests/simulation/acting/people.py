@@ -72,7 +72,8 @@ def takes_it_at_the_last_moment(world: World) -> Plot:
 
 def wants_a_reset(world: World) -> Plot:
     part = a_free_chip(world)
-    world.say(order("reset", part.name, world.rng.choice(_WHO)))
+    who = world.rng.choice(_WHO)
+    world.say(order("reset", part.name, who, once=who == _WHO[0]))
     yield from looked_after(world, part, 12)
 
 

@@ -16,7 +16,7 @@ from tests.simulation.invariants.folding import FoldGivesTheView
 from tests.simulation.invariants.frequencies import RepetitionPromotes
 from tests.simulation.invariants.holds import HoldsAreTheirOwners
 from tests.simulation.invariants.jobs import ThirdMovesTheJob
-from tests.simulation.invariants.observing import UnknownOnlyUnobserved, UnobservedIsNotJudged
+from tests.simulation.invariants.observing import NodeIsObserved, UnknownOnlyUnobserved, UnobservedIsNotJudged
 from tests.simulation.invariants.polls import PollsHeal
 from tests.simulation.invariants.reloads import ReloadBeginsNothing
 from tests.simulation.invariants.rest import DeadlinesFire, EverythingEnds, MemoryBounded
@@ -49,6 +49,7 @@ def all_invariants() -> list[Invariant]:
         UserInducedNeverIsolates(),
         UnobservedIsNotJudged(),
         UnknownOnlyUnobserved(),
+        NodeIsObserved(),
         HoldsAreTheirOwners(),
         ReloadBeginsNothing(),
         PollsHeal(),

@@ -1,7 +1,8 @@
 """Not observed, not judged: what time does while a source is away, and what unobserved devices show."""
 
-from nodeagent.core.model import Event, EventKind, Started, Tick, Verdict
+from nodeagent.core.model import NODE, Event, EventKind, Started, Tick, Verdict
 from tests.simulation.history import Broken, Step
+from tests.simulation.twins.missed import Missed
 from tests.simulation.twins.observed import ALWAYS_HEARD, STALE_AFTER_NS, Observed
 from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
@@ -77,3 +78,22 @@ class UnknownOnlyUnobserved(Invariant):
             stands = just_started and not self._observed.rebooted
             if device.verdict is Verdict.ALLOW and not device.observed and not stands:
                 raise Broken(self.name, f"{device.name} is ALLOW, though {device.reasons}")
+
+
+class NodeIsObserved(Invariant):
+    """The node is UNKNOWN while a source is missed without which nobody can say how it is, and never else."""
+
+    name = "the node is observed by its sources"
+
+    def __init__(self) -> None:
+        self._missed = Missed()
+
+    def on_step(self, step: Step) -> None:
+        self._missed.step(step.given, step.now_ns)
+        node = next(device for device in step.after.devices if device.name == NODE)
+        missed = self._missed.sources(step.now_ns)
+        named = {reason.id for reason in node.reasons if reason.kind == "source"}
+        if (named, node.observed) != (missed, not missed):
+            raise Broken(self.name, f"the node misses {sorted(named)}, and not {sorted(missed)}")
+        if node.verdict is (Verdict.ALLOW if missed else Verdict.UNKNOWN):
+            raise Broken(self.name, f"the node is {node.verdict}, and misses {sorted(missed)}")

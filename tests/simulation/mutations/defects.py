@@ -6,7 +6,7 @@ from typing import Any
 
 from nodeagent.core import engine
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.devices import identity, registry
+from nodeagent.core.devices import identity, registry, sources
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults import closing, signals
 from nodeagent.core.model import (
@@ -203,7 +203,9 @@ def once_interrupts_recovery(state: State, given: Signal) -> bool:
 
 
 def judging(change: Callable[[list[Contribution]], list[Contribution]]) -> Replacement:
-    def changed(contributions: Iterable[Contribution], unobserved: Reason | None, unknown: bool) -> Judgement:
+    def changed(
+        contributions: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool
+    ) -> Judgement:
         return judge(change(list(contributions)), unobserved, unknown)
 
     return gathered, "judge", changed
@@ -215,12 +217,12 @@ def without_reset(contributions: list[Contribution]) -> list[Contribution]:
     return [one for one in contributions if one.level is not Level.RESTART_NPU]
 
 
-def unknown_hides(given: Iterable[Contribution], unobserved: Reason | None, unknown: bool) -> Judgement:
+def unknown_hides(given: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool) -> Judgement:
     found = judge(given, unobserved, unknown)
-    return replace(found, verdict=Verdict.UNKNOWN) if unobserved is not None and unknown else found
+    return replace(found, verdict=Verdict.UNKNOWN) if unobserved and unknown else found
 
 
-def never_unknown(given: Iterable[Contribution], unobserved: Reason | None, _: bool) -> Judgement:
+def never_unknown(given: Iterable[Contribution], unobserved: tuple[Reason, ...], _: bool) -> Judgement:
     return judge(given, unobserved, False)
 
 
@@ -328,3 +330,7 @@ def takes_unstored(state: State, given: Holders) -> bool:
 
 
 _holders = engine._HANDLERS[Holders]
+
+
+def starting_without_sources(state: State, given: Started) -> bool:
+    return sources.started(state, replace(given, sources=()))

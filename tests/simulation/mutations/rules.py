@@ -7,7 +7,7 @@ A mutation is what a slip of the pen would make of a rule. New rules bring their
 from dataclasses import replace
 
 from nodeagent.core import engine, reload
-from nodeagent.core.devices import occupancy
+from nodeagent.core.devices import occupancy, sources
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults import closing, polls, signals
 from nodeagent.core.model import (
@@ -17,6 +17,7 @@ from nodeagent.core.model import (
     Holders,
     Ordinal,
     Signal,
+    SourceAbsent,
     Started,
     Window,
 )
@@ -63,6 +64,7 @@ from tests.simulation.mutations.defects import (
     settles_silently,
     short_presence_counts,
     start_fires,
+    starting_without_sources,
     taken_complete,
     takes_unstored,
     unknown_hides,
@@ -124,6 +126,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("PreSeparateNPU hides RestartNPU", (judging(without_reset),)),
     Mutation("UNKNOWN hides what is stricter", ((contributions, "judge", unknown_hides),)),
     Mutation("an unobserved device is ALLOW", ((contributions, "judge", never_unknown),)),
+    Mutation("a source that cannot run is not missed", ((sources, "_blinds", lambda *_: False),)),
+    Mutation("what was never looked for is not missed", handlers={Started: starting_without_sources}),
+    Mutation("what is not here is missed", handlers={SourceAbsent: lambda *_: False}),
     Mutation(
         "what repeats on a link reaches nobody behind it",
         ((contributions, "_reaching", reaching_of_conditions),),

@@ -64,7 +64,11 @@ def _explained(codes: Sequence[str], explain: Explain) -> list[pb.CodeExplanatio
     answers = explain(codes)
     numbered = [code for answer in answers for code in answer.same_number]
     rows = {answer.code: answer for answer in explain(numbered)} if numbered else {}
-    return [each for answer in answers for each in [rows[code] for code in answer.same_number] or [answer]]
+    return [
+        each
+        for answer in answers
+        for each in [rows[code] for code in answer.same_number if code in rows] or [answer]
+    ]
 
 
 def _ask(socket: Path, codes: Sequence[str]) -> list[pb.CodeExplanation]:

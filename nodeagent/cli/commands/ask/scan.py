@@ -6,7 +6,7 @@ such program: slurmd looks at nothing but its time-out. ``nodeagent slurm health
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from nodeagent.cli.shared.headline import counted, noun
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.cli.shared.text_lines import word
+from nodeagent.core.model import NODE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import types_pb2
 
@@ -32,11 +33,22 @@ _FAULTY: Final = (types_pb2.VERDICT_ISOLATE, types_pb2.VERDICT_NO_NEW_JOBS)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``by`` says who looked: the daemon, or a probe of our own. ``reasons`` say why it is unknown."""
+    """``by`` says who looked: the daemon, or a probe of our own. ``unread`` says what could not be looked at
+    and shows on no device.
+    """
 
     by: str
     devices: Sequence[types_pb2.Device]
-    reasons: Sequence[str]
+    unread: Sequence[str] = ()
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is unknown: what could not be looked at, and the sources that do not observe the node."""
+        node = next((device for device in self.devices if device.name == NODE), None)
+        if node is None or node.verdict == types_pb2.VERDICT_ALLOW:
+            return [*self.unread]
+        sources = (each.text for each in node.reasons if each.kind == types_pb2.REASON_KIND_SOURCE)
+        return [*self.unread, *sources]
 
     @property
     def faulty(self) -> list[types_pb2.Device]:
@@ -47,7 +59,7 @@ class Answer:
         if self.faulty:
             return FAULTY
         unknown = any(device.verdict == types_pb2.VERDICT_UNKNOWN for device in self.devices)
-        return UNKNOWN if unknown or self.reasons or not self.devices else GOOD
+        return UNKNOWN if unknown or self.unread or not self.devices else GOOD
 
 
 @click.command("scan")
@@ -83,19 +95,11 @@ def look(socket: Path | None, config_path: Path | None) -> Answer:
     """Without a daemon it looks itself. Raises Failure."""
     try:
         with connection.opened(query_socket(socket, config_path)) as daemon:
-            current = snapshot.take(daemon).snapshot
-            return Answer("daemon", current.devices, [*_unread(current.sources)])
+            return Answer("daemon", snapshot.take(daemon).snapshot.devices)
     except connection.Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise
         return _look_without_daemon(config_path)
-
-
-def _unread(sources: Iterable[types_pb2.Source]) -> Iterator[str]:
-    """Lines about sources that are lost as a whole: what they would show was maybe never seen."""
-    for source in sources:
-        if not source.observing and not source.device_id:
-            yield f"{source.name}: {source.reason}"
 
 
 def _look_without_daemon(config_path: Path | None) -> Answer:
@@ -125,10 +129,11 @@ def _write(answer: Answer) -> None:
 
 
 def _unknown(answer: Answer) -> Iterator[str]:
-    """Each unknown device with what was not said already."""
+    """Each unknown device with what was not said already. All of the node's own was."""
+    said = answer.reasons
     for device in answer.devices:
-        if device.verdict == types_pb2.VERDICT_UNKNOWN:
-            texts = [reason.text for reason in device.reasons if reason.text not in answer.reasons]
+        if device.verdict == types_pb2.VERDICT_UNKNOWN and device.name != NODE:
+            texts = [reason.text for reason in device.reasons if reason.text not in said]
             yield f"{device.name}: {'; '.join(texts) or 'unknown for that reason'}"
 
 

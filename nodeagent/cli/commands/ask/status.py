@@ -173,7 +173,8 @@ def _write_action(reset: types_pb2.Reset) -> None:
     mode = word(enums.RESET_MODE_OF, reset.mode)
     write()
     write(f"action {reset.id}")
-    write_field(" is:", f"{stage}, mode {mode}, attempt {reset.attempt}")
+    once = ", once" if reset.once else ""
+    write_field(" is:", f"{stage}, mode {mode}{once}, attempt {reset.attempt}")
     write_field(" resets:", ", ".join(reset.devices))
     write_field(" for:", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
     times = [f"proposed {for_people(reset.proposed_at)}"]
@@ -192,6 +193,10 @@ def _write_action(reset: types_pb2.Reset) -> None:
         write_field(" result:", reset.result)
     if reset.stage == types_pb2.RESET_STAGE_ASKING:
         write_field(" do:", f'nodeagent approve "{reset.id}"')
+    elif reset.mode == types_pb2.RESET_MODE_DRY_RUN and reset.stage != types_pb2.RESET_STAGE_ENDED:
+        write_field(
+            " do:", f'nothing is reset; nodeagent reset {reset.devices[0]} --once --reason "..." has it done'
+        )
 
 
 def _write_devices(current: pb.Snapshot, every: bool) -> None:

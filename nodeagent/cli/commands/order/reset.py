@@ -15,16 +15,28 @@ if TYPE_CHECKING:
 @click.command("reset")
 @click.argument("device")
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
+@click.option(
+    "--once", is_flag=True, help="Also where resets are switched off (mode off or dry-run): this one alone."
+)
 @click.option("--reason", default="", help="Why; for the audit log and the events. A dry run needs none.")
 @control_socket_option
 @output_option
 def command(
-    device: str, dry_run: bool, reason: str, socket: Path | None, config_path: Path | None, output: Output
+    device: str,
+    dry_run: bool,
+    once: bool,
+    reason: str,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
 ) -> None:
     """Reset DEVICE, with all that are reset together with it, once nobody uses them.
 
     The reset is announced first. It begins when no process holds and no job claims any of them. Follow it
     with "nodeagent status" and "nodeagent events --follow".
+
+    Where resets are switched off, --once has this one done; all other checks hold. The do-not-touch file
+    forbids it too.
     """
     from nodeagent.cli.shared import connection, json_forms
     from nodeagent.cli.shared.orders import durability
@@ -32,7 +44,7 @@ def command(
 
     if not reason and not dry_run:
         raise click.UsageError("--reason is needed, but for a --dry-run")
-    request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run)
+    request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run, once=once)
     with connection.opened(control_socket(socket, config_path)) as daemon:
         response: pb.ResetDeviceResponse = daemon.call(request)
     if output == Output.JSON:
@@ -53,7 +65,8 @@ def _write(plan: "pb.ResetPlan") -> None:
     from nodeagent.messages import enums
 
     write(f"reset together: {', '.join(plan.devices)}")
-    write(f"mode: {word(enums.RESET_MODE_OF, plan.mode)}")
+    once = ", once, though resets are switched off" if plan.once else ""
+    write(f"mode: {word(enums.RESET_MODE_OF, plan.mode)}{once}")
     hours = plan.window.ToNanoseconds() / 3.6e12
     if plan.used:
         used = ", ".join(f"{each.device} {each.resets} of {each.limit}" for each in plan.used)

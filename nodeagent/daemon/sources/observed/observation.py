@@ -11,7 +11,7 @@ known before.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from nodeagent import wire
-from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
+from nodeagent.core.model import NODE, Assertion, Input, Loss, SourceAbsent, SourceBack, SourceLost
 from nodeagent.core.state.names import part_of
 from nodeagent.daemon.sources.observed.excluded import marked
 from nodeagent.daemon.sources.observed.expected_chips import ExpectedChips
@@ -90,7 +90,7 @@ class Observation:
     @property
     def is_lost(self) -> bool:
         """It was reported as lost, or let go, and is not back."""
-        return self.state in (SourceState.LOST, SourceState.LET_GO)
+        return self.state in (SourceState.UNOPENED, SourceState.LOST, SourceState.LET_GO)
 
     def observes(self, device: str) -> bool:
         """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
@@ -111,8 +111,11 @@ class Observation:
 
     def expect(self, chips: int | None) -> list[Input]:
         """From now on so many are right."""
-        self.chips.number = chips
-        return [*(self._count() if chips else self.chips.never_mind())]
+        was_absent, self.chips.number = self.absent, chips
+        inputs: list[Input] = [*(self._count() if chips else self.chips.never_mind())]
+        if self.absent and not was_absent:
+            inputs.append(SourceAbsent(source=self._source, reason="no chip is expected any more"))
+        return inputs
 
     def hello(self, hello: wire.Hello, skip: Collection[str]) -> list[Input]:
         """A worker is ready; it will not touch the devices in ``skip``."""
@@ -180,7 +183,7 @@ class Observation:
             elif not self._devices and self.observing:
                 # Where no device answers, the list is all by which it can be seen to work.
                 self._is_unlisted = True
-                inputs += self._lose(SourceTrigger.FAILED, f"its devices cannot be listed: {reply.error}")
+                inputs += self._lose(f"its devices cannot be listed: {reply.error}", Loss.NOT_READ)
             return [*inputs, *self._settle()]
         if device == SOURCE and self._is_unlisted:
             self._is_unlisted = False
@@ -216,10 +219,10 @@ class Observation:
                 inputs += self._unobserve(device, reason)
         return [*inputs, *self._settle()]
 
-    def lost(self, reason: str) -> list[Input]:
+    def lost(self, reason: str, how: Loss = Loss.NOT_READ) -> list[Input]:
         """Nothing of the source is observed any more."""
         self._first_read = None
-        return self._lose(SourceTrigger.FAILED, reason)
+        return self._lose(reason, how)
 
     def let_go(self, reason: str) -> list[Input]:
         """Nobody observes it, on purpose. Where there never was anything to observe nothing is lost."""
@@ -228,15 +231,15 @@ class Observation:
             return []
         self._first_read = None
         self._take(SourceTrigger.RELEASED)
-        return self._source_lost(reason) if self.state is SourceState.LET_GO else []
+        return self._source_lost(reason, Loss.RELEASED) if self.state is SourceState.LET_GO else []
 
     def unavailable(self, said: wire.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
         self._first_read = None
         missing = {lost.device: lost.reason for lost in said.missing}
         is_expected = bool(missing) or self._required or not said.absent
-        trigger = SourceTrigger.FAILED if is_expected else SourceTrigger.NOT_FOUND
-        inputs = [*self._missed(missing), *self._lose(trigger, said.reason)]
+        inputs: list[Input] = [*self._missed(missing)]
+        inputs += self._lose(said.reason, self._how_ended()) if is_expected else self._not_found(said.reason)
         if self.state is SourceState.ABSENT:
             inputs += self._inventory.vanished((), spared=self._resting, reason=said.reason)
             inputs += self.chips.counted(())
@@ -246,7 +249,8 @@ class Observation:
         return inputs
 
     def crashed(self, reason: str) -> list[Input]:
-        return [*self._faults.occurred(WORKER_CRASHED, NODE, reason), *self.lost(f"worker {reason}")]
+        how = self._how_ended()
+        return [*self._faults.occurred(WORKER_CRASHED, NODE, reason), *self.lost(f"worker {reason}", how)]
 
     # ------------------------------------------------------------------ in pieces
 
@@ -255,13 +259,26 @@ class Observation:
         before, self.state = self.state, TRANSITIONS[self.state, trigger]
         return before
 
-    def _lose(self, trigger: SourceTrigger, reason: str) -> list[Input]:
-        """Emitted once, on the way into *lost*."""
-        before = self._take(trigger)
-        return self._source_lost(reason) if SourceState.LOST is self.state is not before else []
+    def _lose(self, reason: str, how: Loss) -> list[Input]:
+        """Emitted once, on the way into *lost* or *unopened*."""
+        before = self._take(SourceTrigger.FAILED)
+        return self._source_lost(reason, how) if self.state is not before else []
 
-    def _source_lost(self, reason: str) -> list[Input]:
-        return [SourceLost(source=self._source, reason=reason, required=self._required)]
+    def _not_found(self, reason: str) -> list[Input]:
+        """There is nothing of it, and nobody expects it: a loss only of what was observed or let go."""
+        before = self._take(SourceTrigger.NOT_FOUND)
+        if self.state is before:
+            return []
+        if self.state is SourceState.ABSENT:
+            return [SourceAbsent(source=self._source, reason=reason)] if self.absent else []
+        return self._source_lost(reason, Loss.NOT_READ)
+
+    def _how_ended(self) -> Loss:
+        """What the end of its worker means. One that has read it all did run: the next may do so again."""
+        return Loss.NOT_READ if self.observing else Loss.NOT_RUNNING
+
+    def _source_lost(self, reason: str, how: Loss) -> list[Input]:
+        return [SourceLost(source=self._source, reason=reason, required=self._required, how=how)]
 
     def _count(self) -> Sequence[Input]:
         """Before each device was asked once the list may be short: chips that start are listed late."""
@@ -287,7 +304,7 @@ class Observation:
             return []
         if self._devices and self._unobserved.keys() >= self._devices.keys():
             why = ", ".join(f"{name}: {reason}" for name, reason in self._unobserved.items())
-            return self._lose(SourceTrigger.FAILED, f"no device can be read; {why}"[:1024])
+            return self._lose(f"no device can be read; {why}"[:1024], Loss.NOT_READ)
         self._take(SourceTrigger.READ)
         self._first_read = self._lost_by = None
         inputs = [] if read.caught_up is None else self._active(read.caught_up)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from nodeagent import wire
-from nodeagent.core.model import Input, Kind, SourceBack, SourceLost
+from nodeagent.core.model import Input, Kind, SourceAbsent, SourceBack, SourceLost
 from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.daemon.sources.observed.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.sources.translate import Clock
@@ -36,10 +36,20 @@ HAPPENS: Mapping[SourceTrigger, Callable[[Observation], list[Input]]] = {
 WAY_TO: Mapping[SourceState, list[Callable[[Observation], list[Input]]]] = {
     SourceState.OPENING: [opened],
     SourceState.ABSENT: [HAPPENS[SourceTrigger.NOT_FOUND]],
+    SourceState.UNOPENED: [HAPPENS[SourceTrigger.FAILED]],
     SourceState.OBSERVING: [read],
     SourceState.LOST: [read, HAPPENS[SourceTrigger.FAILED]],
     SourceState.LET_GO: [read, HAPPENS[SourceTrigger.RELEASED]],
 }
+REPORTED = {
+    SourceState.OBSERVING: SourceBack,
+    SourceState.LOST: SourceLost,
+    SourceState.UNOPENED: SourceLost,
+    SourceState.LET_GO: SourceLost,
+    SourceState.ABSENT: SourceAbsent,
+}
+"""On the way into each state."""
+
 SAYS_NOTHING = (SourceState.ABSENT, SourceTrigger.RELEASED)
 """What nobody ever saw is not let go."""
 
@@ -64,14 +74,11 @@ def test_a_source_goes_by_the_table_and_tells_when_it_is_lost_let_go_and_back(
     inputs = HAPPENS[trigger](observation)
 
     after = TRANSITIONS[state, trigger]
-    reported = [
-        type(given) for given in inputs if isinstance(given, SourceBack | SourceLost) and not given.device
-    ]
+    reported = [type(given) for given in inputs if isinstance(given, SourceBack | SourceLost | SourceAbsent)]
     is_let_go = trigger is SourceTrigger.RELEASED and after is SourceState.LET_GO
-    is_lost = after is SourceState.LOST and state is not after
-    is_back = after is SourceState.OBSERVING and state is not after
+    is_news = is_let_go or state is not after
     assert observation.state is after
-    assert reported == [SourceLost] * (is_let_go or is_lost) + [SourceBack] * is_back
+    assert reported == [REPORTED[each] for each in (after,) if is_news and each in REPORTED]
 
 
 def test_of_a_source_that_was_never_found_nothing_is_let_go() -> None:

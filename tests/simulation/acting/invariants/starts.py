@@ -120,6 +120,8 @@ class ModeAllowsIt(_AtStart):
 
     def wrong(self, step: Step, event: Event, reset: Reset) -> str:
         mode = step.catalog.settings.reset.of_vendor(_device(step, reset.asker_id).vendor)
+        if "once" in event.evidence:
+            return "" if reset.id in self.known.ordered_once else "nobody ordered it"
         if event.evidence["mode"] != mode.value:
             return f"started in mode {event.evidence['mode']}, the mode is {mode}"
         if mode is ResetMode.ASK and not reset.who and reset.id not in self.known.approved:
