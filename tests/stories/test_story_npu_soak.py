@@ -1,7 +1,8 @@
 """The daemon for a while, with everything going on at once: it takes no more than at the beginning."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def use(npus: Npus) -> Use:
     )
 
 
+def no_more(now: Sequence[int], before: Sequence[int]) -> bool:
+    """One less is as good: what was counted first may have had a scrape that just ended."""
+    return all(map(operator.le, now, before))
+
+
 @pytest.mark.slow
 async def test_story_15_flapping_faults_subscribers_and_scrapes_leave_nothing_behind(tmp_path: Path) -> None:
     async with eight_npus(tmp_path) as npus:
@@ -55,7 +61,9 @@ async def test_story_15_flapping_faults_subscribers_and_scrapes_leave_nothing_be
             await soak(npus, other, range(WARM_UP))
             before = use(npus)
             await soak(npus, other, range(WARM_UP, ROUNDS))
-            await npus.daemon.comes(lambda: use(npus).counts == before.counts, f"{before.counts} as before")
+            await npus.daemon.comes(
+                lambda: no_more(use(npus).counts, before.counts), f"no more than before: {before.counts}"
+            )
             growth = use(npus).resident_bytes - before.resident_bytes
             await other.until(lambda update: update.position == npus.subscriber.position)
         finally:

@@ -37,6 +37,6 @@ def of_its_faults(state: State, device: Device) -> Said:
     """The same of a chip with faults that only a reset ends, in words that follow others."""
     said, key = why(state.lookup.settings.reset, device)
     ended = [each.code for each in state.on(Condition, device.id) if asking_faults.wants(state, each)]
-    if device.kind is not Kind.CHIP or not said or not ended:
+    if device.kind is not Kind.CHIP or not device.vendor or not said or not ended:
         return NOTHING
     return f"; a reset ends {', '.join(dict.fromkeys(ended))}, but {said}", key
