@@ -75,7 +75,8 @@ def conditions(node: Machine) -> dict[str, dict[str, Any]]:
 
 def notices_of_the_previous_boot(node: Machine) -> list[dict[str, Any]]:
     lines = node.read("nodeagent", "events", "-o", "json").splitlines()
-    return [event for event in map(json.loads, lines) if event["source"] == "previous_boot"]
+    events = map(json.loads, lines)
+    return [event for event in events if (event["source"], event["kind"]) == ("previous_boot", "notice")]
 
 
 def raised(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
