@@ -65,6 +65,13 @@ def test_a_line_that_names_no_gpu_leaves_the_node_in_service_and_goes_with_the_g
     assert is_alone_at_fault(node)
 
 
+def test_a_gpu_that_does_not_start_and_is_not_named_leaves_the_others_in_service(node: Judge) -> None:
+    node.kernel_line("NVRM: RmInitAdapter failed! (0x24:0xffff:1211)")
+    node.kernel_line("NVRM: rm_init_adapter failed for device bearing minor number 0")
+    assert node.open(NODE) == {"NV_RMINIT_FAIL.unnamed": "SubHealthFault"}
+    assert node.view(NODE).verdict is Verdict.ALLOW
+
+
 def test_a_gpu_that_the_driver_left_out_is_the_one_that_it_does_not_list(node: Judge) -> None:
     node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
     assert node.view(NODE).verdict is Verdict.NO_NEW_JOBS
