@@ -82,6 +82,14 @@ def test_a_gpu_that_the_driver_left_out_is_the_one_that_it_does_not_list(node: J
     assert node.view(NODE).verdict is Verdict.ALLOW
 
 
+def test_a_gpu_that_the_kernel_names_as_left_out_is_the_one(node: Judge) -> None:
+    node.kernel_line(f"nvidia {ADDRESSES[FAULTY]}.0: probe with driver nvidia failed with error -1")
+    node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
+    assert node.open(FAULTY) == {"NV_PROBE_FAIL.gpu": "PreSeparateNPU"}
+    assert node.open(NODE) == {}
+    assert node.view(NODE).verdict is Verdict.ALLOW
+
+
 def test_a_gpu_whose_firmware_does_not_start_is_the_one_of_the_line_with_its_address(node: Judge) -> None:
     """The lines before it name none, or number the GPUs as those that started are not numbered."""
     for line in (
