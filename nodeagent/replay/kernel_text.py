@@ -35,8 +35,10 @@ from nodeagent.replay.text.prefixes import (
     RULE,
     Prefix,
     Stripped,
+    is_around_lines,
     is_host_title,
     is_mark,
+    unclosed,
     undressed,
 )
 
@@ -268,7 +270,10 @@ class KernelText:
                 line = self._of_date(self._clock.dated(taken.group(*prefix.time)), form, line)
             elif line is not None and not prefix.is_by_kernel(taken):
                 line = line._replace(trusted=False)
-        return line
+        if line is None:
+            return None
+        message = unclosed(line.message, (taken[0] for _, taken in stripped))
+        return line if message is line.message else line._replace(message=message)
 
     def _of_date(self, at_ns: int, form: Form, line: LogLine | None) -> LogLine | None:
         if line is None or form.read not in _RELATIVE:
@@ -282,7 +287,7 @@ class KernelText:
         is_title, self._is_title_next = self._is_title_next and not is_rule and is_host_title(text), is_rule
         if is_title:
             self._see_host(text)
-        if is_title or is_mark(text):
+        if is_title or is_mark(text) or is_around_lines(text):
             self._tally.others += 1
             return None
         if (taken := CONTAINER.regex.match(text)) is not None:

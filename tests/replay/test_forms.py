@@ -112,6 +112,15 @@ FORM_OF_A_LINE = {
     "Jenkins": ("[2025-03-11T03:11:09.123Z] [   12.3] text", f"{DAY}.123 text"),
     "Jenkins, syslog": ("[2025-03-12T03:11:09.123Z] Tue Mar 11 03:11:09 2025 n1 kernel: text", f"{DAY} text"),
     "ts": ("Mar 11 03:11:09 [   12.345678] text", "2026-03-11T03:11:09 text"),
+    "rsyslog without a bracket": (
+        "2025-03-11T03:11:09.5+00:00 n1 kernel:     8.490167] text",
+        f"{DAY}.5 text",
+    ),
+    # tables
+    "table": ("| 2025-03-11T03:11:09Z | n1 | text |", f"{DAY} text"),
+    "table, level": ("2025-03-11 03:11:09 | n1 | err | kernel | text", f"{DAY} text"),
+    "table, no host": ("2025-03-11 03:11:09.5 | [   12.3] text", f"{DAY}.5 text"),
+    "table, month": ("| Mar 11 03:11:09 | n1 | kernel: text |", "2026-03-11T03:11:09 text"),
     "no time": ("kernel: text", "1970-01-01T00:00:00 text"),
     "no time, a host": ("n1 kernel: [   12.345678] text", "1970-01-01T00:00:12.345678 text"),
 }
@@ -146,6 +155,7 @@ OF_OTHERS = {
     "a command": "[root@n1 ~]# dmesg -T | grep -i xid",
     "a fence": "```text",
     "a property of talosctl": " SUBSYSTEM=pci",
+    "a rule of a table": "|------|:----:|",
 }
 
 

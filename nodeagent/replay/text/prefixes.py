@@ -5,7 +5,7 @@ as that form. So text that a program chose is not made a line of the kernel by w
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,8 +52,8 @@ def _prefix(name: str, example: str, regex: str) -> Prefix:
 
 _DRESS: Final = (
     _prefix(INDENT, "    ", r"[ \t\u00a0\u3000]+"),
-    _prefix("quote", "> ", r"(?:>|&gt;|\|) ?"),
-    _prefix("list", "- ", r"(?:[-*+\u2022\u00b7]|[0-9]{1,4}[.)]) "),
+    _prefix("quote", "> ", r"(?:>|&gt;|[|\u2502\u2503]) ?"),
+    _prefix("list", "- ", r"(?:[-*+\u2022\u00b7]|\(?[0-9]{1,4}[.)]) "),
     _prefix("markup", "<pre>", r"[\"'`]{1,3}|</?[A-Za-z]{1,10}(?: [^<>]{0,100})?>"),
 )
 """What people put before lines that they paste."""
@@ -65,7 +65,7 @@ CONTAINER: Final = _prefix(
 )
 
 PRIORITIES: Final = (
-    _prefix("priority", "<3>", r"(?:[0-9]{1,5} (?=<))?<(?P<facility>[0-9]{1,3})>"),
+    _prefix("priority", "<3>", r"(?:[0-9]{1,5} (?=<))?(?:<|&lt;)(?P<facility>[0-9]{1,3})(?:>|&gt;)"),
     _prefix("dmesg -x", "kern  :err   : ", rf"(?P<facility>{FACILITIES}) *:(?:{LEVELS}) *: "),
 )
 """Of a line of the kernel log, also where no time follows."""
@@ -109,6 +109,26 @@ _MARKS: Final = re.compile(
 """A boot in a journal, its catalogue, a file among others, a command, a fence, a property of a record, what
 systemd writes to the console: they stand in a log and are no lines of it."""
 
+_AROUND_LINES: Final = re.compile(
+    r" *(?:[\]\[{}]{1,3},?|\"[\w. -]{1,64}\": ?[\[{])$"
+    r"|(?:ok|changed|failed|fatal): \[\S+\](?: =>.*)?$|(?:PLAY|TASK)\b.*\*{3}$"
+    r"|\|[-:| ]+\|$"
+)
+"""Where lines are strings in JSON, as Ansible shows them, or stand in a table. A log in JSON is no such text."""
+
+_CLOSINGS: Final = {
+    opening: re.compile(closing)
+    for opening, closing in (
+        ('"', r"\",?\s*$"),
+        ("'", r"',?\s*$"),
+        ("`", r"`{1,3}\s*$"),
+        ("<", r"(?:</?[A-Za-z]{1,10} ?/?>)+\s*$"),
+        ("|", r"\s*\|\s*$"),
+        ("\u2502", r"\s*\u2502\s*$"),
+        ("\u2503", r"\s*\u2503\s*$"),
+    )
+}
+
 
 RULE: Final = "--------"
 _HOST_TITLE: Final = re.compile(r"[\w.@:\[\],-]{1,255}(?: \([0-9]+\))?")
@@ -122,16 +142,29 @@ def is_mark(text: str) -> bool:
     return _MARKS.match(text) is not None
 
 
+def is_around_lines(text: str) -> bool:
+    return _AROUND_LINES.match(text) is not None
+
+
 def is_host_title(text: str) -> bool:
     return _HOST_TITLE.fullmatch(text) is not None
 
 
 def undressed(text: str) -> str:
     """Without what people put before lines that they paste."""
-    at = 0
+    at, openings = 0, []
     for _ in range(_MOST_DRESS):
         taken = next(filter(None, (prefix.regex.match(text, at) for prefix in _DRESS)), None)
         if taken is None:
             break
         at = taken.end()
-    return text[at:]
+        openings.append(taken[0])
+    return unclosed(text[at:], openings)
+
+
+def unclosed(message: str, openings: Iterable[str]) -> str:
+    """Without what ends a line that is in quotation marks, in a tag or in a table, by what opened it."""
+    for opening in openings:
+        if (closing := _CLOSINGS.get(opening[:1])) is not None:
+            message = closing.sub("", message, count=1)
+    return message
