@@ -25,16 +25,9 @@ _SCREEN: Final = re.compile(
 
 _SCREEN_AS_TEXT: Final = re.compile(rb"(?:\^\[|#033|\\(?:033|x1[bB]|e|E|u001[bB]))\[[0-9;]{0,20}[mK]")
 """The same, where less, rsyslog or a shell has made the character visible: ``^[[31m``, ``#033[31m``."""
-_MADE_VISIBLE: Final = (
-    b"^[[",
-    b"#033[",
-    b"\\033[",
-    b"\\x1b[",
-    b"\\x1B[",
-    b"\\e[",
-    b"\\E[",
-    b"\\u001b[",
-    b"\\u001B[",
+_MADE_VISIBLE: Final = tuple(
+    sign.encode() + b"["
+    for sign in ("^[", "#033", r"\033", r"\x1b", r"\x1B", r"\e", r"\E", r"\u001b", r"\u001B")
 )
 
 

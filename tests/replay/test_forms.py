@@ -116,6 +116,11 @@ FORM_OF_A_LINE = {
         "2025-03-11T03:11:09.5+00:00 n1 kernel:     8.490167] text",
         f"{DAY}.5 text",
     ),
+    "rsyslog without a blank": ("Mar 11 03:11:09 n1 kernel:[   12.3] text", "2026-03-11T03:11:09 text"),
+    "day first": ("11 Mar, 03:11:09 n1 kernel: text", "2026-03-11T03:11:09 text"),
+    "day first, year": ("11 Mar 2025 03:11:09.5 n1 kernel: text", f"{DAY}.5 text"),
+    "to each terminal": (" kernel:[   12.345678] text", "1970-01-01T00:00:12.345678 text"),
+    "to each terminal, no stamp": (" kernel:NMI watchdog: text", "1970-01-01T00:00:00 NMI watchdog: text"),
     # tables
     "table": ("| 2025-03-11T03:11:09Z | n1 | text |", f"{DAY} text"),
     "table, level": ("2025-03-11 03:11:09 | n1 | err | kernel | text", f"{DAY} text"),
@@ -155,6 +160,7 @@ OF_OTHERS = {
     "a command": "[root@n1 ~]# dmesg -T | grep -i xid",
     "a fence": "```text",
     "a property of talosctl": " SUBSYSTEM=pci",
+    "a message to each terminal": "Message from syslogd@n1 at Mar 11 03:11:09 ...",
     "a rule of a table": "|------|:----:|",
 }
 

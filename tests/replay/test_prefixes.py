@@ -27,6 +27,7 @@ PREFIXES = {
     "findstr": "C:\\logs\\kern.log:17:",
     "pdsh of grep": "node-17: /var/log/kern.log:",
     "cat -n": "     17\t",
+    "a serial console": "node-17 login: ",
     "blanks": "    ",
     "a tab": "\t",
     "blanks of a page": "\u00a0\u00a0",

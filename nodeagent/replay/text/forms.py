@@ -45,7 +45,7 @@ _WORD: Final = r"[\w.:@%/~-]++(?<!:)"
 _BY_KERNEL: Final = (
     rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}) +)?"
     rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?"
-    rf"(?:kernel(?:\[-\])?:|\[kernel\]) (?:{_UP_BEHIND_NAME}{_CALLER})?)?"
+    rf"(?:(?:kernel(?:\[-\])?:|\[kernel\]) |kernel:(?=\[ *[0-9]))(?:{_UP_BEHIND_NAME}{_CALLER})?)?"
 )
 _IN_COLUMNS: Final = (
     rf"\|(?P<kernel>(?:(?!(?i:{LEVELS})\|)(?P<host>[^|\s]{{1,64}})\|)?(?i:{LEVELS}|[0-7])\|"
@@ -66,7 +66,7 @@ _CELLS: Final = (
     rf"(?:kernel: )?(?:{_UP}{_CALLER})?"
 )
 """Of a table that somebody made of a log: what stands in the last of its columns is the message."""
-_NAME_ONLY: Final = rf"(?:[\w.-]++ )?kernel(?:\[-\])?(?:\||: )(?:{_UP}{_CALLER})?"
+_NAME_ONLY: Final = rf"(?:[\w.-]++ )?kernel(?:\[-\])?(?:\||: |:(?=\[ *[0-9]|[A-Z]|\w+: ))(?:{_UP}{_CALLER})?"
 
 
 Found = re.Match[str]
@@ -180,6 +180,16 @@ FORMS: Final = (
         rf"{_MONTH_TIME}(?: {_YEAR}(?= ))? (?! *\| ){_BY_KERNEL}",
         Clock.of_month,
         _MONTH_GROUPS,
+        wraps=True,
+    ),
+    _form(
+        "syslog-day",
+        "11 Mar, 03:11:09 host kernel: message",
+        "0",
+        rf"(?P<day>[0-3]?[0-9])\.? (?P<words>(?:(?!,){_IN_A_WORD}){{1,16}}),?(?: {_YEAR},?)? {TIME}"
+        rf"(?:[.,]{FRACTION})? {_BY_KERNEL}",
+        Clock.of_month,
+        (*_MONTH_GROUPS[:3], "year", "year", "fraction"),
         wraps=True,
     ),
     _form(

@@ -92,12 +92,13 @@ PREFIXES: Final = (
         r"[\w.-]{1,253}(?: [\w.-]{1,63})? (?=\[ *[0-9]|<[0-9]|[0-9]{4}-[0-9]{2}-)",
     ),
     _prefix("console", "[03:11:09.123] ", r"\[?[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,6})?\]?:? "),
+    _prefix("login", "node-17 login: ", r"(?P<host>[\w.-]{1,255}) login: "),
     _prefix("number", "17  ", r"[0-9]{1,9}[ \t](?=\D)"),
 )
 """None takes more than one blank behind it: a deep indent is a sign of the rest of a message."""
 
 _MARKS: Final = re.compile(
-    r"-- |\u2591\u2591 |=?=> .* <=?=$|[-=_~#*]{2,}$|(?:```|~~~)[\w-]*$"
+    r"-- |Message from syslogd@\S+ at |\u2591\u2591 |=?=> .* <=?=$|[-=_~#*]{2,}$|(?:```|~~~)[\w-]*$"
     r"|</?\w+>$|\[/?[A-Za-z]+\]$|\{\w+(?::\w+)?\}$|\[-- .*\]$|\[\d+\] [\d:]{8} \[[A-Z]+\] \S+$"
     r"|lines \d+-\d+|(?:\(?END\)?|\.\.\.)$"
     r"|\S+ \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE!?)\b.*(?:>>|=>)"
@@ -106,7 +107,7 @@ _MARKS: Final = re.compile(
     r"| (?:SUBSYSTEM|DEVICE)="
     r"|\[(?:  OK  |FAILED|DEPEND| INFO |\*+ *| *\*+)\] "
 )
-"""A boot in a journal, its catalogue, a file among others, a command, a fence, a property of a record, what
+"""A boot in a journal, who sends a message to each terminal, a catalogue, a file among others, a command, a fence, a property of a record, what
 systemd writes to the console: they stand in a log and are no lines of it."""
 
 _AROUND_LINES: Final = re.compile(
@@ -114,7 +115,7 @@ _AROUND_LINES: Final = re.compile(
     r"|(?:ok|changed|failed|fatal): \[\S+\](?: =>.*)?$|(?:PLAY|TASK)\b.*\*{3}$"
     r"|\|[-:| ]+\|$"
 )
-"""Where lines are strings in JSON, as Ansible shows them, or stand in a table. A log in JSON is no such text."""
+"""Where lines are strings in JSON, as Ansible shows them, or stand in a table. A log in JSON has a reader."""
 
 _CLOSINGS: Final = {
     opening: re.compile(closing)
