@@ -159,6 +159,8 @@ OF_OTHERS = {
     "a file among others": "==> /var/log/messages <==",
     "a command": "[root@n1 ~]# dmesg -T | grep -i xid",
     "a fence": "```text",
+    "a fence in a list": "   ```text",
+    "a fence that is quoted": "> ```",
     "a property of talosctl": " SUBSYSTEM=pci",
     "a message to each terminal": "Message from syslogd@n1 at Mar 11 03:11:09 ...",
     "a rule of a table": "|------|:----:|",

@@ -98,7 +98,7 @@ PREFIXES: Final = (
 """None takes more than one blank behind it: a deep indent is a sign of the rest of a message."""
 
 _MARKS: Final = re.compile(
-    r"-- |Message from syslogd@\S+ at |\u2591\u2591 |=?=> .* <=?=$|[-=_~#*]{2,}$|(?:```|~~~)[\w-]*$"
+    r"-- |Message from syslogd@\S+ at |\u2591\u2591 |=?=> .* <=?=$|[-=_~#*]{2,}$|[> ]*(?:```|~~~)[\w-]*$"
     r"|</?\w+>$|\[/?[A-Za-z]+\]$|\{\w+(?::\w+)?\}$|\[-- .*\]$|\[\d+\] [\d:]{8} \[[A-Z]+\] \S+$"
     r"|lines \d+-\d+|(?:\(?END\)?|\.\.\.)$"
     r"|\S+ \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE!?)\b.*(?:>>|=>)"
@@ -107,8 +107,8 @@ _MARKS: Final = re.compile(
     r"| (?:SUBSYSTEM|DEVICE)="
     r"|\[(?:  OK  |FAILED|DEPEND| INFO |\*+ *| *\*+)\] "
 )
-"""A boot in a journal, who sends a message to each terminal, a catalogue, a file among others, a command, a fence, a property of a record, what
-systemd writes to the console: they stand in a log and are no lines of it."""
+"""A boot in a journal, who sends a message to each terminal, a catalogue, a file among others, a command, a
+fence, a property of a record, what systemd writes to the console: all stand in a log and are no lines of it."""
 
 _AROUND_LINES: Final = re.compile(
     r" *(?:[\]\[{}]{1,3},?|\"[\w. -]{1,64}\": ?[\[{])$"

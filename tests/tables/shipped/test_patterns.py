@@ -36,7 +36,7 @@ FAMILIES_OF_THE_DATA = 66
 FAMILIES_OF_THE_SOURCES = 33
 """Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, parts that firmware names, work
 that is stuck, file systems of other machines, AMD's GPUs and their like."""
-OTHER_FORMS = 98
+OTHER_FORMS = 99
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
