@@ -69,6 +69,9 @@ FORM_OF_A_LINE = {
     "year first": ("2025 Mar 11 03:11:09 n1 kernel: text", f"{DAY} text"),
     "slashes": ("2025/03/11 03:11:09 n1 kernel: text", f"{DAY} text"),
     "host and its rack": ("Mar 11 03:11:09 R8 n1 kernel: text", "2026-03-11T03:11:09 text"),
+    "host that is not told": ("Mar 11 03:11:09 <redacted> kernel: text", "2026-03-11T03:11:09 text"),
+    "host that is blanked": ("2025-03-11T03:11:09Z [HOST NAME] kernel: text", f"{DAY} text"),
+    "host of stars": ("Mar 11 03:11:09 **** kernel: [   12.3] text", "2026-03-11T03:11:09 text"),
     "host of version 6": ("Mar 11 03:11:09 fe80::1 kernel: text", "2026-03-11T03:11:09 text"),
     # EulerOS, HCE, openEuler
     "EulerOS": ("2025-03-11T11:11:09.5+08:00|err|kernel[-]|[12727.3] text", f"{DAY}.5 text"),

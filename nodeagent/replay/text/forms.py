@@ -42,8 +42,10 @@ _OWN: Final = rf"(?:(?:[\w.-]++ )?kernel: )?(?:{_UP}{_CALLER})?"
 """Where each line is the kernel's its name and its own stamp may follow the time."""
 _WORD: Final = r"[\w.:@%/~-]++(?<!:)"
 """No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
+_BLANKED: Final = r"(?:<[A-Za-z_][\w .-]{0,40}>|\[[A-Za-z_][\w .-]{0,40}\]|\{[\w .-]{1,40}\}|[*#]{1,40})"
+"""A host that whoever published the log did not want to name."""
 _BY_KERNEL: Final = (
-    rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}) +)?"
+    rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}|{_BLANKED}) +)?"
     rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?"
     rf"(?:(?:kernel(?:\[-\])?:|\[kernel\]) |kernel:(?=\[ *[0-9]))(?:{_UP_BEHIND_NAME}{_CALLER})?)?"
 )

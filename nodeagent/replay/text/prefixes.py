@@ -107,8 +107,8 @@ _MARKS: Final = re.compile(
     r"| (?:SUBSYSTEM|DEVICE)="
     r"|\[(?:  OK  |FAILED|DEPEND| INFO |\*+ *| *\*+)\] "
 )
-"""A boot in a journal, who sends a message to each terminal, a catalogue, a file among others, a command, a
-fence, a property of a record, what systemd writes to the console: all stand in a log and are no lines of it."""
+"""A boot in a journal, who sends a message to each terminal, a catalogue, a file among others, a command,
+a fence, a property of a record, what systemd writes to the console: all are no lines of the log."""
 
 _AROUND_LINES: Final = re.compile(
     r" *(?:[\]\[{}]{1,3},?|\"[\w. -]{1,64}\": ?[\[{])$"
