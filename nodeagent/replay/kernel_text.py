@@ -38,6 +38,8 @@ from nodeagent.replay.text.prefixes import (
     is_around_lines,
     is_host_title,
     is_mark,
+    is_of_kernel,
+    names_writer,
     unclosed,
     undressed,
 )
@@ -75,6 +77,7 @@ class KernelText:
         self._before: Found | None = None
         self._in_record = False
         self._names_writers = False
+        self._sees_writers = False
         self._is_title_next = False
         self._is_boot_known = given.boot_ns > 0
         self._host: str | None = None
@@ -223,11 +226,11 @@ class KernelText:
             clock.last_ns = at_ns
             if form.kernel:
                 self._names_writers = True
+                self._sees_writers |= found.start(form.kernel) >= 0 or names_writer(text, found.end())
             if form.wraps and (inner := self._inside(form, found)) is not None:
                 return self._of_date(at_ns, inner[0], self._understood(*inner))
             if form.kernel and found.start(form.kernel) < 0:
-                self._tally.others += 1
-                return None
+                return self._of_nobody(at_ns, text, found.end())
             if form.host and not stripped:
                 self._see_host(found[form.host])
             if form.up and not self._is_boot_known and found[form.up[0]]:
@@ -236,6 +239,15 @@ class KernelText:
             trusted = not form.facility or found[form.facility] in OF_THE_KERNEL
             line = LogLine(at_ns, text[found.end() :], trusted)
         return self._as_told(form, line, stripped) if stripped else line
+
+    def _of_nobody(self, at_ns: int, text: str, at: int) -> LogLine | None:
+        """Behind a date, where no writer is named. In a log of which somebody cut the writers off, what the
+        kernel says follows at once.
+        """
+        if self._sees_writers or not is_of_kernel(text, at):
+            self._tally.others += 1
+            return None
+        return LogLine(at_ns, text[at:], unread=UNKNOWN_WRITER)
 
     def _record(self, found: Found) -> LogLine:
         """Raises ValueError for what is no record."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodeagent.replay.log import UNKNOWN_WRITER
 from nodeagent.replay.readers import EXAMPLES
 from nodeagent.replay.text.forms import FORMS, kind_of
 from tests.replay.reading import read, said
@@ -222,3 +223,30 @@ def test_plain_lines_are_messages_one_a_second() -> None:
         "1970-01-01T00:00:00 one",
         "1970-01-01T00:00:01 [   12.3] two",
     ]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NVRM: text",
+        "[ascend] [drv_pcie] text",
+        "mlx5_core 0000:17:00.0: text",
+        "nvme nvme0: text",
+        "EDAC MC0: text",
+    ],
+)
+def test_in_a_log_without_writers_a_message_is_read_behind_its_date(message: str) -> None:
+    """Whether it is the kernel's the patterns say."""
+    lines, _ = read(f"Mar 11 03:11:09 {message}\n2025-03-11T03:11:09Z {message}\n")
+
+    assert [(line.message, line.trusted, line.unread) for line in lines] == [
+        (message, True, UNKNOWN_WRITER)
+    ] * 2
+
+
+@pytest.mark.parametrize("before", ["n1 kernel: one", "n1 sshd[12]: one", "sshd[12]: one"])
+def test_in_a_log_with_writers_a_line_without_one_is_not_the_kernels(before: str) -> None:
+    lines, tally = read(f"Mar 11 03:11:09 {before}\nMar 11 03:11:09 NVRM: text\n")
+
+    assert [line.message for line in lines if line.message != "one"] == []
+    assert tally.others >= 1

@@ -139,6 +139,24 @@ OF_WRITER: Final = ("[", "<", "kern ", "kern:")
 """Behind a date, where a writer would be named, these begin a line of dmesg: no host is called so."""
 
 
+_WRITER: Final = re.compile(r" *(?:\S+ +)?[^\s\[\]]+\[[0-9]+\]: ")
+_OF_KERNEL: Final = re.compile(
+    r"\[ascend\] ?\[|[A-Za-z][\w-]*: |[\w-]+ [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7][ :]"
+    r"|nvme nvme[0-9]|EDAC |EXT4-fs |XFS \(|NETDEV WATCHDOG: |Memory failure: |Out of memory: "
+)
+"""How the kernel begins a message, and no host is called."""
+
+
+def names_writer(text: str, at: int) -> bool:
+    """Whether a program with its number stands at this place, maybe behind a host."""
+    return _WRITER.match(text, at) is not None
+
+
+def is_of_kernel(text: str, at: int) -> bool:
+    """Whether a message stands at this place as the kernel begins them."""
+    return _OF_KERNEL.match(text, at) is not None
+
+
 def is_mark(text: str) -> bool:
     return _MARKS.match(text) is not None
 
