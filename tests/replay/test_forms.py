@@ -167,6 +167,7 @@ OF_OTHERS = {
     "a fence that is quoted": "> ```",
     "a property of talosctl": " SUBSYSTEM=pci",
     "a message to each terminal": "Message from syslogd@n1 at Mar 11 03:11:09 ...",
+    "a title": "--- dmesg ---",
     "a rule of a table": "|------|:----:|",
 }
 

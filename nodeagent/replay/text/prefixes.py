@@ -98,7 +98,8 @@ PREFIXES: Final = (
 """None takes more than one blank behind it: a deep indent is a sign of the rest of a message."""
 
 _MARKS: Final = re.compile(
-    r"-- |Message from syslogd@\S+ at |\u2591\u2591 |=?=> .* <=?=$|[-=_~#*]{2,}$|[> ]*(?:```|~~~)[\w-]*$"
+    r"-- |Message from syslogd@\S+ at |\u2591\u2591 |=?=> .* <=?=$"
+    r"|[-=_~#*]{2,}(?: ?[\w .:/()-]{1,80} ?[-=_~#*]{2,})?$|[> ]*(?:```|~~~)[\w-]*$"
     r"|</?\w+>$|\[/?[A-Za-z]+\]$|\{\w+(?::\w+)?\}$|\[-- .*\]$|\[\d+\] [\d:]{8} \[[A-Z]+\] \S+$"
     r"|lines \d+-\d+|(?:\(?END\)?|\.\.\.)$"
     r"|\S+ \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE!?)\b.*(?:>>|=>)"
