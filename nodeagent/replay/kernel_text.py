@@ -35,6 +35,7 @@ from nodeagent.replay.text.prefixes import (
     RULE,
     Prefix,
     Stripped,
+    behind_bare_name,
     is_around_lines,
     is_host_title,
     is_mark,
@@ -244,6 +245,7 @@ class KernelText:
         """Behind a date, where no writer is named. In a log of which somebody cut the writers off, what the
         kernel says follows at once.
         """
+        at = behind_bare_name(text, at)
         if self._sees_writers or not is_of_kernel(text, at):
             self._tally.others += 1
             return None

@@ -238,7 +238,7 @@ def test_plain_lines_are_messages_one_a_second() -> None:
 )
 def test_in_a_log_without_writers_a_message_is_read_behind_its_date(message: str) -> None:
     """Whether it is the kernel's the patterns say."""
-    lines, _ = read(f"Mar 11 03:11:09 {message}\n2025-03-11T03:11:09Z {message}\n")
+    lines, _ = read(f"Mar 11 03:11:09 {message}\n2025-03-11T03:11:09Z n1 kernel {message}\n")
 
     assert [(line.message, line.trusted, line.unread) for line in lines] == [
         (message, True, UNKNOWN_WRITER)

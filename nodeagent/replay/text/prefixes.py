@@ -146,11 +146,18 @@ _OF_KERNEL: Final = re.compile(
     r"|nvme nvme[0-9]|EDAC |EXT4-fs |XFS \(|NETDEV WATCHDOG: |Memory failure: |Out of memory: "
 )
 """How the kernel begins a message, and no host is called."""
+_BARE_NAME: Final = re.compile(r" *(?:[\w.:@%/~-]++ +)?kernel +")
 
 
 def names_writer(text: str, at: int) -> bool:
     """Whether a program with its number stands at this place, maybe behind a host."""
     return _WRITER.match(text, at) is not None
+
+
+def behind_bare_name(text: str, at: int) -> int:
+    """Where the message begins, if the kernel is named without a colon: a column that somebody cut out."""
+    taken = _BARE_NAME.match(text, at)
+    return at if taken is None else taken.end()
 
 
 def is_of_kernel(text: str, at: int) -> bool:
