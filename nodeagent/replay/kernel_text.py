@@ -35,8 +35,13 @@ from nodeagent.replay.text.prefixes import (
     RULE,
     Prefix,
     Stripped,
+    behind_bare_name,
+    is_around_lines,
     is_host_title,
     is_mark,
+    is_of_kernel,
+    names_writer,
+    unclosed,
     undressed,
 )
 
@@ -73,6 +78,7 @@ class KernelText:
         self._before: Found | None = None
         self._in_record = False
         self._names_writers = False
+        self._sees_writers = False
         self._is_title_next = False
         self._is_boot_known = given.boot_ns > 0
         self._host: str | None = None
@@ -221,11 +227,11 @@ class KernelText:
             clock.last_ns = at_ns
             if form.kernel:
                 self._names_writers = True
+                self._sees_writers |= found.start(form.kernel) >= 0 or names_writer(text, found.end())
             if form.wraps and (inner := self._inside(form, found)) is not None:
                 return self._of_date(at_ns, inner[0], self._understood(*inner))
             if form.kernel and found.start(form.kernel) < 0:
-                self._tally.others += 1
-                return None
+                return self._of_nobody(at_ns, text, found.end())
             if form.host and not stripped:
                 self._see_host(found[form.host])
             if form.up and not self._is_boot_known and found[form.up[0]]:
@@ -234,6 +240,16 @@ class KernelText:
             trusted = not form.facility or found[form.facility] in OF_THE_KERNEL
             line = LogLine(at_ns, text[found.end() :], trusted)
         return self._as_told(form, line, stripped) if stripped else line
+
+    def _of_nobody(self, at_ns: int, text: str, at: int) -> LogLine | None:
+        """Behind a date, where no writer is named. In a log of which somebody cut the writers off, what the
+        kernel says follows at once.
+        """
+        at = behind_bare_name(text, at)
+        if self._sees_writers or not is_of_kernel(text, at):
+            self._tally.others += 1
+            return None
+        return LogLine(at_ns, text[at:], unread=UNKNOWN_WRITER)
 
     def _record(self, found: Found) -> LogLine:
         """Raises ValueError for what is no record."""
@@ -268,7 +284,10 @@ class KernelText:
                 line = self._of_date(self._clock.dated(taken.group(*prefix.time)), form, line)
             elif line is not None and not prefix.is_by_kernel(taken):
                 line = line._replace(trusted=False)
-        return line
+        if line is None:
+            return None
+        message = unclosed(line.message, (taken[0] for _, taken in stripped))
+        return line if message is line.message else line._replace(message=message)
 
     def _of_date(self, at_ns: int, form: Form, line: LogLine | None) -> LogLine | None:
         if line is None or form.read not in _RELATIVE:
@@ -282,7 +301,7 @@ class KernelText:
         is_title, self._is_title_next = self._is_title_next and not is_rule and is_host_title(text), is_rule
         if is_title:
             self._see_host(text)
-        if is_title or is_mark(text):
+        if is_title or is_mark(text) or is_around_lines(text):
             self._tally.others += 1
             return None
         if (taken := CONTAINER.regex.match(text)) is not None:

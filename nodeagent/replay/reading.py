@@ -23,6 +23,13 @@ _SCREEN: Final = re.compile(
 )
 """Colours, and what else is for a screen: ECMA-48, and the links of terminals."""
 
+_SCREEN_AS_TEXT: Final = re.compile(rb"(?:\^\[|#033|\\(?:033|x1[bB]|e|E|u001[bB]))\[[0-9;]{0,20}[mK]")
+"""The same, where less, rsyslog or a shell has made the character visible: ``^[[31m``, ``#033[31m``."""
+_MADE_VISIBLE: Final = tuple(
+    sign.encode() + b"["
+    for sign in ("^[", "#033", r"\033", r"\x1b", r"\x1B", r"\e", r"\E", r"\u001b", r"\u001B")
+)
+
 
 class ReplayError(Exception):
     """The file cannot be replayed; str() is one line for each problem."""
@@ -97,7 +104,9 @@ def strictly(reports: Reports) -> Callable[[int], None]:
 
 def without_screen(text: bytes) -> bytes:
     """Without colours and their like."""
-    return _SCREEN.sub(b"", text) if b"\x1b" in text else text
+    if b"\x1b" in text:
+        text = _SCREEN.sub(b"", text)
+    return _SCREEN_AS_TEXT.sub(b"", text) if any(sign in text for sign in _MADE_VISIBLE) else text
 
 
 def _texts(block: bytes, first_number: int, too_long: Callable[[int], None]) -> list[str]:

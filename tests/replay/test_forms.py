@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodeagent.replay.log import UNKNOWN_WRITER
 from nodeagent.replay.readers import EXAMPLES
 from nodeagent.replay.text.forms import FORMS, kind_of
 from tests.replay.reading import read, said
@@ -69,6 +70,9 @@ FORM_OF_A_LINE = {
     "year first": ("2025 Mar 11 03:11:09 n1 kernel: text", f"{DAY} text"),
     "slashes": ("2025/03/11 03:11:09 n1 kernel: text", f"{DAY} text"),
     "host and its rack": ("Mar 11 03:11:09 R8 n1 kernel: text", "2026-03-11T03:11:09 text"),
+    "host that is not told": ("Mar 11 03:11:09 <redacted> kernel: text", "2026-03-11T03:11:09 text"),
+    "host that is blanked": ("2025-03-11T03:11:09Z [HOST NAME] kernel: text", f"{DAY} text"),
+    "host of stars": ("Mar 11 03:11:09 **** kernel: [   12.3] text", "2026-03-11T03:11:09 text"),
     "host of version 6": ("Mar 11 03:11:09 fe80::1 kernel: text", "2026-03-11T03:11:09 text"),
     # EulerOS, HCE, openEuler
     "EulerOS": ("2025-03-11T11:11:09.5+08:00|err|kernel[-]|[12727.3] text", f"{DAY}.5 text"),
@@ -112,6 +116,20 @@ FORM_OF_A_LINE = {
     "Jenkins": ("[2025-03-11T03:11:09.123Z] [   12.3] text", f"{DAY}.123 text"),
     "Jenkins, syslog": ("[2025-03-12T03:11:09.123Z] Tue Mar 11 03:11:09 2025 n1 kernel: text", f"{DAY} text"),
     "ts": ("Mar 11 03:11:09 [   12.345678] text", "2026-03-11T03:11:09 text"),
+    "rsyslog without a bracket": (
+        "2025-03-11T03:11:09.5+00:00 n1 kernel:     8.490167] text",
+        f"{DAY}.5 text",
+    ),
+    "rsyslog without a blank": ("Mar 11 03:11:09 n1 kernel:[   12.3] text", "2026-03-11T03:11:09 text"),
+    "day first": ("11 Mar, 03:11:09 n1 kernel: text", "2026-03-11T03:11:09 text"),
+    "day first, year": ("11 Mar 2025 03:11:09.5 n1 kernel: text", f"{DAY}.5 text"),
+    "to each terminal": (" kernel:[   12.345678] text", "1970-01-01T00:00:12.345678 text"),
+    "to each terminal, no stamp": (" kernel:NMI watchdog: text", "1970-01-01T00:00:00 NMI watchdog: text"),
+    # tables
+    "table": ("| 2025-03-11T03:11:09Z | n1 | text |", f"{DAY} text"),
+    "table, level": ("2025-03-11 03:11:09 | n1 | err | kernel | text", f"{DAY} text"),
+    "table, no host": ("2025-03-11 03:11:09.5 | [   12.3] text", f"{DAY}.5 text"),
+    "table, month": ("| Mar 11 03:11:09 | n1 | kernel: text |", "2026-03-11T03:11:09 text"),
     "no time": ("kernel: text", "1970-01-01T00:00:00 text"),
     "no time, a host": ("n1 kernel: [   12.345678] text", "1970-01-01T00:00:12.345678 text"),
 }
@@ -145,7 +163,12 @@ OF_OTHERS = {
     "a file among others": "==> /var/log/messages <==",
     "a command": "[root@n1 ~]# dmesg -T | grep -i xid",
     "a fence": "```text",
+    "a fence in a list": "   ```text",
+    "a fence that is quoted": "> ```",
     "a property of talosctl": " SUBSYSTEM=pci",
+    "a message to each terminal": "Message from syslogd@n1 at Mar 11 03:11:09 ...",
+    "a title": "--- dmesg ---",
+    "a rule of a table": "|------|:----:|",
 }
 
 
@@ -201,3 +224,30 @@ def test_plain_lines_are_messages_one_a_second() -> None:
         "1970-01-01T00:00:00 one",
         "1970-01-01T00:00:01 [   12.3] two",
     ]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NVRM: text",
+        "[ascend] [drv_pcie] text",
+        "mlx5_core 0000:17:00.0: text",
+        "nvme nvme0: text",
+        "EDAC MC0: text",
+    ],
+)
+def test_in_a_log_without_writers_a_message_is_read_behind_its_date(message: str) -> None:
+    """Whether it is the kernel's the patterns say."""
+    lines, _ = read(f"Mar 11 03:11:09 {message}\n2025-03-11T03:11:09Z n1 kernel {message}\n")
+
+    assert [(line.message, line.trusted, line.unread) for line in lines] == [
+        (message, True, UNKNOWN_WRITER)
+    ] * 2
+
+
+@pytest.mark.parametrize("before", ["n1 kernel: one", "n1 sshd[12]: one", "sshd[12]: one"])
+def test_in_a_log_with_writers_a_line_without_one_is_not_the_kernels(before: str) -> None:
+    lines, tally = read(f"Mar 11 03:11:09 {before}\nMar 11 03:11:09 NVRM: text\n")
+
+    assert [line.message for line in lines if line.message != "one"] == []
+    assert tally.others >= 1

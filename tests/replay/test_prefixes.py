@@ -27,6 +27,7 @@ PREFIXES = {
     "findstr": "C:\\logs\\kern.log:17:",
     "pdsh of grep": "node-17: /var/log/kern.log:",
     "cat -n": "     17\t",
+    "a serial console": "node-17 login: ",
     "blanks": "    ",
     "a tab": "\t",
     "blanks of a page": "\u00a0\u00a0",
@@ -37,12 +38,19 @@ PREFIXES = {
     "a table": "| ",
     "a list": "- ",
     "a list of numbers": "12. ",
+    "a list in brackets": "(12) ",
+    "a frame": "\u2502 ",
+    "a priority in HTML": "&lt;4&gt;",
     "a list of code": "* `",
     "quotation marks": '"',
     "HTML": "<pre>",
     "quoted, in a list, of pdsh": "> - node-17: ",
     "colours": "\x1b[32m",
     "colours of grep": "\x1b[35m\x1b[Kkern.log\x1b[m\x1b[K\x1b[36m\x1b[K:\x1b[m\x1b[K",
+    "colours of less": "^[[0;1;39m",
+    "colours of rsyslog": "#033[31m",
+    "colours of a shell": "\\033[31m",
+    "colours of JSON": "\\u001b[31m",
     "what a crash leaves": "\0\0\0\0",
     "a line's end of Windows before it": "\r",
 }
@@ -74,6 +82,38 @@ def test_a_prefix_is_taken_off(prefix: str) -> None:
 )
 def test_any_form_may_stand_behind_a_prefix(line: str, expected: str) -> None:
     assert said(read(f"{line}\n")[0]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ('"', '",'),
+        ("'", "'"),
+        ("`", "`"),
+        ("<pre>", "</pre>"),
+        ("| ", " |"),
+        ("\u2502 ", " \u2502"),
+        ("* `", "`"),
+    ],
+)
+def test_what_closes_a_line_goes_with_what_opens_it(opening: str, closing: str) -> None:
+    assert said(read(f"{opening}{LINE}{closing}\n")[0]) == ["1970-01-01T00:00:12.345678 text"]
+
+
+def test_colours_may_stand_as_text_behind_the_writer() -> None:
+    lines, _ = read("Okt 28 10:29:40 n1 kernel: ^[[0;1;39mtext^[[0m\n")
+
+    assert said(lines) == ["2026-10-28T10:29:40 text"]
+
+
+def test_what_stands_around_lines_in_json_is_no_line() -> None:
+    """As Ansible shows them."""
+    lines, tally = read(
+        f'ok: [n1] => {{\n    "dmesg.stdout_lines": [\n        "{LINE}",\n        "{LINE}"\n    ]\n}}\n'
+    )
+
+    assert [line.message for line in lines] == ["text", "text"]
+    assert (tally.others, tally.unread) == (4, 0)
 
 
 def test_lines_behind_other_prefixes_follow_each_other() -> None:

@@ -34,16 +34,20 @@ _MONTH_GROUPS: Final = ("words", "day", "time", "year", "year_first", "fraction"
 _UP_GROUPS: Final = ("up", "up_part")
 
 _UP: Final = r"\[ *(?P<up>[0-9]{1,12})\.(?P<up_part>[0-9]{1,9})(?: <[ 0-9.,*]+>)?\]"
+_UP_BEHIND_NAME: Final = _UP.replace(r"\[ *", r"(?:\[ *| {2,})", 1)
+"""Some versions of rsyslog lose the bracket."""
 _CALLER: Final = r"(?: ?\[ *[TC][0-9]{1,10}\])? ?"
 """The task or processor that logged it, where the kernel or dmesg shows that."""
 _OWN: Final = rf"(?:(?:[\w.-]++ )?kernel: )?(?:{_UP}{_CALLER})?"
 """Where each line is the kernel's its name and its own stamp may follow the time."""
 _WORD: Final = r"[\w.:@%/~-]++(?<!:)"
 """No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
+_BLANKED: Final = r"(?:<[A-Za-z_][\w .-]{0,40}>|\[[A-Za-z_][\w .-]{0,40}\]|\{[\w .-]{1,40}\}|[*#]{1,40})"
+"""A host that whoever published the log did not want to name."""
 _BY_KERNEL: Final = (
-    rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}) +)?"
+    rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}|{_BLANKED}) +)?"
     rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?"
-    rf"(?:kernel(?:\[-\])?:|\[kernel\]) (?:{_UP}{_CALLER})?)?"
+    rf"(?:(?:kernel(?:\[-\])?:|\[kernel\]) |kernel:(?=\[ *[0-9]))(?:{_UP_BEHIND_NAME}{_CALLER})?)?"
 )
 _IN_COLUMNS: Final = (
     rf"\|(?P<kernel>(?:(?!(?i:{LEVELS})\|)(?P<host>[^|\s]{{1,64}})\|)?(?i:{LEVELS}|[0-7])\|"
@@ -59,7 +63,12 @@ _MONTH_DAY: Final = (
 """The words are the month and what stands before it: a weekday, a year, an article. Their place says so."""
 _MONTH_TIME: Final = rf"{_MONTH_DAY}(?: (?P<year_first>[12][0-9]{{3}}))? {TIME}(?:[.,]{FRACTION})?"
 _YEAR: Final = r"(?P<year>[12][0-9]{3})"
-_NAME_ONLY: Final = rf"(?:[\w.-]++ )?kernel(?:\[-\])?(?:\||: )(?:{_UP}{_CALLER})?"
+_CELLS: Final = (
+    rf" +\| +(?:(?P<host>{_WORD}) *\| *)?(?:(?:kernel|kern|(?i:{LEVELS})) *\| *)*"
+    rf"(?:kernel: )?(?:{_UP}{_CALLER})?"
+)
+"""Of a table that somebody made of a log: what stands in the last of its columns is the message."""
+_NAME_ONLY: Final = rf"(?:[\w.-]++ )?kernel(?:\[-\])?(?:\||: |:(?=\[ *[0-9]|[A-Z]|\w+: ))(?:{_UP}{_CALLER})?"
 
 
 Found = re.Match[str]
@@ -170,16 +179,26 @@ FORMS: Final = (
         "syslog",
         "Mar 11 03:11:09 host kernel: message",
         "a0",
-        rf"{_MONTH_TIME}(?: {_YEAR}(?= ))? {_BY_KERNEL}",
+        rf"{_MONTH_TIME}(?: {_YEAR}(?= ))? (?! *\| ){_BY_KERNEL}",
         Clock.of_month,
         _MONTH_GROUPS,
+        wraps=True,
+    ),
+    _form(
+        "syslog-day",
+        "11 Mar, 03:11:09 host kernel: message",
+        "0",
+        rf"(?P<day>[0-3]?[0-9])\.? (?P<words>(?:(?!,){_IN_A_WORD}){{1,16}}),?(?: {_YEAR},?)? {TIME}"
+        rf"(?:[.,]{FRACTION})? {_BY_KERNEL}",
+        Clock.of_month,
+        (*_MONTH_GROUPS[:3], "year", "year", "fraction"),
         wraps=True,
     ),
     _form(
         "iso",
         "2025-03-11T03:11:09.123456+00:00 host kernel: message",
         "a0",
-        rf"(?:[^\s:\[\]<>|={{}}()0-9]{{1,12}} )?{ISO}(?<!{_OF_CONTAINERS}) (?!std(?:out|err) [FP]\b)"
+        rf"(?:[^\s:\[\]<>|={{}}()0-9]{{1,12}} )?{ISO}(?<!{_OF_CONTAINERS}) (?!std(?:out|err) [FP]\b| *\| )"
         + _BY_KERNEL,
         Clock.dated,
         ISO_GROUPS,
@@ -202,6 +221,22 @@ FORMS: Final = (
         rf"(?:-|(?:\[(?:[^\]\"]|\"(?:[^\"\\]|\\.)*\")*\])+) ?(?:\ufeff)?(?:{_UP}{_CALLER})?)?",
         Clock.dated,
         ISO_GROUPS,
+    ),
+    _form(
+        "table",
+        "2025-03-11T03:11:09.123456+00:00 | host | message",
+        "0",
+        rf"{ISO}{_CELLS}",
+        Clock.dated,
+        ISO_GROUPS,
+    ),
+    _form(
+        "table-month",
+        "Mar 11 03:11:09 | host | message",
+        "a0",
+        rf"{_MONTH_TIME}(?: {_YEAR}(?= ))?{_CELLS}",
+        Clock.of_month,
+        _MONTH_GROUPS,
     ),
     _form(
         "euleros",

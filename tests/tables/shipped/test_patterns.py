@@ -33,10 +33,10 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-FAMILIES_OF_THE_SOURCES = 32
+FAMILIES_OF_THE_SOURCES = 33
 """Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, parts that firmware names, work
 that is stuck, file systems of other machines, AMD's GPUs and their like."""
-OTHER_FORMS = 92
+OTHER_FORMS = 99
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -141,6 +141,7 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "nfs:{server}",
         "lustre:{target}",
         "ceph:{server}",
+        "smb:{server}",
         "{bus}:{slot}",
     }
     assert by_name == {

@@ -76,7 +76,15 @@ def test_what_the_application_causes_is_told_so(catalog: Catalog) -> None:
     """
     induced = {row.code for row in catalog.rows.values() if row.user_induced and row.vendor != "ascend"}
     xids = {f"XID_{number}" for number in (*OF_PROGRAMS, *OF_COPIES, *OF_MEDIA)}
-    others = {"AMDGPU_RING_TIMEOUT", "OOM", "OOM.invoked", "OOM_CGROUP", "NCCL_SEGV", "NV_PEERMEM"}
+    others = {
+        "AMDGPU_RING_TIMEOUT",
+        "AMDGPU_VM_FAULT",
+        "OOM",
+        "OOM.invoked",
+        "OOM_CGROUP",
+        "NCCL_SEGV",
+        "NV_PEERMEM",
+    }
     assert induced == xids | others
 
 

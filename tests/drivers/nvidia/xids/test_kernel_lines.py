@@ -65,12 +65,27 @@ def test_a_line_that_names_no_gpu_leaves_the_node_in_service_and_goes_with_the_g
     assert is_alone_at_fault(node)
 
 
+def test_a_gpu_that_does_not_start_and_is_not_named_leaves_the_others_in_service(node: Judge) -> None:
+    node.kernel_line("NVRM: RmInitAdapter failed! (0x24:0xffff:1211)")
+    node.kernel_line("NVRM: rm_init_adapter failed for device bearing minor number 0")
+    assert node.open(NODE) == {"NV_RMINIT_FAIL.unnamed": "SubHealthFault"}
+    assert node.view(NODE).verdict is Verdict.ALLOW
+
+
 def test_a_gpu_that_the_driver_left_out_is_the_one_that_it_does_not_list(node: Judge) -> None:
     node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
     assert node.view(NODE).verdict is Verdict.NO_NEW_JOBS
     node.skip(600)
     node.take(fault("device_lost", "0000:d2:00.0", Assertion.OCCUR, source="nvidia"))
     assert node.open("0000:d2:00.0") == {"device_lost": "PreSeparateNPU"}
+    assert node.open(NODE) == {}
+    assert node.view(NODE).verdict is Verdict.ALLOW
+
+
+def test_a_gpu_that_the_kernel_names_as_left_out_is_the_one(node: Judge) -> None:
+    node.kernel_line(f"nvidia {ADDRESSES[FAULTY]}.0: probe with driver nvidia failed with error -1")
+    node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
+    assert node.open(FAULTY) == {"NV_PROBE_FAIL.gpu": "PreSeparateNPU"}
     assert node.open(NODE) == {}
     assert node.view(NODE).verdict is Verdict.ALLOW
 
