@@ -22,6 +22,9 @@ MAX_PARTS: Final = 1024
 MAX_PART_CHARACTERS: Final = 32 * 1024
 """Of the id, the name and the codes of one device: a daemon keeps 256 conditions of one at most."""
 
+MAX_NAME_CHARACTERS: Final = 253
+"""Of what a node calls itself: those of a host name (RFC 1035)."""
+
 _WAS: Final = "was"
 """The evidence of an event that ends an id: the device is forgotten, or has another id from here on."""
 
@@ -132,7 +135,8 @@ def with_contact(
 ) -> NodeState:
     """``since`` stays where it was in the same contact before; the newest reason and name count."""
     since = state.since if contact is state.contact else at
-    return replace(state, contact=contact, reason=reason, since=since, said_name=said_name or state.said_name)
+    name = said_name[:MAX_NAME_CHARACTERS] or state.said_name
+    return replace(state, contact=contact, reason=reason, since=since, said_name=name)
 
 
 def _part(device_id: str, name: str, kind: Kind | None, said: Device | Event) -> Part:
