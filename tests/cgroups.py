@@ -20,7 +20,7 @@ def make_folders(cgroupfs: Path, text: str, owners: Mapping[str, int] | None = N
     """The folders that a file ``cgroup`` of a process names, below a root of a test's own. They are whose
     ``owners`` says by their name, else of who runs the test; only root's prove a job.
     """
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):
         _, controllers, path = line.split(":", 2)
         folder = cgroupfs / controllers.removeprefix("name=")
         for name in path.strip("/").split("/"):

@@ -34,7 +34,7 @@ class Position:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ``ValueError`` if the text is not what ``str`` gave."""
-        uuid, epoch, seq = text.split(":")
+        uuid, epoch, seq = text.rsplit(":", 2)
         return cls(uuid=uuid, epoch=int(epoch), seq=int(seq))
 
 

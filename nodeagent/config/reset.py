@@ -4,6 +4,7 @@ It reads what an administrator left to forbid resets, and where the state lies; 
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -24,6 +25,9 @@ UNIT_SOCKET: Final = "/run/nodeagent-reset/socket"
 
 KERNEL_WORD: Final = "nodeagent.reset_unit=off"
 VOLATILE: Final = frozenset({"tmpfs", "ramfs"})
+
+_ESCAPED: Final = re.compile(rb"\\([0-3][0-7]{2})")
+"""Of a character in a name (``seq_escape`` of the kernel)."""
 
 _SLACK_NS: Final = 120 * SECOND_NS
 """The part of a reset's time that the evidence and the pauses between its steps may take."""
@@ -152,15 +156,20 @@ def forbidden(do_not_touch: str, kernel_command_line: str) -> str:
 
 
 def file_system_of(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
-    """The type of the file system that the path is on or would be made on, "" where that cannot be read."""
+    """The type of the file system that the path is on or would be made on, "" where that cannot be read.
+
+    Only blanks and line feeds part what is listed: they are escaped in names, which users choose too.
+    """
     try:
-        wanted, lines = path.resolve(), mounts.read_text().splitlines()
+        wanted, listed = path.resolve(), mounts.read_bytes()
     except OSError:
         return ""
     best, kind = -1, ""
-    for line in lines:
-        fields, _, rest = line.partition(" - ")
-        mounted = Path(fields.split()[4].encode().decode("unicode_escape"))
+    for line in filter(None, listed.split(b"\n")):
+        fields, _, rest = line.partition(b" - ")
+        mounted = Path(
+            os.fsdecode(_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), fields.split(b" ")[4]))
+        )
         if wanted.is_relative_to(mounted) and len(mounted.parts) >= best:
-            best, kind = len(mounted.parts), rest.split()[0]
+            best, kind = len(mounted.parts), os.fsdecode(rest.split(b" ")[0])
     return kind

@@ -50,10 +50,11 @@ class EmulatedNode:
     @classmethod
     def create(cls, directory: Path, description: str) -> "EmulatedNode":
         """A new node; builds the libraries if need be. Raises ``DescriptionError``, ``BuildFailed``."""
+        libraries = build.build(names=libraries_for(description))
         directory.mkdir(parents=True, exist_ok=True)
         for stale in directory.glob("lib*.so*"):
             stale.unlink()
-        for library in build.build(names=libraries_for(description)):
+        for library in libraries:
             # A library that is mapped somewhere must not change under it: a new file, not new bytes.
             fresh = directory / f".{library.name}"
             shutil.copyfile(library, fresh)

@@ -65,6 +65,7 @@ class Follower:
         async with aclosing(client.stream(session.request())) as responses:
             async for response in responses:
                 with _reading():
+                    state.check_store(response.store_id.uuid)
                     values = values_of(session, response)
                 is_first = self._node_states.of(self._endpoint).contact is not Contact.ANSWERS
                 if is_first:
@@ -103,6 +104,7 @@ class Follower:
         answer: pb.ListDevicesResponse = await client.call(pb.ListDevicesRequest())
         now = self._node_states.of(self._endpoint)
         with _reading():
+            state.check_store(answer.store_id.uuid)
             devices = [received.device(each) for each in answer.devices]
             now = state.with_devices(now, devices, received.position(answer.store_id, answer.seq))
         self._node_states.put(now)

@@ -22,6 +22,12 @@ MAX_PARTS: Final = 1024
 MAX_PART_CHARACTERS: Final = 32 * 1024
 """Of the id, the name and the codes of one device: a daemon keeps 256 conditions of one at most."""
 
+MAX_NAME_CHARACTERS: Final = 253
+"""Of what a node calls itself: those of a host name (RFC 1035)."""
+
+MAX_STORE_CHARACTERS: Final = 128
+"""Of the id of a store; a daemon's is a UUID."""
+
 _WAS: Final = "was"
 """The evidence of an event that ends an id: the device is forgotten, or has another id from here on."""
 
@@ -29,7 +35,13 @@ _OF_THE_LIST: Final = frozenset({EventKind.DEVICE_SEEN, EventKind.DEVICE_GONE, E
 
 
 class TooMuch(ValueError):
-    """The node says more of its devices than a daemon may have of them."""
+    """The node says more of its devices than a daemon may have of them, or of its store."""
+
+
+def check_store(uuid: str) -> None:
+    """Raises ``TooMuch``: the id is kept, and written down with each position."""
+    if len(uuid) > MAX_STORE_CHARACTERS:
+        raise TooMuch(f"the id of its store has more than {MAX_STORE_CHARACTERS} characters")
 
 
 class Contact(StrEnum):
@@ -132,7 +144,8 @@ def with_contact(
 ) -> NodeState:
     """``since`` stays where it was in the same contact before; the newest reason and name count."""
     since = state.since if contact is state.contact else at
-    return replace(state, contact=contact, reason=reason, since=since, said_name=said_name or state.said_name)
+    name = said_name[:MAX_NAME_CHARACTERS] or state.said_name
+    return replace(state, contact=contact, reason=reason, since=since, said_name=name)
 
 
 def _part(device_id: str, name: str, kind: Kind | None, said: Device | Event) -> Part:

@@ -23,7 +23,7 @@ def main(words: Sequence[str]) -> int:
     from nodeagent.job.model import Status
     from nodeagent.job.policy import arguments
     from nodeagent.job.shell import assembly
-    from nodeagent.job.shell.messages import print_message
+    from nodeagent.job.shell.messages import print_message, with_words_on_one_line
 
     gc.enable()
     try:
@@ -35,7 +35,7 @@ def main(words: Sequence[str]) -> int:
 
             return step.run(of_step.parse(words[1:]), os.environ)
     except assembly.NotBegun as error:
-        for line in str(error).splitlines():
+        for line in with_words_on_one_line(str(error), words).splitlines():
             print_message(line)
     else:
         sys.stderr.write("usage: nodeagent-job run|step [OPTIONS] -- COMMAND\n")

@@ -131,9 +131,13 @@ def job_of_process(procfs: Path, pid: int, uid: int | None = None) -> str:
 
 
 def job_of(text: str, cgroupfs: Path, uid: int | None = None) -> str:
-    """As ``job_of_process``, from what its file ``cgroup`` says, with a line for each hierarchy."""
+    """As ``job_of_process``, from what its file ``cgroup`` says, with a line for each hierarchy.
+
+    Only a line feed ends a line: the kernel lets nobody have it in the name of a cgroup (``cgroup_mkdir`` of
+    kernel/cgroup/cgroup.c), and all else that ``splitlines`` takes for an end may be in one that a user made.
+    """
     found: list[_Named] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         _, _, place = line.partition(":")
         controllers, _, path = place.partition(":")
         proven = takewhile(partial(_is_proven, _hierarchy(cgroupfs, controllers)), _names(path))

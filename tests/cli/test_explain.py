@@ -125,6 +125,8 @@ def test_the_daemon_lists_the_codes_of_a_number_as_the_command_does_alone(
         ("NVME_DWON", "NVME_DOWN"),
         ("nvlink_inactive", "NV_NVLINK_INACTIVE"),
         ("[0x00f103b0,155906,na,na]", "[0x00f103b0,155907,na,na], [0x00f103b0,155904,na,na]"),
+        ("0x00f103b1", "[0x00f103b"),
+        ("F1O3B0", "[0x00f103b0,155649,na,na]"),
     ],
 )
 def test_an_unknown_code_names_the_nearest(nodeagent: Nodeagent, unknown: str, near: str) -> None:
@@ -132,6 +134,17 @@ def test_an_unknown_code_names_the_nearest(nodeagent: Nodeagent, unknown: str, n
     first, second = ran.out.splitlines()
     assert (ran.status, first.partition(": ")[2]) == (1, "in no table")
     assert second.startswith(f"  near      {near}")
+
+
+def test_zeros_before_a_number_change_no_code(nodeagent: Nodeagent) -> None:
+    """Of a family too, whose other numbers have no row."""
+    ran = nodeagent("explain", "-o", "json", "XID_048", "xid_00013", "XID_0999", "XID_0")
+    assert [(each["code"], each.get("family", "")) for each in ran.json] == [
+        ("XID_48", ""),
+        ("XID_13", ""),
+        ("XID_999", "XID_*"),
+        ("XID_0", "XID_*"),
+    ]
 
 
 def test_a_code_that_is_like_no_other_is_unknown(nodeagent: Nodeagent) -> None:

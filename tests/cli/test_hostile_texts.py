@@ -198,6 +198,35 @@ def test_a_wrong_command_line_is_printable(nodeagent_process: Nodeagent) -> None
         assert (ran.status, unprintable(ran.err)) == (2, [])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "{}"),
+        ("config", "check", "{}"),
+        ("explain", "XID_79", "--config={}"),
+        ("replay", "{}"),
+        ("report", "--file", "{}"),
+        ("fleet", "--nodes", "{}"),
+        ("status", "--socket", "{}"),
+        ("job", "replay", "{}"),
+        ("job", "run", "--policy", "{}", "--", "true"),
+        ("job", "run", "--state={}/x", "--", "true"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("ends_a_line", ["\n", "\r\n", "\x85", "\u2028"], ids=ascii)
+def test_a_word_of_the_command_line_begins_no_line(
+    tmp_path: Path, nodeagent_process: Nodeagent, words: Sequence[str], ends_a_line: str
+) -> None:
+    """Whoever names a file would else have a line of his own, which looks like one of ours."""
+    hostile_name = tmp_path / f"x{ends_a_line}node: all is well"
+    hostile_name.write_bytes(b"\x8b")
+    ran = nodeagent_process(*(word.format(hostile_name) for word in words))
+    assert ran.status != 0
+    assert "all is well" in ran.out + ran.err
+    assert not re.search(r"^(nodeagent(-job)?: )?\s*node: all", ran.out + ran.err, re.MULTILINE)
+
+
 @pytest.mark.parametrize("hazard", hostile.HAZARDS, ids=ascii)
 def test_a_table_that_is_written_out_is_printable_and_reads_back(hazard: str) -> None:
     text = to_toml([row("A1", description=f"a{hazard}b")], [])

@@ -42,6 +42,13 @@ def test_start_prints_the_configuration_and_ends_with_a_process(tmp_path: Path) 
     assert not (folder / SOCKET).exists()
 
 
+def test_a_wrong_description_leaves_the_node_that_is_emulated_there_alone(served: EmulatedNode) -> None:
+    before = sorted(each.name for each in served.directory.iterdir())
+    refused = CliRunner().invoke(command, ["start", "8x911", "--directory", str(served.directory)])
+    assert refused.exit_code == 1
+    assert sorted(each.name for each in served.directory.iterdir()) == before
+
+
 def test_an_unknown_product_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     refused = CliRunner().invoke(command, ["start", "8x911", "--directory", str(tmp_path)])
 

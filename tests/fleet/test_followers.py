@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -280,6 +281,21 @@ async def test_a_node_that_names_devices_without_end_is_refused_and_no_more_is_k
             odd.reason
             == "what it sends cannot be read: it names more than 1024 devices, and no daemon has more"
         )
+
+
+@pytest.mark.parametrize("payload", [{"batch": {}}, {"bookmark": {"seq": 7}}, {"snapshot": {"seq": 7}}])
+async def test_a_store_has_no_id_without_end(
+    place: Path, monkeypatch: pytest.MonkeyPatch, payload: dict[str, Any]
+) -> None:
+    """It is kept, written down with each position, and sent back."""
+    monkeypatch.setattr(follower, "REFUSED_PAUSE_S", 0.05)
+    message = pb.WatchResponse(store_id={"uuid": "a" * 129, "epoch": 1}, **payload)
+    async with sending(place / "odd.sock", message.SerializeToString()) as asked:
+        async with crew(at("odd", place / "odd.sock")) as followers:
+            await until(lambda: len(asked) > 1)
+            odd = followers.of("odd")
+        assert (odd.contact, odd.position) == (Contact.REFUSES, None)
+        assert odd.reason == "what it sends cannot be read: the id of its store has more than 128 characters"
 
 
 async def test_bytes_that_are_no_message_are_no_answer(place: Path) -> None:

@@ -21,6 +21,19 @@ def test_a_position_outlives_the_process(tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.parametrize("uuid", ["a:b", "::", "", "a\nb", "\0", "\N{ZERO WIDTH SPACE}", "1/2"], ids=ascii)
+def test_whatever_a_node_calls_its_store_the_file_can_be_read_again(tmp_path: Path, uuid: str) -> None:
+    """Else one node would keep the followers of all from starting."""
+    kept = Positions.open(tmp_path / "positions")
+    odd = Position(uuid=uuid, epoch=-1, seq=2**64 - 1)
+    kept.note("odd", odd)
+    kept.note("gpu-17", position(7))
+    kept.close()
+    again = Positions.open(tmp_path / "positions")
+    assert (again.of("odd"), again.of("gpu-17")) == (odd, position(7))
+    again.close()
+
+
 def test_what_is_noted_while_it_is_written_is_written_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

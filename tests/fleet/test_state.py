@@ -48,6 +48,12 @@ def test_a_node_that_does_not_answer_is_unknown_and_what_was_known_stays() -> No
     assert (back.verdict, back.reason) == (Verdict.ISOLATE, "")
 
 
+def test_no_node_calls_itself_by_more_than_a_name() -> None:
+    """It is kept, is on each line about the node, and is a label in Prometheus."""
+    long = state.with_contact(answering(), Contact.ANSWERS, "", LATER, "x" * 60_000_000)
+    assert long.said_name == "x" * 253
+
+
 def test_the_time_of_a_contact_is_that_of_its_beginning() -> None:
     away = state.with_contact(answering(), Contact.AWAY, "first", AT)
     still = state.with_contact(away, Contact.AWAY, "second", LATER)

@@ -1,5 +1,6 @@
 """``[reset]`` of nodeagent.toml: what it decides, what is refused, and what forbids resets from outside."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,19 @@ def test_the_file_system_is_that_of_the_mount_point_nearest_to_the_path(tmp_path
     )
     found = [file_system_of(Path(path), mounts) for path in ("/srv/a", "/var/lib/x", "/var/lib/with space/x")]
     assert found == ["ext4", "xfs", "tmpfs"]
+
+
+@pytest.mark.parametrize(
+    "name", [b"a\xe2\x80\xa8b", b"a\rb", b"a\xffb", b"a\xe3\x80\x80b", b"a\xc3\xa9b"], ids=ascii
+)
+def test_a_user_s_mount_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    """The kernel escapes blanks, tabs, line feeds and backslashes alone (``show_mountinfo`` of
+    fs/proc_namespace.c).
+    """
+    mounts = tmp_path / "mountinfo"
+    line = b"30 1 0:30 / %s rw - %s x rw\n"
+    mounts.write_bytes(
+        line % (b"/", b"ext4") + line % (b"/home/" + name, b"fuse") + line % (b"/run", b"tmpfs")
+    )
+    assert [file_system_of(Path(path), mounts) for path in ("/srv", "/run/x")] == ["ext4", "tmpfs"]
+    assert file_system_of(Path(os.fsdecode(b"/home/" + name + b"/x")), mounts) == "fuse"

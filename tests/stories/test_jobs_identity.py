@@ -36,6 +36,9 @@ PLACES = (
     "system.slice/slurmstepd.scope/job_{job}/step_0/user",
     "slurm/uid_60001/job_{job}/step_0",
     "slurm/uid_60002/job_{job}/step_0",
+    # What looks like the end of a line, and behind it the folder of the job itself.
+    "x\u20280::/system.slice/test{job}_slurmstepd.scope/job_{job}/step_0",
+    "x\r0::/system.slice/test{job}_slurmstepd.scope/job_{job}/step_0",
 )
 
 
@@ -72,7 +75,7 @@ async def test_a_cgroup_of_his_own_makes_nobody_another_user_s_job(tmp_path: Pat
         await claim(npus, "npu0", "npu1")
         folder = npus.daemon.folder
         folder.chmod(0o755)
-        with own_cgroup(place) as within:
+        with slurm_scope(JOB), own_cgroup(place) as within:
             shell = ("sh", "-c", f'cd "{folder}" && exec "$@"', "sh")
             async with connected(Path("jobs.sock"), *shell, *within) as other:
                 assert (await other.greet()).job == f"pid:{other.pid}"

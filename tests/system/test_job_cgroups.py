@@ -178,6 +178,17 @@ def test_slurm_gives_the_folder_of_a_step_to_the_user_of_the_job(tmp_path: Path)
     assert job_in(tmp_path, cgroup, {"step_0": 60001, "task_0": 60001}) == "slurm:7.0"
 
 
+@pytest.mark.parametrize("ends_a_line", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
+def test_a_line_ends_where_the_kernel_ends_it(tmp_path: Path, ends_a_line: str) -> None:
+    """A user may give a folder of his own any name but one with a line feed (``cgroup_mkdir`` of
+    kernel/cgroup/cgroup.c): below it he may repeat the path of another's job, whose folders are root's.
+    """
+    job = "system.slice/slurmstepd.scope/job_7/step_0"
+    make_folders(tmp_path, f"{UNIFIED}/{job}")
+    forged = f"{UNIFIED}/{MANAGER_OF_A_USER}/x{ends_a_line}{UNIFIED}/{job}"
+    assert job_in(tmp_path, forged, {f"x{ends_a_line}{UNIFIED}": USER}) == ""
+
+
 def test_a_job_of_slurm_is_its_user_s_alone(tmp_path: Path) -> None:
     cgroup = f"{LEGACY}/slurm/uid_60002/job_7/step_0"
     assert [job_in(tmp_path, cgroup, uid=uid) for uid in (60001, 60002, 0)] == ["", "slurm:7.0", ""]

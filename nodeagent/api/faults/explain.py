@@ -31,7 +31,7 @@ MOST_NEAREST: Final = 4
 
 def explanations(lookup: Lookup, codes: Iterable[str]) -> list[pb.CodeExplanation]:
     """Of each code, in their order; an unknown one names the codes that may be meant."""
-    answers, unknown = [explanation(lookup, code) for code in codes], 0
+    answers, unknown = [explanation(lookup, similar.without_zeros(code)) for code in codes], 0
     known = [row.code for row in lookup.catalog.rows.values()]
     for answer in answers:
         if answer.known:

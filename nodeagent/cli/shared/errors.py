@@ -1,6 +1,8 @@
 """How a command ends when it cannot do what was asked: one clear line, an exit status, no traceback."""
 
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
@@ -36,10 +38,19 @@ class Failure(click.ClickException):
 
 @contextmanager
 def made_printable() -> Iterator[None]:
-    """What click says of a wrong command line names words of it, and a script may have these from others."""
+    """What is said of a wrong command line, and of what it names, has words of it, and a script may have
+    these from others. They begin no line.
+    """
     try:
         yield
     except click.ClickException as error:
-        said = "\n".join(map(printable, error.message.splitlines()))
-        error.message = said  # type: ignore[misc]  # click shows it
+        said = _with_words_on_one_line(error.message, sys.argv[1:])
+        error.message = "\n".join(map(printable, said.splitlines()))  # type: ignore[misc]  # click shows it
         raise
+
+
+def _with_words_on_one_line(text: str, words: Sequence[str]) -> str:
+    """A path may stand there in another form than in the command line: its parts are the same."""
+    for part in (part for word in words for part in re.split("[/=]", word) if len(part.splitlines()) > 1):
+        text = text.replace(part, printable(part))
+    return text

@@ -1,7 +1,7 @@
 """Orders about a reset that is proposed: approve or refuse it. Its id names it, or a device of it."""
 
 from nodeagent.core.devices import registry
-from nodeagent.core.model import Device, Kind, Operator, Reset, ResetMode
+from nodeagent.core.model import Device, Operator, Reset, ResetMode
 from nodeagent.core.orders import answers, holds
 from nodeagent.core.orders.answers import Answered
 from nodeagent.core.resets import proposals, switched_off
@@ -17,7 +17,8 @@ def approve(state: State, given: Operator) -> Answered:
         return reset
     if reset.mode is not ResetMode.ASK:
         why = f"needs no approval: its mode is {reset.mode}, and only mode ask waits for one"
-        off, setting = _off(state, state.get(Device, reset.asker_id))
+        asker = None if reset.once else state.get(Device, reset.asker_id)
+        off, setting = _off(state, asker)
         return answers.not_possible(f"action_id: {reset.id} {why}{off}", setting)
     if not proposals.approve(state, reset, holds.said_by(given)):
         return answers.not_possible(f"action_id: {reset.id} is approved already")
@@ -56,7 +57,7 @@ def _pending(state: State, wanted: str) -> Reset | Answered:
 
 def _off(state: State, device: Device | None) -> Said:
     """That resets of it are switched off, if they are, behind other words."""
-    if device is None or device.kind is not Kind.CHIP:
+    if device is None or not switched_off.can_be_ordered(device):
         return switched_off.NOTHING
     said, setting = switched_off.why(state.lookup.settings.reset, device)
     return (f"; {said}", setting) if said else switched_off.NOTHING

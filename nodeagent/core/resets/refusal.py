@@ -14,24 +14,34 @@ def of_order(state: State, device: Device, once: bool) -> Said:
     settings = state.lookup.settings.reset
     if device.kind is not Kind.CHIP:
         return f"{device.name} is not a chip: only NPUs and GPUs are reset", ""
-    off = switched_off.why(settings, device)
-    if off[0] and (settings.forbidden or not once):
-        return off
-    return _as_it_stands(state, device), ""
+    off, setting = switched_off.why(settings, device)
+    if settings.forbidden:
+        return off, setting
+    members = blockers.group_of(state, device)
+    if why := _of_any_order(state, device, members):
+        return why, ""
+    not_yet = _for_now(state, members)
+    if not off or once:
+        return not_yet, ""
+    return (f"{off}; but not yet: {not_yet}" if not_yet else off), setting
 
 
-def _as_it_stands(state: State, device: Device) -> str:
-    settings = state.lookup.settings.reset
+def _of_any_order(state: State, device: Device, members: tuple[str, ...]) -> str:
+    """What no other order would change: nobody can reset it, or it is being reset."""
     if device.gone:
         return f"{device.name} is no longer there: {device.gone}"
-    members = blockers.group_of(state, device)
+    if not device.vendor:
+        return f"no driver lists {device.name}, so nothing here can reset it"
     if (other := blockers.covering(state, members)) is not None:
         there = f"{other.id} of {blockers.names(state, other.members)} is in progress already ({other.stage})"
         return (
             f"{there}; to have it done: nodeagent approve {device.name}" if _may_be_approved(other) else there
         )
-    if why := blockers.never(state, members):
-        return why
+    return blockers.never(state, members)
+
+
+def _for_now(state: State, members: tuple[str, ...]) -> str:
+    settings = state.lookup.settings.reset
     if reason := blockers.barrier(state, members):
         return f"{reason}; clear that and release it first"
     if spent := past_resets.exhausted(state, members, settings):

@@ -6,6 +6,7 @@ The words are the same for every order that meets this, so that none of them is 
 from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.model import Condition, Device, Kind, ResetMode
 from nodeagent.core.resets import asking_faults
+from nodeagent.core.resets.blockers import NO_RESET
 from nodeagent.core.state.state import State
 
 Said = tuple[str, str]
@@ -33,10 +34,15 @@ def why(settings: ResetSettings, device: Device) -> Said:
     return f"{off}; {this_one}; {each_one}", key
 
 
+def can_be_ordered(device: Device) -> bool:
+    """Whether there is a way to reset it, by its driver."""
+    return device.kind is Kind.CHIP and device.vendor != "" and NO_RESET not in device.attributes
+
+
 def of_its_faults(state: State, device: Device) -> Said:
     """The same of a chip with faults that only a reset ends, in words that follow others."""
     said, key = why(state.lookup.settings.reset, device)
     ended = [each.code for each in state.on(Condition, device.id) if asking_faults.wants(state, each)]
-    if device.kind is not Kind.CHIP or not device.vendor or not said or not ended:
+    if not can_be_ordered(device) or not said or not ended:
         return NOTHING
     return f"; a reset ends {', '.join(dict.fromkeys(ended))}, but {said}", key

@@ -9,6 +9,7 @@ the request.
 import asyncio
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,12 +48,12 @@ def _is_units(folder: Path) -> bool:
 
 
 def _listens(socket: str) -> bool:
-    """Whether anybody does, by the kernel's list (``/proc/net/unix``, proc(5)): to connect starts a unit."""
-    for line in _UNIX_SOCKETS.read_text(errors="replace").splitlines():
-        fields = line.split(maxsplit=7)
-        if len(fields) == 8 and fields[7] == socket and int(fields[3], 16) & _ACCEPTS:
-            return True
-    return False
+    """Whether anybody does, by the kernel's list (``/proc/net/unix``, proc(5)): to connect starts a unit. Of
+    others the names may hold anything, also line feeds.
+    """
+    flags = rf"^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]{{8}}) [0-9A-F]+ [0-9A-F]+ +\d+ {re.escape(socket)}$"
+    found = re.findall(flags.encode(), _UNIX_SOCKETS.read_bytes(), re.MULTILINE)
+    return any(int(each, 16) & _ACCEPTS for each in found)
 
 
 def _nobody_listens(why: str) -> str:

@@ -1,9 +1,14 @@
 """Messages of the supervisor to people: one line each, on the standard error."""
 
+from __future__ import annotations
+
 import os
 import select
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PREFIX: Final = "nodeagent-job: "
 
@@ -12,6 +17,14 @@ _MAX_BYTES: Final = 4096
 """A pipe that can be written to takes so many at once: pipe(7), PIPE_BUF."""
 
 _READER_HAS_MS: Final = 500
+
+
+def with_words_on_one_line(text: str, words: Sequence[str]) -> str:
+    """What is said of a command line quotes it: its words, the parts of paths among them, begin no line."""
+    for part in (part for word in words for part in word.replace("=", "/").split("/")):
+        if len(part.splitlines()) > 1:
+            text = text.replace(part, " ".join(part.splitlines()))
+    return text
 
 
 def print_message(text: str) -> None:

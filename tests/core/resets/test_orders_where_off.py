@@ -15,7 +15,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from tests.core.build import device_view, held, order
+from tests.core.build import device_view, held, order, seen
 from tests.core.resets.ring import BROKEN, Ring, ring_catalog
 
 OFF_MODES = (ResetMode.OFF, ResetMode.DRY_RUN)
@@ -112,6 +112,51 @@ def test_what_waits_for_an_approval_says_how_it_is_given() -> None:
     assert ask(ring, order("reset", "npu1")).reason == f"{there}; to have it done: nodeagent approve npu1"
     ring.do(order("approve", "npu1"))
     assert ask(ring, order("reset", "npu1")).reason == there
+
+
+@pytest.mark.parametrize("mode", OFF_MODES)
+def test_the_way_out_is_one_that_is_open(mode: ResetMode) -> None:
+    """What would refuse the order also with --once is said at once."""
+    ring = node(mode)
+    ring.do(order("isolate", "npu0"))
+    first = "but not yet: npu0 is isolated by uid:1000: bench; clear that and release it first"
+    assert ask(ring, order("reset", "npu1")).reason == f"{off(mode)}; {first}"
+
+
+@pytest.mark.parametrize("mode", OFF_MODES)
+def test_what_is_done_once_is_in_progress_for_every_order(mode: ResetMode) -> None:
+    ring = node(mode)
+    ring.do(ONCE)
+    there = "die1/reset#1 of npu1, npu0 is in progress already (announced)"
+    assert ask(ring, order("reset", "npu0")).reason == there
+    approved = "action_id: die1/reset#1 needs no approval: its mode is on, and only mode ask waits for one"
+    assert ask(ring, order("approve", "npu1")).reason == approved
+
+
+@pytest.mark.parametrize("mode", ResetMode)
+@pytest.mark.parametrize("once", [False, True])
+def test_a_chip_that_no_driver_lists_is_reset_by_nobody(mode: ResetMode, once: bool) -> None:
+    """The kernel log alone names it: no vendor's way to reset it is known."""
+    ring = node(mode)
+    ring.fault(device="0000:3b:00.0")
+    why = "no driver lists 0000:3b:00.0, so nothing here can reset it"
+    assert ask(ring, order("reset", "0000:3b:00.0", once=once)).reason == why
+    faulty = "0000:3b:00.0 is still faulty: RestartNPU at RestartNPU, and is not observed"
+    said = ask(ring, order("release", "0000:3b:00.0", only_if_well=True)).reason
+    assert said == f"{faulty}; clear it first, or use --force"
+
+
+@pytest.mark.parametrize("mode", OFF_MODES)
+def test_no_way_out_is_named_of_a_chip_that_nothing_resets(mode: ResetMode) -> None:
+    ring = node(mode)
+    chip = seen("npu1", "die1", "0000:01:00.0")
+    ring.do(
+        replace(
+            chip, attributes={**chip.attributes, "no_reset": "the driver of a virtual machine resets none"}
+        )
+    )
+    why = "npu1 cannot be reset: the driver of a virtual machine resets none"
+    assert ask(ring, order("reset", "npu1")).reason == why
 
 
 # ---------------------------------------------------------------------- once

@@ -46,6 +46,15 @@ def test_where_nobody_listens_that_is_said(as_unit: Path, left: str) -> None:
         assert why() == f"{said}; is nodeagent-reset.socket active?"
 
 
+@pytest.mark.parametrize("ends_a_line", ["\n", "\r", "\N{LINE SEPARATOR}"])
+def test_what_a_user_calls_his_socket_stops_nothing(as_unit: Path, ends_a_line: str) -> None:
+    """The kernel prints the name as it is."""
+    listed = f"1 2 3 no-number 5 6 7 {as_unit}"
+    with socket.socket(socket.AF_UNIX) as his:
+        his.bind(f"\0x{ends_a_line}{listed}"[:107])
+        assert "nobody listens" in why()
+
+
 def test_a_daemon_that_is_no_unit_starts_resets_itself(
     as_unit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,33 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert precious.read_text() == "of somebody"
 
 
+@pytest.mark.parametrize(
+    "flags", [os.O_RDWR | os.O_CREAT, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_CREAT | os.O_TRUNC]
+)
+def test_another_name_of_a_file_is_not_written_to(tmp_path: Path, flags: int) -> None:
+    """Whoever may write in a shared folder can give a file of somebody else a name there (link(2))."""
+    (tmp_path / "keys").write_text("mine")
+    (tmp_path / "file").hardlink_to(tmp_path / "keys")
+    with pytest.raises(NotRegularError, match="it is a hard link, and a file with one name is needed"):
+        regular_files.open_own(tmp_path / "file", flags)
+    with pytest.raises(NotRegularError, match="it is a hard link"):
+        regular_files.read(tmp_path / "file", 100)
+    assert (tmp_path / "keys").read_text() == "mine"
+    assert regular_files.read(tmp_path / "file", 100, is_own=False) == b"mine"
+
+
+@pytest.mark.parametrize("name", ["lock", "run_state.json", "journal.jsonl"])
+def test_a_state_with_another_name_of_a_file_leaves_that_alone(
+    place: Place, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "state").mkdir()
+    keys = tmp_path / "keys"
+    keys.write_text("mine\n")
+    (tmp_path / "state" / name).hardlink_to(keys)
+    place.run("true", options=("--state", str(tmp_path / "state")))
+    assert keys.read_text() == "mine\n"
+
+
 def test_a_folder_of_a_run_that_is_a_link_is_not_used(tmp_path: Path) -> None:
     opened = state.open_alone(tmp_path / "state")
     (tmp_path / "state" / "run-1").symlink_to(tmp_path)

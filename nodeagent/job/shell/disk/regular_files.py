@@ -2,8 +2,9 @@
 is refused, with the reason.
 
 A folder of a job may be shared, and whoever may write there can put anything under the name of a file: a
-FIFO that waits for its other end, a link to a device without end or to a file of somebody else. A file that
-the user names himself may be a link: the kubelet makes such ones of the annotations of a pod.
+FIFO that waits for its other end, a link to a device without end or to a file of somebody else, or another
+name of such a file. A file that the user names himself may be a link: the kubelet makes such ones of the
+annotations of a pod.
 """
 
 from __future__ import annotations
@@ -69,8 +70,9 @@ def make_folder(path: Path) -> None:
 
 def _open(path: Path | str, flags: int, mode: int = 0o600, *, is_own: bool) -> int:
     own = os.O_NOFOLLOW if is_own else 0
+    empties = flags & os.O_TRUNC  # not before it is known what it is
     try:
-        opened = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | own, mode)
+        opened = os.open(path, flags & ~os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC | own, mode)
     except OSError as error:
         if error.errno not in _SEEN_BY_OPEN:
             raise
@@ -80,6 +82,13 @@ def _open(path: Path | str, flags: int, mode: int = 0o600, *, is_own: bool) -> i
     if not stat.S_ISREG(found.st_mode):
         os.close(opened)
         raise _not_regular(path, found.st_mode)
+    if is_own and found.st_nlink > 1:
+        os.close(opened)
+        raise NotRegularError(
+            errno.EMLINK, "it is a hard link, and a file with one name is needed", str(path)
+        )
+    if empties:
+        os.ftruncate(opened, 0)
     return opened
 
 
