@@ -43,6 +43,8 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # The threads that gRPC starts in what a test forks would find their files closed there.
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     computed_once.remember(_patch)
     _forks.begin(_patch)
 
