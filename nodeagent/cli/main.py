@@ -67,7 +67,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
         "Work on tables, configuration and logs",
         {
             "tables": "Check, import, compare or reload the fault tables.",
-            "config": "Check the configuration.",
+            "config": "Check the configuration, or show where each value comes from.",
             "replay": "Run a kernel log or a file of signals through the tables.",
         },
     ),

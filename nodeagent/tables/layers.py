@@ -20,6 +20,7 @@ from nodeagent.tables.sections.rules import read_rules
 from nodeagent.tables.sections.schema import FileForm
 from nodeagent.tables.sections.sources import Traits
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
+from nodeagent.toml.folder import files_of
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
@@ -132,26 +133,7 @@ def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None
 
 def table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
     """Those of the folder that are read, in the order of their names; none after having reported why."""
-    try:
-        files = sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix in (".toml", ".json") and not path.name.startswith(".")
-        )
-    except OSError as error:
-        reason = f"cannot be read as a folder of tables: {error.strerror or error}"
-        report(Problem(file=str(folder), line=None, key="", reason=reason))
-        return []
-    for path in files:
-        if not str(path).isprintable():
-            reason = "its name holds what cannot be shown or is not UTF-8; rename it"
-            report(Problem(file=ascii(str(path)), line=None, key="", reason=reason))
-            return []
-    if len(files) > FILES_PER_FOLDER:
-        reason = f"holds {len(files)} tables; at most {FILES_PER_FOLDER} are read"
-        report(Problem(file=str(folder), line=None, key="", reason=reason))
-        return []
-    return files
+    return files_of(folder, (".toml", ".json"), FILES_PER_FOLDER, "tables", report)
 
 
 def _take_file(
