@@ -129,14 +129,10 @@ def _checked(layers: Layers, problems: Problems) -> Read:
 
 
 def _read(layers: Layers, problems: Problems) -> Config | None:
-    def report(key: KeyPath, reason: str) -> None:
-        problems.add(layers.problem(key, reason))
-
+    report = problems.of(layers.problem)
     sections = dict[str, Any]()
     for source in layers.sources:
-        sections = _read_sections(
-            source.data, lambda key, reason, of=source: problems.add(of.problem(key, reason))
-        )
+        sections = _read_sections(source.data, problems.of(source.problem))
     if len(layers.sources) != 1 and not problems:
         sections = _read_sections(layers.data(), report)
     if problems:
