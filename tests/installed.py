@@ -1,7 +1,5 @@
-"""The package as it is laid out on a node, by what packaging/nfpm.yaml says: for tests that build no package."""
+"""The package as it is laid out on a node, by packaging/nfpm.yaml: for tests that build no package."""
 
-import glob
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,14 +12,14 @@ PACKAGES: Final = ROOT / "packaging/nfpm.yaml"
 
 
 def lay_out(root: Path, packager: str) -> None:
-    """What the package of that format holds of the sources, below ``root``. What a build makes is not there."""
+    """What the package of that format holds of the sources, below ``root``; not what a build makes."""
     for place, source in contents(packager):
         target = root / place.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         if source is None:
             target.mkdir(parents=True, exist_ok=True)
         else:
-            os.symlink(source, target)
+            target.symlink_to(source)
 
 
 def contents(packager: str) -> Iterator[tuple[Path, Path | str | None]]:
@@ -38,7 +36,6 @@ def contents(packager: str) -> Iterator[tuple[Path, Path | str | None]]:
 
 
 def _files(entry: dict[str, Any]) -> Iterator[tuple[Path, Path]]:
-    sources = [Path(found) for found in sorted(glob.glob(str(ROOT / entry["src"])))]
-    for source in sources:
-        is_folder = entry["dst"].endswith("/")
+    is_folder = entry["dst"].endswith("/")
+    for source in sorted(ROOT.glob(entry["src"])):
         yield Path(entry["dst"], source.name if is_folder else ""), source
