@@ -48,7 +48,7 @@ class ConfigError(Exception):
         self.problems = problems
 
 
-_SECTIONS: Mapping[str, type[Struct]] = {
+SECTIONS: Mapping[str, type[Struct]] = {
     "agent": AgentConfig,
     "metrics": MetricsConfig,
     "grpc": GrpcConfig,
@@ -144,9 +144,9 @@ def _read(layers: Layers, problems: Problems) -> Config | None:
 
 def _read_sections(data: Mapping[str, Any], report: Callable[[KeyPath, str], None]) -> dict[str, Any]:
     """The fields of ``Config``, None for those of which something wrong was reported."""
-    refuse_unknown_keys(data, (*_SECTIONS, "public", "drivers"), (), report)
+    refuse_unknown_keys(data, (*SECTIONS, "public", "drivers"), (), report)
     sections: dict[str, Any] = {}
-    for name, form in _SECTIONS.items():
+    for name, form in SECTIONS.items():
         sections[name] = read_form(form, data.get(name, {}), (name,), report)
     sections["public"] = read_public(data.get("public", {}), report)
     sections["drivers"] = _read_drivers(data.get("drivers", {}), report)
