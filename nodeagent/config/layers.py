@@ -53,11 +53,11 @@ class Layers:
                 yield Setting(dotted(path), value, source.file, source.lines.of(path))
 
     def _source_of(self, path: KeyPath) -> Source | None:
-        for length in range(len(path), -1, -1):
+        for length in range(len(path), 0, -1):
             for source in reversed(self.sources):
                 if _holds(source.data, path[:length]):
                     return source
-        return None
+        return next(iter(self.sources), None)
 
 
 def _lay_over(below: dict[str, Any], above: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ import from_click
 import from_configuration
 import from_markdown
 from markdown_it.token import Token
+from msgspec import Struct
 from roff import Page, bold, plain
 
 from nodeagent import __version__
@@ -123,7 +124,7 @@ def _fault_codes() -> Page:
     page.heading("DESCRIPTION")
     from_markdown.put(page, from_markdown.tokens(DOCS / "tables.md")[3:])
     page.heading("KEYS")
-    forms = {
+    forms: dict[str, type[Struct]] = {
         "At the head of a file": FileForm,
         "[codes.CODE]": RowForm,
         **{f"[[{key}]]": kind.form for key, kind in RULE_SECTIONS.items()},
