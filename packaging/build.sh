@@ -108,6 +108,7 @@ rm -rf build # setuptools packs what it finds in build/lib, also what the source
 mkdir -p "$BUILD" dist
 export_variables
 step "building the emulator's libraries" .venv/bin/python -m nodeagent.emulator.build
+step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUILD/man"
 step "building the wheels with $("$PYTHON" --version)" build_wheels
 step "laying out the environment" lay_out_environment
 set_emulator_apart

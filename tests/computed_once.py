@@ -17,7 +17,6 @@ from typing import Final, TypeVar
 import pytest
 
 from nodeagent.tables import layers
-from nodeagent.tables.entry import Entry
 from nodeagent.tables.patterns import anchored, backtracking
 from nodeagent.tables.sections import rows, rules
 from nodeagent.tables.sections.schema import FileForm
@@ -27,7 +26,7 @@ from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
 
 T = TypeVar("T")
-ReadEntries = Callable[[Source, FileForm, Report], list[Entry[T]]]
+ReadEntries = Callable[[Source, FileForm, Report], list[T]]
 
 _cache: Final = TemporaryDirectory(prefix="nodeagent-tests-")
 _shipped: Final = "TESTS_CACHE_OF_SHIPPED"
@@ -66,9 +65,9 @@ def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None
 
 def _read_once(read: ReadEntries[T]) -> ReadEntries[T]:
     """The defaults stand in the file too. What is refused is read, and reported, each time."""
-    known: dict[int, tuple[Source, list[Entry[T]]]] = {}
+    known: dict[int, tuple[Source, list[T]]] = {}
 
-    def once(source: Source, defaults: FileForm, report: Report) -> list[Entry[T]]:
+    def once(source: Source, defaults: FileForm, report: Report) -> list[T]:
         if id(source) not in known:
             reported = list[str]()
 

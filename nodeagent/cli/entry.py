@@ -6,6 +6,7 @@ line of all commands takes to load.
 
 import atexit
 import gc
+import os
 import sys
 
 
@@ -19,4 +20,8 @@ def main() -> None:
         end_with(sys.argv[2:])
     from nodeagent.cli.main import main as commands
 
+    if "_NODEAGENT_COMPLETE" in os.environ:
+        from nodeagent.cli.shared.completion import complete
+
+        complete(commands)
     commands(prog_name="nodeagent")

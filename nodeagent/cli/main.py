@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from nodeagent import __version__
-from nodeagent.cli.shared.command_group import command_of
+from nodeagent.cli.shared.command_group import command_of, offered
 from nodeagent.cli.shared.errors import Failure, made_printable
 
 
@@ -67,7 +68,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
         "Work on tables, configuration and logs",
         {
             "tables": "Check, import, compare or reload the fault tables.",
-            "config": "Check the configuration.",
+            "config": "Check the configuration, or show where each value comes from.",
             "replay": "Run a kernel log or a file of signals through the tables.",
         },
     ),
@@ -97,6 +98,11 @@ MODULES: Final[Mapping[str, str]] = {
 }
 """The module of each command, by its name."""
 
+TEXTS: Final[Mapping[str, str]] = {
+    name: text for section in SECTIONS.values() for name, text in section.commands.items()
+}
+"""One line of help of each command, by its name."""
+
 PACKAGES: Final[Mapping[str, str]] = {"emulator": "nodeagent-emulator"}
 """Name of a command -> the package that it needs beside the daemon's; it holds ``nodeagent.NAME``."""
 
@@ -107,12 +113,14 @@ class LazyGroup(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(MODULES)
 
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in MODULES:
             return None
         try:
             return command_of(MODULES[cmd_name])
         except ModuleNotFoundError as error:
+            if ctx.resilient_parsing:  # a shell completes a word
+                return None
             package = PACKAGES.get(cmd_name)
             if package is None or (error.name or "").split(".")[:2] != ["nodeagent", cmd_name]:
                 raise
@@ -133,6 +141,9 @@ class LazyGroup(click.Group):
         if args[0] not in MODULES and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.NoSuchCommand(args[0], possibilities=list(MODULES), ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        return [*offered(TEXTS, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, MODULES))

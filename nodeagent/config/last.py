@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.config.config import Config
-from nodeagent.config.load import ConfigError, config_file, load_config
+from nodeagent.config.layers import Layers
+from nodeagent.config.load import ConfigError, load_config, read_alone, read_config
 from nodeagent.system.service_folder import service_folder
+from nodeagent.toml.writing import key_lines, key_text
 
 FILE_NAME: Final = "last-good.toml"
+HEAD: Final = "What the daemon last ran with, of"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +45,39 @@ def last_good(folder: Path | None) -> Config | None:
     if folder is None:
         return None
     try:
-        return load_config(folder / FILE_NAME, {})
+        return read_alone(folder / FILE_NAME).config
     except ConfigError:
         return None
 
 
 def keep(path: Path | None, environ: Mapping[str, str], config: Config) -> None:
-    """Copies the file if it says ``config``, and not something else by now. Raises OSError."""
-    folder, file = folder_of(environ), config_file(path, environ)
+    """Copies what the files say together, if that is ``config``, and not something else by now.
+
+    Raises OSError.
+    """
+    folder = folder_of(environ)
     if folder is None or last_good(folder) == config:
         return
-    fresh = folder / f"{FILE_NAME}.fresh"
-    fresh.write_bytes(b"" if file is None else file.read_bytes())
-    with fresh.open("rb") as written:
-        os.fsync(written.fileno())
     try:
-        if load_config(fresh, {}) != config:
-            return
+        read = read_config(path, environ)
     except ConfigError:
         return
+    if read.config != config:
+        return
+    fresh = folder / f"{FILE_NAME}.fresh"
+    with fresh.open("w", encoding="utf-8") as written:
+        written.write(_as_one_file(read.layers))
+        written.flush()
+        os.fsync(written.fileno())
     fresh.replace(folder / FILE_NAME)
+
+
+def _as_one_file(layers: Layers) -> str:
+    """With a table for each section."""
+    head = "".join(f"# {HEAD} {source.file}\n" for source in layers.sources)
+    return head + "".join(
+        f"\n[{key_text(name)}]\n{key_lines(section)}" for name, section in layers.data().items()
+    )
 
 
 def folder_of(environ: Mapping[str, str]) -> Path | None:

@@ -1,7 +1,11 @@
-"""Finds, reads and checks nodeagent.toml. No unknown key passes, and every problem is named at once."""
+"""Finds, reads and checks nodeagent.toml and its drop-ins. No unknown key passes.
+
+Every problem is named at once. Each file has to be sound by itself, and then all of them together.
+"""
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +14,11 @@ from msgspec import Struct
 from nodeagent.config.agent import AgentConfig
 from nodeagent.config.config import Config
 from nodeagent.config.drivers import DriverConfig
+from nodeagent.config.drop_ins import drop_ins
 from nodeagent.config.grpc import GrpcConfig
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.config.kubernetes import KubernetesConfig
+from nodeagent.config.layers import Layers
 from nodeagent.config.metrics import MetricsConfig
 from nodeagent.config.nvrx import NvrxConfig
 from nodeagent.config.public import read_public
@@ -23,7 +29,7 @@ from nodeagent.core.model import PREVIOUS_BOOT, Level
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
-from nodeagent.toml.source import Source, read_source
+from nodeagent.toml.source import read_source
 from nodeagent.vendors import DRIVERS
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
@@ -42,7 +48,7 @@ class ConfigError(Exception):
         self.problems = problems
 
 
-_SECTIONS: Mapping[str, type[Struct]] = {
+SECTIONS: Mapping[str, type[Struct]] = {
     "agent": AgentConfig,
     "metrics": MetricsConfig,
     "grpc": GrpcConfig,
@@ -64,38 +70,87 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     return path
 
 
-def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """Reads the file that ``config_file`` finds; where there is none, every key has its default.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A configuration, and the files that it comes from."""
 
-    Raises ConfigError with every problem of the file; a file that was named must exist.
+    config: Config
+    layers: Layers
+
+
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """As ``read_config``, without the files."""
+    return read_config(path, environ).config
+
+
+def read_config(path: Path | None, environ: Mapping[str, str]) -> Read:
+    """Reads the file that ``config_file`` finds, and its drop-ins; a key that none sets has its default.
+
+    Raises ConfigError with every problem of the files; a file that was named must exist.
     """
-    path = config_file(path, environ)
-    if path is None:
-        return Config(drivers={name: traits.section() for name, traits in DRIVERS.items()})
     problems = Problems()
-    source = read_source(path, problems.add)
-    config = None if source is None else _read(source, problems)
+    files = config_files(path, environ, problems.add)
+    sources = [source for file in files if (source := read_source(file, problems.add)) is not None]
+    return _checked(Layers(sources), problems)
+
+
+def read_alone(file: Path) -> Read:
+    """That file without any drop-in. Raises ConfigError."""
+    problems = Problems()
+    source = read_source(file, problems.add)
+    return _checked(Layers(() if source is None else (source,)), problems)
+
+
+def config_files(
+    path: Path | None, environ: Mapping[str, str], report: Callable[[Problem], None]
+) -> list[Path]:
+    """Those that are read, in their order. What is wrong with the folder of the drop-ins is reported."""
+    file = config_file(path, environ)
+    return [*([] if file is None else [file]), *drop_ins(file or DEFAULT_PATH, report)]
+
+
+def where_set(setting: str, path: Path | None, environ: Mapping[str, str]) -> str:
+    """The file that sets a key such as ``reset.mode`` now, else the one in which it would stand first."""
+
+    def ignore(_reported_by_a_reload: Problem) -> None:
+        pass
+
+    files = config_files(path, environ, ignore)
+    layers = Layers([source for file in files if (source := read_source(file, ignore)) is not None])
+    return layers.file_of(tuple(setting.split("."))) or str(config_file(path, environ) or DEFAULT_PATH)
+
+
+def _checked(layers: Layers, problems: Problems) -> Read:
+    """Raises ConfigError."""
+    config = None if problems else _read(layers, problems)
     if config is None or problems:
         raise ConfigError(problems.found())
-    return config
+    return Read(config, layers)
 
 
-def _read(source: Source, problems: Problems) -> Config | None:
-    def report(key: KeyPath, reason: str) -> None:
-        problems.add(source.problem(key, reason))
-
-    refuse_unknown_keys(source.data, (*_SECTIONS, "public", "drivers"), (), report)
-    sections: dict[str, Any] = {}
-    for name, form in _SECTIONS.items():
-        if (section := read_form(form, source.data.get(name, {}), (name,), report)) is not None:
-            sections[name] = section
-    public = read_public(source.data.get("public", {}), report)
-    drivers = _read_drivers(source.data.get("drivers", {}), report)
-    if problems or public is None:
+def _read(layers: Layers, problems: Problems) -> Config | None:
+    report = problems.of(layers.problem)
+    sections = dict[str, Any]()
+    for source in layers.sources:
+        sections = _read_sections(source.data, problems.of(source.problem))
+    if len(layers.sources) != 1 and not problems:
+        sections = _read_sections(layers.data(), report)
+    if problems:
         return None
-    config = Config(drivers=drivers, public=public, **sections)
+    config = Config(**sections)
     _check(config, report)
     return config
+
+
+def _read_sections(data: Mapping[str, Any], report: Callable[[KeyPath, str], None]) -> dict[str, Any]:
+    """The fields of ``Config``, None for those of which something wrong was reported."""
+    refuse_unknown_keys(data, (*SECTIONS, "public", "drivers"), (), report)
+    sections: dict[str, Any] = {}
+    for name, form in SECTIONS.items():
+        sections[name] = read_form(form, data.get(name, {}), (name,), report)
+    sections["public"] = read_public(data.get("public", {}), report)
+    sections["drivers"] = _read_drivers(data.get("drivers", {}), report)
+    return sections
 
 
 def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dict[str, DriverConfig]:

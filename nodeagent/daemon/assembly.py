@@ -15,7 +15,7 @@ from nodeagent.api.jobs.listener import JobListener
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.config import Config
-from nodeagent.config.load import DEFAULT_PATH, config_file
+from nodeagent.config.load import where_set
 from nodeagent.daemon import host_ids
 from nodeagent.daemon.recovery import Recovered
 from nodeagent.daemon.reload import Reloading
@@ -111,7 +111,7 @@ def _grpc(
         ask=pump.ask,
         dry_run_reset=pump.dry_run_reset,
         cannot_reset=lambda: launch.why_it_cannot(Path(config.reset.run_dir)),
-        configured_in=str(config_file(config_path, os.environ) or DEFAULT_PATH),
+        configured_in=lambda setting: where_set(setting, config_path, os.environ),
     )
     return GrpcServer(
         feed=recovered.feed,

@@ -1,6 +1,6 @@
 """What two catalogs say differently: levels, what else a row decides, rules. It judges nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from nodeagent.core.catalog.catalog import Catalog, Row
@@ -19,7 +19,7 @@ _PROSE = ("name", "description", "action", "level_source", "level_reason")
 class RowChange:
     """``before`` or ``after`` is None for a code that only the other catalog has.
 
-    ``fields`` are the keys beside the level that decide something and differ, of a code that both have.
+    ``fields`` are the keys beside the level that are compared and differ, of a code that both have.
     """
 
     code: str
@@ -45,10 +45,11 @@ class Difference:
     rules: tuple[RuleChange, ...]
 
 
-def compare(before: Catalog, after: Catalog) -> Difference:
-    """Rows in the order of their codes, rules by kind and then by id; texts for people are not compared."""
+def compare(before: Catalog, after: Catalog, *, texts: bool = False) -> Difference:
+    """Rows in the order of their codes, rules by kind and then by id. ``texts``: those for people too."""
     keys = sorted(before.rows.keys() | after.rows.keys())
-    rows = (_row_change(before.rows.get(key), after.rows.get(key)) for key in keys)
+    left_out = ("level",) if texts else ("level", *_PROSE)
+    rows = (_row_change(before.rows.get(key), after.rows.get(key), left_out) for key in keys)
     old, new = _rules(before), _rules(after)
     named = sorted(old.keys() | new.keys(), key=lambda key: (list(RULE_SECTIONS).index(key[0]), key[1]))
     return Difference(
@@ -71,16 +72,14 @@ def changed_fields(before: Values, after: Values) -> dict[str, Change]:
     }
 
 
-def _row_change(before: Row | None, after: Row | None) -> RowChange | None:
+def _row_change(before: Row | None, after: Row | None, left_out: Collection[str]) -> RowChange | None:
     row = after or before
     if row is None:
         return None
     fields = dict[str, Change]()
     if before is not None and after is not None:
         old, new = row_values(before), row_values(after)
-        fields = {
-            key: change for key, change in changed_fields(old, new).items() if key not in (*_PROSE, "level")
-        }
+        fields = {key: change for key, change in changed_fields(old, new).items() if key not in left_out}
         if before.level == after.level and not fields:
             return None
     return RowChange(

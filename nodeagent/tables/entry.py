@@ -1,11 +1,15 @@
-"""An entry: one row, rule or pattern of one file, and where it stands. It decides nothing about layers."""
+"""An entry: one row, rule or pattern of one file, and where it stands. It decides nothing about layers.
+
+An overlay is one that says only some of its keys, and takes the others from the entry that it lies over.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 import msgspec
 
+from nodeagent.tables.sections.schema import FileForm
 from nodeagent.toml.fields import Report, refuse_unknown_keys
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source
@@ -32,6 +36,39 @@ class Entry(Generic[Value]):
     def place(self) -> str:
         """``FILE:LINE``"""
         return self.source.place(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAbove(Source):
+    """A file of a folder that lies over others: it may change single keys of what they hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """``key`` as in an entry. ``says`` are the values of the keys in its table, by field of the form.
+
+    ``defaults`` is the head of the file, ``section`` the key of a rule's kind, ``codes`` for a row.
+    """
+
+    key: str
+    section: str
+    says: Mapping[str, Any]
+    source: Source
+    path: KeyPath
+    defaults: FileForm
+
+    @property
+    def place(self) -> str:
+        """``FILE:LINE``"""
+        return self.source.place(self.path)
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """As it stands in the file."""
+        found: Any = self.source.data
+        for part in self.path:
+            found = found[part]
+        return cast(Mapping[str, Any], found)
 
 
 def is_removal(table: object) -> TypeGuard[Mapping[str, Any]]:

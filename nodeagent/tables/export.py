@@ -1,10 +1,7 @@
 """Rows and rules as the TOML that reads back as the same rows and rules."""
 
 import functools
-import json
-import re
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,15 +11,13 @@ from nodeagent.tables import texts
 from nodeagent.tables.rule_kinds import Rule, sort_of
 from nodeagent.tables.sections.schema import RowForm
 from nodeagent.toml.fields import reads_duration
-
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_LINE_LENGTH = 110
+from nodeagent.toml.writing import key_lines, key_text
 
 
 def to_toml(rows: Iterable[Row], rules: Iterable[Rule]) -> str:
     """The tables of the rules and then of the rows, each with a blank line before it."""
-    parts = [f"\n[[{sort_of(rule).key}]]\n{_fields(rule_values(rule))}" for rule in rules]
-    parts += [f"\n[codes.{_key(row.code)}]\n{_fields(row_values(row))}" for row in rows]
+    parts = [f"\n[[{sort_of(rule).key}]]\n{key_lines(rule_values(rule))}" for rule in rules]
+    parts += [f"\n[codes.{key_text(row.code)}]\n{key_lines(row_values(row))}" for row in rows]
     return "".join(parts)
 
 
@@ -56,44 +51,3 @@ def _need_not_be_said(form: type[msgspec.Struct], key: str, value: object) -> bo
         return True
     default = next(field.default for field in _own_fields(form) if field.encode_name == key)
     return key not in ("kind", "vendor", "clear_on") and bool(value == default)
-
-
-def _fields(values: Mapping[str, object]) -> str:
-    return "".join(f"{key} = {_value(value)}\n" for key, value in values.items())
-
-
-def _value(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case StrEnum() | str():
-            return _text(str(value))
-        case Mapping():
-            return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
-        case list() | tuple():
-            items = [_value(item) for item in value]
-            line = f"[{', '.join(items)}]"
-            return (
-                line
-                if len(line) <= _LINE_LENGTH
-                else "[\n" + "".join(f"    {item},\n" for item in items) + "]"
-            )
-        case _:
-            return repr(value)
-
-
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _text(key)
-
-
-def _text(text: str) -> str:
-    # JSON's escapes are TOML's as well, which has one of eight digits too. DEL must be escaped; what nobody
-    # would see is.
-    return "".join(map(_seen, json.dumps(text, ensure_ascii=False)))
-
-
-def _seen(character: str) -> str:
-    number = ord(character)
-    if character.isprintable():
-        return character
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

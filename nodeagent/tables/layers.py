@@ -10,9 +10,10 @@ from pathlib import Path
 
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.catalog.codes import Decoding, canonical
-from nodeagent.tables.entry import Entry
+from nodeagent.tables.entry import Entry, Overlay, SourceAbove
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster.files import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
+from nodeagent.tables.overlays import lay_over_rows, lay_over_rules
 from nodeagent.tables.rule_kinds import RULE_SECTIONS, Rule
 from nodeagent.tables.sections import decoding, sources
 from nodeagent.tables.sections.rows import read_rows
@@ -20,6 +21,7 @@ from nodeagent.tables.sections.rules import read_rules
 from nodeagent.tables.sections.schema import FileForm
 from nodeagent.tables.sections.sources import Traits
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
+from nodeagent.toml.folder import files_of
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
@@ -34,12 +36,14 @@ _FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *RULE_SECTIONS)
 class Layer:
     """What the files of one folder say together. Rows by canonical code, rules by id, in the order read.
 
-    ``vendor`` is what lies under them. ``refused`` are the codes whose rows were not sound; ``whole`` is
-    false where a file could not be read.
+    ``overlays`` change single keys of what lies below, of this folder's too. ``vendor`` is what lies under
+    them. ``refused`` are the codes whose rows were not sound; ``whole`` is false where a file could not be
+    read.
     """
 
     rows: dict[str, Entry[Row]] = field(default_factory=dict)
     rules: dict[str, Entry[Rule]] = field(default_factory=dict)
+    overlays: list[Overlay] = field(default_factory=list)
     decoding: Decoding = field(default_factory=Decoding)
     sources: Traits = field(default_factory=dict)
     vendor: VendorLayer = field(default_factory=VendorLayer)
@@ -63,10 +67,16 @@ class Merged:
     whole: bool
 
 
-def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[str], None]) -> Layer:
+def read_layer(
+    folder: Path,
+    report: Callable[[Problem], None],
+    warn: Callable[[str], None],
+    *,
+    over_others: bool = False,
+) -> Layer:
     """Every ``*.toml`` file of the folder, in the order of their names, over MindCluster's ``*.json`` files.
 
-    Dot files are no tables.
+    Dot files are no tables. ``over_others``: there are layers below, of which rows and rules may be changed.
     """
     paths = table_files(folder, report)
     vendor = read_vendor_files([path for path in paths if path.suffix == ".json"], report, warn)
@@ -75,17 +85,22 @@ def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[
         if path.suffix != ".toml":
             continue
         if (source := read_source(path, report)) is not None:
+            if over_others:
+                source = SourceAbove(source.file, source.data, source.lines)
             _take_file(layer, source, report, warn)
         else:
             layer.whole = False
     return layer
 
 
-def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
-    """A later layer wins per row and per id. Its rules come first: the first that names a code counts."""
+def merge(layers: Sequence[Layer], report: Callable[[Problem], None], warn: Callable[[str], None]) -> Merged:
+    """A later layer wins per row and per id. Its rules come first: the first that names a code counts.
+
+    A rule that an overlay has changed stays in its place.
+    """
     rows, removed = dict[str, Entry[Row]](), dict[str, str]()
     words = decoding.merged([layer.decoding for layer in layers])
-    for layer in layers:
+    for number, layer in enumerate(layers, start=1):
         lay_over(rows, layer.vendor, words, warn)
         for key, entry in layer.rows.items():
             if entry.value is not None:
@@ -95,6 +110,10 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
                 removed[key] = entry.place
             else:
                 warn(f"{entry.place}: {entry.path[-1]}: enabled = false, but there is no such row")
+        of_rows = [overlay for overlay in layer.overlays if overlay.section == "codes"]
+        layer.refused |= lay_over_rows(rows, of_rows, report, warn)
+        below = [rules for each in layers[:number] for rules in (each.vendor.rules, each.rules)]
+        lay_over_rules(below, [each for each in layer.overlays if each.section != "codes"], report, warn)
     latest = dict[str, Entry[Rule]]()
     for layer in reversed(layers):
         for key, rule in (*layer.rules.items(), *layer.vendor.rules.items()):
@@ -132,26 +151,7 @@ def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None
 
 def table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
     """Those of the folder that are read, in the order of their names; none after having reported why."""
-    try:
-        files = sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix in (".toml", ".json") and not path.name.startswith(".")
-        )
-    except OSError as error:
-        reason = f"cannot be read as a folder of tables: {error.strerror or error}"
-        report(Problem(file=str(folder), line=None, key="", reason=reason))
-        return []
-    for path in files:
-        if not str(path).isprintable():
-            reason = "its name holds what cannot be shown or is not UTF-8; rename it"
-            report(Problem(file=ascii(str(path)), line=None, key="", reason=reason))
-            return []
-    if len(files) > FILES_PER_FOLDER:
-        reason = f"holds {len(files)} tables; at most {FILES_PER_FOLDER} are read"
-        report(Problem(file=str(folder), line=None, key="", reason=reason))
-        return []
-    return files
+    return files_of(folder, (".toml", ".json"), FILES_PER_FOLDER, "tables", report)
 
 
 def _take_file(
@@ -170,12 +170,27 @@ def _take_file(
         layer.refused.update(map(canonical, tables))
         layer.refused.difference_update(row.key for row in rows)
     for row in rows:
+        if isinstance(row, Overlay):
+            _take_overlay(layer, row, report_key)
+            continue
         first_row = layer.rows.setdefault(row.key, row)
         if first_row is not row:
             layer.rows[row.key] = _stricter(first_row, row, warn)
     for rule in read_rules(source, defaults, report_key):
-        if (first := layer.rules.setdefault(rule.key, rule)) is not rule:
+        if isinstance(rule, Overlay):
+            _take_overlay(layer, rule, report_key)
+        elif (first := layer.rules.setdefault(rule.key, rule)) is not rule:
             report_key((*rule.path, "id"), f'"{rule.key}" stands already at {first.place}; each id once')
+
+
+def _take_overlay(layer: Layer, overlay: Overlay, report: Callable[[KeyPath, str], None]) -> None:
+    """Files of a folder may change different keys of one row."""
+    for other in layer.overlays:
+        if (other.section, other.key) == (overlay.section, overlay.key):
+            for key in overlay.table.keys() & other.table.keys() - {"id"}:
+                place = other.source.place((*other.path, key))
+                report((*overlay.path, key), f"stands already at {place}; each key once in a folder")
+    layer.overlays.append(overlay)
 
 
 def _stricter(first: Entry[Row], second: Entry[Row], warn: Callable[[str], None]) -> Entry[Row]:

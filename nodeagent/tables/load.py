@@ -48,8 +48,8 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
         if position and not folder.exists():
             warnings.append(f"{folder}: no such folder; taken as empty")
         else:
-            layers.append(read_layer(folder, problems.add, warnings.append))
-    merged = merge(layers, warnings.append)
+            layers.append(read_layer(folder, problems.add, warnings.append, over_others=bool(position)))
+    merged = merge(layers, problems.add, warnings.append)
     _raise_any(size.too_many(merged))
     if not merged.rows and not problems:
         named = ", ".join(map(str, folders)) or "no folder"

@@ -34,14 +34,41 @@ def read_form(form: type[Form], table: object, path: KeyPath, report: Report) ->
     if not isinstance(table, Mapping):
         report(path, f"{shown(table)} stands where a table is needed")
         return None
-    fields = _fields(form)
     if (read := _read_at_once(form, table)) is not None:
         return read
+    values = _read_values(form, table, path, report, is_whole=True)
+    return None if values is None else form(**values)
+
+
+def missing_keys(form: type[msgspec.Struct], table: Iterable[str]) -> tuple[str, ...]:
+    """The keys that the form needs, and the table does not have."""
+    return tuple(key for key, field in _fields(form).items() if field.required and key not in table)
+
+
+def what_is_right(form: type[msgspec.Struct]) -> dict[str, str]:
+    """What each key of the form must be, in words."""
+    return {key: _what_is_right(field.type) for key, field in _fields(form).items()}
+
+
+def read_said(
+    form: type[msgspec.Struct], table: Mapping[str, Any], path: KeyPath, report: Report
+) -> dict[str, Any] | None:
+    """What the table says of a ``form``, by the names of its fields; any key may be missing.
+
+    None after every wrong and unknown key was reported.
+    """
+    return _read_values(form, table, path, report, is_whole=False)
+
+
+def _read_values(
+    form: type[msgspec.Struct], table: Mapping[str, Any], path: KeyPath, report: Report, *, is_whole: bool
+) -> dict[str, Any] | None:
+    fields = _fields(form)
     sound = refuse_unknown_keys(table, fields, path, report)
     values: dict[str, Any] = {}
     for key, field in fields.items():
         if key not in table:
-            if field.required:
+            if is_whole and field.required:
                 report((*path, key), f"missing; it must be {_what_is_right(field.type)}")
                 sound = False
             continue
@@ -50,7 +77,7 @@ def read_form(form: type[Form], table: object, path: KeyPath, report: Report) ->
         except ValueError as error:
             report((*path, key), f"{shown(table[key])}: {error}")
             sound = False
-    return form(**values) if sound else None
+    return values if sound else None
 
 
 def _read_at_once(form: type[Form], table: Mapping[str, Any]) -> Form | None:

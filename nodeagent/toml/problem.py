@@ -1,8 +1,12 @@
 """What is wrong with a file, in words a person can act on: where, which key, why, what would be right."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 PROBLEMS_KEPT = 1000
+
+Place = TypeVar("Place")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,10 @@ class Problems:
             self._kept.append(problem)
         else:
             self._more += 1
+
+    def of(self, problem: Callable[[Place, str], Problem]) -> Callable[[Place, str], None]:
+        """Adds what ``problem`` makes of a place and a reason."""
+        return lambda place, reason: self.add(problem(place, reason))
 
     def __bool__(self) -> bool:
         return bool(self._kept)

@@ -96,6 +96,56 @@ def test_a_wrong_key_of_the_configuration_is_told_with_the_nearest(
     assert (run.status, run.out, run.err) == (78, "", f"nodeagent: {check.out}")
 
 
+def test_the_drop_ins_are_checked_and_named_as_well(nodeagent: Nodeagent, configuration: Path) -> None:
+    folder = configuration.with_name("nodeagent.d")
+    folder.mkdir()
+    (folder / "a.toml").write_text("[store]\n")
+    sound = nodeagent("config", "check")
+    (folder / "b.toml").write_text("[stor]\n")
+    text, form = nodeagent("config", "check"), nodeagent("config", "check", "-o", "json")
+
+    assert (sound.status, sound.out) == (0, f"{configuration}: ok\n{folder}/a.toml: ok\n")
+    assert (text.status, text.out) == (
+        1,
+        f'{folder}/b.toml:1: stor: unknown key; the nearest known is "store"\n',
+    )
+    files = [str(configuration), f"{folder}/a.toml", f"{folder}/b.toml"]
+    assert (form.json[0]["file"], form.json[0]["files"]) == (files[0], files)
+
+
+def test_from_which_file_each_value_comes_is_shown(nodeagent: Nodeagent, configuration: Path) -> None:
+    folder = configuration.with_name("nodeagent.d")
+    folder.mkdir()
+    configuration.write_text('[agent]\nmode = "graceful"\nexclude_devices = ["gpu0", "gpu1"]\n')
+    (folder / "a.toml").write_text('[reset.modes]\nnvidia = "ask"\n[agent]\nexclude_devices = ["gpu7"]\n')
+
+    text, form = nodeagent("config", "show"), nodeagent("config", "show", "-o", "json")
+
+    assert [line.split() for line in text.out.splitlines()] == [
+        ["KEY", "VALUE", "FROM"],
+        ["agent.mode", '"graceful"', f"{configuration}:2"],
+        ["agent.exclude_devices", '["gpu7"]', f"{folder}/a.toml:4"],
+        ["reset.modes.nvidia", '"ask"', f"{folder}/a.toml:2"],
+    ]
+    (found,) = form.json
+    assert found["files"] == [str(configuration), f"{folder}/a.toml"]
+    assert found["settings"][1] == {
+        "key": "agent.exclude_devices",
+        "value": ["gpu7"],
+        "file": f"{folder}/a.toml",
+        "line": 4,
+    }
+
+
+def test_of_a_wrong_configuration_no_value_is_shown(nodeagent: Nodeagent, configuration: Path) -> None:
+    configuration.write_text("[agent]\nsokcet = 1\n")
+
+    ran = nodeagent("config", "show")
+
+    assert (ran.status, ran.out) == (78, "")
+    assert ran.err.startswith(f"nodeagent: {configuration}:2: agent.sokcet: ")
+
+
 def test_a_number_of_chips_that_nobody_counts_is_warned_of(nodeagent: Nodeagent, configuration: Path) -> None:
     configuration.write_text("[drivers.nvidia]\nenabled = false\nexpected_chips = 8\n")
     warning = "drivers.nvidia.expected_chips = 8 has no effect: drivers.nvidia.enabled is false"

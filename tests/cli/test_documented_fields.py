@@ -38,6 +38,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "consumers delete": ("test",),
     "tables check": (),
     "config check": (),
+    "config show": (),
     "job list": (),
     "job show": (JOB,),
     "job stop": (JOB, "--reason", "test"),

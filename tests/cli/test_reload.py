@@ -160,3 +160,25 @@ def test_with_a_broken_configuration_and_none_that_was_in_force_a_command_says_o
 
     assert (ran.status, ran.out) == (78, "")
     assert ran.err == f'nodeagent: {node.configuration}:1: agnt: unknown key; the nearest known is "agent"\n'
+
+
+def test_a_reload_takes_the_drop_ins_and_a_broken_one_changes_nothing(
+    node: Site, nodeagent: Nodeagent
+) -> None:
+    folder = node.configuration.with_name("nodeagent.d")
+    folder.mkdir()
+    (folder / "50-site.toml").write_text(f'[agent]\ntables = ["{node.configuration.parent}/base"]\n')
+    taken = nodeagent("tables", "reload")
+    gone = nodeagent("explain", "BOOT")
+    (folder / "60-broken.toml").write_text("[agent]\n# the site's own\ntabels = []\n")
+    refused = nodeagent("tables", "reload", "--socket", node.socket.with_name("c.sock"))
+    standing = nodeagent("status", "--socket", node.socket, "-o", "json").json[0]["conditions"]
+
+    assert taken.status == 0
+    assert gone.status == 1
+    wrong = f'{folder}/60-broken.toml:3: agent.tabels: unknown key; the nearest known is "tables"'
+    assert refused.status == 1
+    assert wrong in refused.out + refused.err
+    assert [each["evidence"]["reason"] for each in standing if each["code"] == "configuration_rejected"] == [
+        wrong
+    ]

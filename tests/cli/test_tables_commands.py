@@ -151,3 +151,31 @@ def test_tables_that_cannot_be_used_are_not_compared(
     ran = nodeagent("tables", "diff", before, after, "-o", output)
     assert ran.status == 1
     assert "RestartGPU" in ran.err + ran.out
+
+
+def test_diff_shows_the_keys_that_an_overlay_changes_and_no_other(
+    nodeagent: Nodeagent, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "site.toml").write_text(
+        '[codes.XID_79]\nlevel = "PreSeparateNPU"\n[codes.XID_48]\naction = "Call Bob."\n'
+        '[codes.XID_31]\nuser_induced = false\n[[frequency]]\nid = "xid-repeat"\ntimes = 5\n'
+    )
+    shipped = ROOT / "fault_codes"
+
+    ran, texts = (
+        nodeagent("tables", "diff", shipped, site),
+        nodeagent("tables", "diff", "--texts", shipped, site),
+    )
+    (form,) = nodeagent("tables", "diff", shipped, site, "-o", "json").json
+
+    assert ran.out.splitlines() == [
+        "XID_31: user_induced true -> none (GPU memory page fault)",
+        "XID_79: SeparateNPU -> PreSeparateNPU (GPU has fallen off the bus)",
+        "frequency rule xid-repeat: times 3 -> 5",
+    ]
+    (about_48,) = [line for line in texts.out.splitlines() if line.startswith("XID_48: action ")]
+    assert " -> Call Bob. (" in about_48
+    assert [each["code"] for each in form["codes"]] == ["XID_31", "XID_79"]
+    assert [each["id"] for each in form["rules"]] == ["xid-repeat"]

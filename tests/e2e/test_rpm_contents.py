@@ -16,7 +16,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 OF_THE_DISTRIBUTION = {
     "/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/usr/lib/systemd", "/usr/lib/systemd/system",
     "/usr/lib/sysusers.d", "/usr/share", "/usr/share/doc",
+    "/usr/share/man", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8",
 }  # fmt: skip
+ZSH = ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")
+"""Where zsh looks for completions: of Debian, and of the distributions with rpm."""
 PRESET = "/usr/lib/systemd/system-preset/80-nodeagent.preset"
 NEEDED = {"glibc", "procps-ng", "systemd", "systemd-libs", "util-linux"}
 """Beside Python."""
@@ -58,6 +61,7 @@ def test_it_holds_what_the_debian_package_holds_and_the_preset_of_its_service(
     rpm, deb = held_by_rpm(rpm_package), held_by_deb(package)
 
     assert rpm.pop(PRESET)[:2] == ("100644", "root:root")
+    deb = {path.replace(*ZSH): each for path, each in deb.items()}
     assert {path: each for path, each in deb.items() if path not in OF_THE_DISTRIBUTION} == rpm
 
 

@@ -96,6 +96,56 @@ def test_a_configuration_of_another_user_allows_nothing(desk: Desk) -> None:
     assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
 
 
+def drop_in(desk: Desk, text: str) -> Path:
+    folder = desk.base / "nodeagent.d"
+    folder.mkdir(exist_ok=True)
+    (folder / "50-site.toml").write_text(text)
+    return folder / "50-site.toml"
+
+
+def test_a_drop_in_that_switches_resets_off_is_named(desk: Desk) -> None:
+    path = drop_in(desk, '[reset]\nmode = "off"\n')
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", f"reset.mode is off for ascend in {path}")
+    assert desk.resets == 0
+
+
+def test_a_drop_in_that_switches_resets_on_counts(desk: Desk) -> None:
+    desk.configure(mode="off")
+    drop_in(desk, '[reset]\nmodes = { ascend = "on" }\n')
+    assert desk.do().state == "done"
+    assert desk.resets == 1
+
+
+def test_a_drop_in_with_an_error_allows_nothing(desk: Desk) -> None:
+    path = drop_in(desk, "[reset]\nlimit = 0\n")
+    result = desk.do()
+    assert result.state == "refused"
+    assert result.reason.startswith(f"the configuration cannot be used: {path}:2: reset.limit: 0: ")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_drop_ins_that_others_may_write_allow_nothing(desk: Desk, whole_folder: bool) -> None:
+    path = drop_in(desk, '[reset]\nmode = "on"\n')
+    written = path.parent if whole_folder else path
+    written.chmod(0o777)
+    result = desk.do()
+    why = f"{written} can be written by others: chmod go-w {written}"
+    assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
+    assert desk.resets == 0
+
+
+@pytest.mark.root
+def test_an_empty_folder_for_drop_ins_that_others_may_write_allows_nothing(desk: Desk) -> None:
+    path = drop_in(desk, "")
+    path.unlink()
+    os.chown(path.parent, NOBODY, NOBODY)
+    result = desk.do()
+    assert result.state == "refused"
+    assert f"{path.parent} belongs to uid {NOBODY}: chown root {path.parent}" in result.reason
+
+
 @pytest.mark.root
 def test_a_record_that_others_may_write_counts_nothing_and_nothing_is_reset(desk: Desk) -> None:
     desk.record.mkdir()

@@ -48,7 +48,7 @@ class Done:
 class Context:
     """``catalog`` gives the one in force. ``dry_run_reset`` says what an order to reset the device of that
     id, once or not, would do now; None: it is no longer there. ``cannot_reset`` says why nothing here could
-    do a reset, "" if nothing says so. ``configured_in``: the configuration's file.
+    do a reset, "" if nothing says so. ``configured_in``: the file that sets a key.
     """
 
     feed: EventFeed
@@ -57,7 +57,7 @@ class Context:
     ask: Ask
     dry_run_reset: Callable[[str, bool], DryRun | None]
     cannot_reset: Callable[[], str] = str
-    configured_in: str = ""
+    configured_in: Callable[[str], str] = str
 
     @cached_property
     def node(self) -> types_pb2.NodeIdentity:
@@ -76,4 +76,4 @@ class Context:
 
     def with_file(self, reason: str, setting: str) -> str:
         """The core's words, and the file in which the setting stands that they are about: it knows none."""
-        return f"{reason} ({setting} is in {self.configured_in})" if setting else reason
+        return f"{reason} ({setting} is in {self.configured_in(setting)})" if setting else reason

@@ -32,7 +32,7 @@ def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
 
     Raises Unreachable, saying which socket and what to do; within, Failure for what a call ends with.
     """
-    _try_to_connect(path)
+    _try_to_connect(path, min(timeout_s, CALL_TIMEOUT_S))
     with Client(path, timeout_s=timeout_s, wait_for_ready=True) as client:
         try:
             yield client
@@ -40,10 +40,10 @@ def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
             raise _failure(path, error, timeout_s) from error
 
 
-def _try_to_connect(path: Path) -> None:
+def _try_to_connect(path: Path, timeout_s: float) -> None:
     """What the system says of the socket is plainer than what gRPC makes of it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(CALL_TIMEOUT_S)
+        probe.settimeout(timeout_s)
         try:
             probe.connect(os.fspath(path))
         except OSError as error:

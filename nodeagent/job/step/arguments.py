@@ -41,12 +41,18 @@ class StepArguments:
     min_nodes: int | None = None
 
 
-def parse(words: Sequence[str]) -> StepArguments:
-    """Raises ``SystemExit``, after it has printed why."""
+def step_parser() -> argparse.ArgumentParser:
+    """What is not given is not in its namespace."""
     options = parser(PROG, _DESCRIPTION)
     step = options.add_argument_group("nodes", "of the allocation")
     step.add_argument("--nodes", type=_count, metavar="K", help="run on K of them, the rest are spares")
     step.add_argument("--min-nodes", type=_count, metavar="N", help="go on with as few as N of them")
+    return options
+
+
+def parse(words: Sequence[str]) -> StepArguments:
+    """Raises ``SystemExit``, after it has printed why."""
+    options = step_parser()
     given = vars(options.parse_args(words))
     if "in_step" in given:
         options.error("--in-step is of job run")

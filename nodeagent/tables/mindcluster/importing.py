@@ -57,7 +57,7 @@ def import_files(paths: Sequence[Path], shipped: Path) -> Imported:
 
 def _read_base(shipped: Path, problems: Problems) -> Merged:
     """Its own warnings are for those who check it."""
-    return merge([read_layer(shipped, problems.add, _be_silent)], _be_silent)
+    return merge([read_layer(shipped, problems.add, _be_silent)], problems.add, _be_silent)
 
 
 def _be_silent(_warning: str) -> None:

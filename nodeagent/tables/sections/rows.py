@@ -2,30 +2,35 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import EACH_DETAIL, ClearOn, Row
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Kind, Level
-from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
+from nodeagent.tables.entry import Entry, Overlay, SourceAbove, is_removal, removal_is_sound
 from nodeagent.tables.levels import DEFAULT, KINDS_OF_CODES, objection
 from nodeagent.tables.sections.schema import CODE_PATTERN, FileForm, RowForm
-from nodeagent.toml.fields import Report, nearest, read_form, shown
+from nodeagent.toml.fields import Report, missing_keys, nearest, read_form, read_said, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.quantities import parse_duration_ns
 from nodeagent.toml.source import Source
 
 _CLEAR_WORDS = ("recover", "reset", "reboot", "job_end", "operator")
 _CODE = re.compile(CODE_PATTERN)
+_PROSE = ("description", "action", "level_reason")
 
 
-def read_rows(source: Source, defaults: FileForm, report: Report) -> list[Entry[Row]]:
-    """Every sound row; what is wrong with the others is reported."""
+def read_rows(source: Source, defaults: FileForm, report: Report) -> list[Entry[Row] | Overlay]:
+    """Every sound row; what is wrong with the others is reported.
+
+    In a file above others a row without a name or a kind is an overlay.
+    """
     tables = source.data.get("codes", {})
     if not isinstance(tables, Mapping):
         report(("codes",), f"{shown(tables)} stands where tables such as [codes.80E18005] are needed")
         return []
     first_of = dict[str, str]()
-    entries = list[Entry[Row]]()
+    entries = list[Entry[Row] | Overlay]()
     for code, table in tables.items():
         path, key = ("codes", code), canonical(code)
         if _CODE.fullmatch(code) is None:
@@ -35,13 +40,54 @@ def read_rows(source: Source, defaults: FileForm, report: Report) -> list[Entry[
         elif is_removal(table):
             if removal_is_sound(RowForm, table, path, report):
                 entries.append(Entry(key, None, source, path))
-        elif (row := _read_row(source, code, table, defaults, report)) is not None:
+        elif isinstance(source, SourceAbove) and isinstance(table, Mapping) and _lacks_keys(table, defaults):
+            if (says := read_said(RowForm, table, path, report)) is not None:
+                entries.append(Overlay(key, "codes", says, source, path, defaults))
+        elif (row := _read_row(source, path, table, defaults, report)) is not None:
             entries.append(Entry(key, row, source, path, says_level="level" in table))
     return entries
 
 
-def _read_row(source: Source, code: str, table: object, defaults: FileForm, report: Report) -> Row | None:
-    path = ("codes", code)
+def _lacks_keys(table: Mapping[str, object], defaults: FileForm) -> bool:
+    """Keys without which it is no row by itself."""
+    return bool(missing_keys(RowForm, table)) or (defaults.kind is None and "kind" not in table)
+
+
+def read_row(overlay: Overlay, report: Report) -> Row | None:
+    """The overlay as a row of its own, as which it lacks keys: they are reported."""
+    return _read_row(overlay.source, overlay.path, overlay.table, overlay.defaults, report)
+
+
+def changed_row(below: Row, overlay: Overlay, report: Report) -> Row | None:
+    """``below`` with what the overlay says; None after having reported why it cannot be.
+
+    Whose word the level below was no longer counts where there is another one.
+    """
+    said, path, sound = dict(overlay.says), overlay.path, True
+    said.pop("enabled", None)
+    kind, level = said.get("kind", below.kind), said.get("level", below.level)
+    if reason := objection(level, kind):
+        report((*path, "level" if "level" in said else "kind"), reason)
+        sound = False
+    for detail, other in below.levels.items() if kind is not below.kind else ():
+        if reason := objection(other, kind):
+            report((*path, "kind"), f"levels.{detail}: {reason}")
+            sound = False
+    if "levels" in said:
+        own = _read_levels(said["levels"], kind, (*path, "levels"), report)
+        said["levels"] = None if own is None else {**below.levels, **own}
+    if "clear_on" in said:
+        said["clear_on"] = _read_clear_on(said["clear_on"], (*path, "clear_on"), report)
+    if not sound or None in said.values():
+        return None
+    if level is not below.level:
+        said = {"level_source": overlay.defaults.level_source or "", "level_reason": "", **said}
+    texts = {key: value.strip() for key, value in said.items() if key in _PROSE}
+    return replace(below, **{**said, **texts}, file=overlay.place)
+
+
+def _read_row(source: Source, path: KeyPath, table: object, defaults: FileForm, report: Report) -> Row | None:
+    code = str(path[-1])
     form = read_form(RowForm, table, path, report)
     if form is None:
         return None

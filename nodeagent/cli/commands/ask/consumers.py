@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared import connection, json_forms
+from nodeagent.cli.shared import completion, connection, json_forms
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.orders import durability
 from nodeagent.cli.shared.output import write, write_json, write_table
@@ -37,7 +37,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
 
 
 @command.command("delete")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.consumers)
 @socket_option
 @output_option
 def delete(name: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
@@ -51,7 +51,7 @@ def delete(name: str, socket: Path | None, config_path: Path | None, output: Out
 
 
 @command.command("rewind")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.consumers)
 @click.option(
     "--to", "seq", metavar="N", type=click.IntRange(min=0), help="The last event that it still has; 0: none."
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared import connection, json_forms, unanswered
+from nodeagent.cli.shared import completion, connection, json_forms, unanswered
 from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import write, write_json, write_table
@@ -17,7 +17,7 @@ from nodeagent.messages.pb import types_pb2
 
 
 @click.command("devices")
-@click.argument("devices", metavar="[DEVICE]...", nargs=-1)
+@click.argument("devices", metavar="[DEVICE]...", nargs=-1, shell_complete=completion.devices)
 @socket_option
 @output_option
 def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:

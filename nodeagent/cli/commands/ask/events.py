@@ -9,7 +9,7 @@ from typing import Final
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared import json_forms
+from nodeagent.cli.shared import completion, json_forms
 from nodeagent.cli.shared.connection import Unreachable, opened
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Failure
 from nodeagent.cli.shared.options import Output, output_option, public_socket, query_socket, socket_option
@@ -39,8 +39,20 @@ _PAUSE_S: Final = 0.5
     type=click.IntRange(min=0, max=100_000),
     help=f"The newest COUNT events; {NEWEST_SHOWN}, or {NEWEST_BEFORE_FOLLOWING} with --follow.",
 )
-@click.option("--device", "devices", multiple=True, help="Of this device's name or id; may be repeated.")
-@click.option("--code", "codes", multiple=True, help="Of this code, or family (XID_*); may be repeated.")
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    shell_complete=completion.devices,
+    help="Of this device's name or id; may be repeated.",
+)
+@click.option(
+    "--code",
+    "codes",
+    multiple=True,
+    shell_complete=completion.codes,
+    help="Of this code, or family (XID_*); may be repeated.",
+)
 @time_option("--since", "At this time or later")
 @time_option("--until", "Before this time")
 @click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared import json_forms
+from nodeagent.cli.shared import completion, json_forms
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_field, write_json, write_prose
@@ -32,7 +32,7 @@ _CLOSED_BY = {
 
 
 @click.command("explain")
-@click.argument("codes", metavar="CODE...", nargs=-1, required=True)
+@click.argument("codes", metavar="CODE...", nargs=-1, required=True, shell_complete=completion.codes)
 @socket_option
 @output_option
 def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:

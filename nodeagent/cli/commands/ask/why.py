@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared import connection, json_forms, unanswered
+from nodeagent.cli.shared import completion, connection, json_forms, unanswered
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import coloured, write, write_field, write_json, write_prose
 from nodeagent.cli.shared.text_lines import word, write_event
@@ -14,7 +14,7 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 
 
 @click.command("why")
-@click.argument("device")
+@click.argument("device", shell_complete=completion.devices)
 @socket_option
 @output_option
 def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:

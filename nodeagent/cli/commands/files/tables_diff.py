@@ -26,20 +26,24 @@ Folder = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.argument("before", metavar="A", type=Folder)
 @click.argument("after", metavar="B", type=Folder)
 @click.option("--alone", is_flag=True, help="Take both folders by themselves, without the shipped tables.")
+@click.option("--texts", is_flag=True, help="Compare texts for people too, such as what to do.")
 @config_option
 @output_option
-def command(before: Path, after: Path, alone: bool, config_path: Path | None, output: Output) -> None:
-    """Say which codes change their level from tables folder A to B, and which rules change.
+def command(
+    before: Path, after: Path, alone: bool, texts: bool, config_path: Path | None, output: Output
+) -> None:
+    """Say which codes and rules change from tables folder A to B, and which keys of them.
 
     A folder with an agent.toml is a whole set of tables; any other is laid over the shipped ones. Texts for
-    people are not compared. Exit status: 0 compared, whatever was found; 1 tables that cannot be used.
+    people are compared only with --texts. Exit status: 0 compared, whatever was found; 1 tables that cannot
+    be used.
     """
     from nodeagent.tables.compare import compare
     from nodeagent.tables.load import TablesError
 
     config = read_config(config_path)
     try:
-        found = compare(_load(before, alone, config), _load(after, alone, config))
+        found = compare(_load(before, alone, config), _load(after, alone, config), texts=texts)
     except TablesError as refused:
         if output == Output.JSON:
             write_json({"ok": False, "problems": [problem_form(each) for each in refused.problems]})
@@ -125,6 +129,8 @@ def _shown(value: object) -> str:
     match value:
         case None:
             return "none"
+        case bool():
+            return "true" if value else "false"
         case list() | tuple():
             more = f" and {len(value) - _CODES_SHOWN} more" if len(value) > _CODES_SHOWN else ""
             return "[" + ", ".join(map(str, value[:_CODES_SHOWN])) + more + "]"

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from nodeagent.cli.shared import connection, json_forms
+from nodeagent.cli.shared import completion, connection, json_forms
 from nodeagent.cli.shared.errors import EXIT_FAILED, Failure
 from nodeagent.cli.shared.job_lines import devices_of, recommended, stage_of
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
@@ -25,7 +25,7 @@ _KINDS: Final = [enums.EVENT_KINDS[kind] for kind in EventKind if kind.value.sta
 
 
 @click.command("show")
-@click.argument("job")
+@click.argument("job", shell_complete=completion.jobs)
 @socket_option
 @output_option
 def command(job: str, socket: Path | None, config_path: Path | None, output: Output) -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import write, write_json
 
 
 @click.command("stop")
-@click.argument("job")
+@click.argument("job", shell_complete=completion.jobs)
 @click.option("--reason", required=True, help="Why; for the audit log and the events.")
 @control_socket_option
 @output_option

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import write, write_json
 
 
 @click.command("approve")
-@click.argument("action")
+@click.argument("action", shell_complete=completion.actions)
 @click.option("--refuse", is_flag=True, help="Refuse the action. Possible in every mode until it begins.")
 @click.option("--reason", default="", help="Why; for the audit log and the events.")
 @control_socket_option

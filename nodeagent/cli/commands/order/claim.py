@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import write, write_json
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @click.command("claim")
-@click.argument("devices", nargs=-1)
-@click.option("--job", required=True, help='The job, such as "slurm:1234".')
+@click.argument("devices", nargs=-1, shell_complete=completion.devices)
+@click.option("--job", required=True, shell_complete=completion.jobs, help='The job, such as "slurm:1234".')
 @click.option(
     "--kind", default="", help='What sort of job, such as "training"; shown where it blocks a reset.'
 )

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
 
 
 @click.command("forget")
-@click.argument("device")
+@click.argument("device", shell_complete=completion.devices)
 @click.option("--reason", required=True, help="Why; for the audit log and the events.")
 @click.option("--force", is_flag=True, help="Also one that a job claims or another owner holds.")
 @owner_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.orders.durations import length_option
 from nodeagent.cli.shared.orders.owners import owner_option
@@ -19,7 +20,7 @@ _CLOCKS_DIFFER_NS: Final = 10**9
 
 
 @click.command("isolate")
-@click.argument("device")
+@click.argument("device", shell_complete=completion.devices)
 @click.option("--reason", required=True, help="Why. Everybody who sees the verdict sees this.")
 @length_option("How long, such as 2h; else until released.")
 @owner_option

@@ -4,15 +4,22 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
 
 
 @click.command("release")
-@click.argument("device")
+@click.argument("device", shell_complete=completion.devices)
 @click.option("--reason", required=True, help="Why; for the audit log and the events.")
-@click.option("--id", "only", default="", help="End only this hold, promotion or condition, whoever owns it.")
+@click.option(
+    "--id",
+    "only",
+    default="",
+    shell_complete=completion.holds,
+    help="End only this hold, promotion or condition, whoever owns it.",
+)
 @click.option(
     "--force",
     is_flag=True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import note, write, write_json
 
@@ -25,8 +26,8 @@ _MOST_BYTES: Final = 1 << 20
 
 
 @click.command("report")
-@click.argument("code", required=False)
-@click.argument("devices", nargs=-1)
+@click.argument("code", required=False, shell_complete=completion.codes)
+@click.argument("devices", nargs=-1, shell_complete=completion.devices)
 @click.option("--file", metavar="PATH", help='A message in MindCluster\'s JSON form; "-": standard input.')
 @click.option("--sender", help=f"Which system found it, such as pingmesh.  [default: {_OPERATOR}]")
 @click.option("--fault-id", help="One fault of all DEVICES. Default: one of each, by the code and its id.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import write, write_field, write_json
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command("reset")
-@click.argument("device")
+@click.argument("device", shell_complete=completion.devices)
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
 @click.option(
     "--once", is_flag=True, help="Also where resets are switched off (mode off or dry-run): this one alone."

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
@@ -11,7 +12,13 @@ from nodeagent.cli.shared.output import write, write_json
 
 @click.command("resume")
 @click.option("--reason", default="", help="Why; for the audit log and the events.")
-@click.option("--id", "only", default="", help="End only this quiesce, whoever owns it.")
+@click.option(
+    "--id",
+    "only",
+    default="",
+    shell_complete=completion.holds,
+    help="End only this quiesce, whoever owns it.",
+)
 @click.option("--force", is_flag=True, help="End others' quiesces too.")
 @owner_option
 @control_socket_option

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 import click
 import msgspec
 
-from nodeagent.cli.shared import front_commands
+from nodeagent.cli.shared import completion, front_commands
 from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
@@ -143,13 +143,17 @@ def _end_with(process: int, over: threading.Event) -> None:
 # --- the requests ---
 
 
+_COMPLETERS: Final = {"device": completion.devices}
+"""Of fields that the running daemon knows the values of."""
+
+
 def _parameter(field: msgspec.structs.FieldInfo) -> click.Parameter:
     """A field that must be given is an argument, any other an option of its name."""
     kind, help_text = _described(field.type)
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
     if field.required:
-        return click.Argument([field.name], type=kind)
+        return click.Argument([field.name], type=kind, shell_complete=_COMPLETERS.get(field.name))
     name = field.name.replace("_", "-")
     if kind is bool:
         return click.Option(
@@ -158,6 +162,7 @@ def _parameter(field: msgspec.structs.FieldInfo) -> click.Parameter:
     return click.Option(
         [f"--{name}"],
         type=kind,
+        shell_complete=_COMPLETERS.get(field.name),
         default=field.default,
         show_default=field.default not in ("", -1),
         help=help_text,

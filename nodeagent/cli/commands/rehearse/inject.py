@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared import connection
+from nodeagent.cli.shared import completion, connection
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.cli.shared.unknown_names import unknown_codes
@@ -12,8 +12,8 @@ from nodeagent.messages.pb import control_service_pb2 as pb
 
 
 @click.command("inject")
-@click.option("--device", required=True, help="Name or id of the device.")
-@click.option("--code", required=True, help="The fault code.")
+@click.option("--device", required=True, shell_complete=completion.devices, help="Name or id of the device.")
+@click.option("--code", required=True, shell_complete=completion.codes, help="The fault code.")
 @click.option("--affect-verdict", is_flag=True, help="Let it change the verdict. Otherwise it is only shown.")
 @control_socket_option
 @output_option

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from nodeagent.cli.shared import completion
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 LOGIN_UID: Final = Path("/proc/self/loginuid")
@@ -27,6 +29,7 @@ def owner_option(command: Command) -> Command:
         envvar="NODEAGENT_OWNER",
         show_envvar=True,
         metavar="NAME",
+        shell_complete=completion.owners,
         help="In whose name. Default: the person behind sudo or su, else the caller.",
     )(command)
 

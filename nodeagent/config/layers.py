@@ -1,0 +1,86 @@
+"""The files of one configuration over one another: a later one sets single keys, and each knows its place.
+
+Tables merge key by key; anything else, lists too, is replaced as a whole. It does not ask what a key means.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodeagent.toml.lines import KeyPath
+from nodeagent.toml.problem import Problem
+from nodeagent.toml.source import Source, dotted
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key that a file sets: its value as TOML has it, and where it stands."""
+
+    key: str
+    value: object
+    file: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The files that were read, later ones winning. Without any, every key has its default."""
+
+    sources: Sequence[Source]
+
+    def data(self) -> dict[str, Any]:
+        """What the files say together."""
+        merged: dict[str, Any] = {}
+        for source in self.sources:
+            _lay_over(merged, source.data)
+        return merged
+
+    def problem(self, path: KeyPath, reason: str) -> Problem:
+        """In the file that the key comes from, or else the closest one around it."""
+        source = self._source_of(path)
+        if source is None:
+            return Problem(file="no file", line=None, key=dotted(path), reason=reason)
+        return source.problem(path, reason)
+
+    def file_of(self, path: KeyPath) -> str | None:
+        """The file that sets the key, None where none does."""
+        return next((each.file for each in reversed(self.sources) if _holds(each.data, path)), None)
+
+    def settings(self) -> Iterator[Setting]:
+        """Every key that a file sets, in the order in which they were first named."""
+        for path, value in _leaves(self.data()):
+            if (source := self._source_of(path)) is not None:
+                yield Setting(dotted(path), value, source.file, source.lines.of(path))
+
+    def _source_of(self, path: KeyPath) -> Source | None:
+        for length in range(len(path), 0, -1):
+            for source in reversed(self.sources):
+                if _holds(source.data, path[:length]):
+                    return source
+        return next(iter(self.sources), None)
+
+
+def _lay_over(below: dict[str, Any], above: Mapping[str, Any]) -> None:
+    for key, value in above.items():
+        if not isinstance(value, Mapping):
+            below[key] = value
+            continue
+        if not isinstance(below.get(key), dict):
+            below[key] = {}
+        _lay_over(below[key], value)
+
+
+def _holds(data: object, path: KeyPath) -> bool:
+    for key in path:
+        if not isinstance(data, Mapping) or key not in data:
+            return False
+        data = data[key]
+    return True
+
+
+def _leaves(data: Mapping[str, Any], above: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*above, key))
+        elif not isinstance(value, Mapping):
+            yield (*above, key), value
