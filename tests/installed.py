@@ -25,7 +25,7 @@ def lay_out(root: Path, packager: str) -> None:
 def contents(packager: str) -> Iterator[tuple[Path, Path | str | None]]:
     """Each place with its source: a file of the sources, where a link leads to, or None for a folder."""
     for each in yaml.safe_load(PACKAGES.read_text())["contents"]:
-        if each.get("packager", packager) != packager:
+        if each.get("packager", packager) != packager or each.get("src", "").startswith("build/"):
             continue
         if each.get("type") == "dir":
             yield Path(each["dst"]), None
