@@ -51,5 +51,7 @@ def as_next_version(into: Path, package: Path) -> Path:
     shipped = (ROOT / "packaging/nodeagent.toml").read_text()
     default.write_text(f"{shipped}\n# The next version explains more here.\n")
     configuration = (ROOT / "packaging/nfpm.yaml").read_text()
-    changed = configuration.replace("src: packaging/nodeagent.toml", f"src: {default}").replace('"*.md"', "README.md")
+    changed = configuration.replace("src: packaging/nodeagent.toml", f"src: {default}").replace(
+        '"*.md"', "README.md"
+    )
     return pack(changed, into, VERSION="99.0.0", ARCH=platform.machine(), PYTHON_SINCE=python_of(package))
