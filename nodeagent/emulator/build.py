@@ -1,11 +1,13 @@
-"""Builds the libraries from ``c/`` with the system's compiler: ``python -m nodeagent.emulator.build``.
+"""Builds the libraries from ``c/``: ``python -m nodeagent.emulator.build [FOLDER]``, by default in ``lib/``.
 
-A library is built only when its sources changed since. It builds nothing for another machine than this one.
+A library is built only when its sources changed since. The compiler is ``cc``, or that of the variable CC: it
+says for which machine they are.
 """
 
 import hashlib
 import os
 import subprocess
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -82,5 +84,5 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
 
 
 if __name__ == "__main__":
-    for path in build():
+    for path in build(Path(sys.argv[1]) if sys.argv[1:] else LIBRARIES):
         print(path)

@@ -1,8 +1,6 @@
 """Small rpms for tests: made by nfpm, as the real one is."""
 
 import os
-import platform
-import re
 import subprocess
 from pathlib import Path
 
@@ -33,15 +31,6 @@ def query(package: Path, form: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def python_of(package: Path) -> str:
-    """The version that the modules in it are compiled for, such as "3.11"."""
-    paths = query(package, "[%{FILENAMES}\n]")
-    (version,) = {
-        found[1] for path in paths if (found := re.search(r"\.cpython-3(\d+)\.pyc$", path)) is not None
-    }
-    return f"3.{version}"
-
-
 def as_next_version(into: Path, package: Path) -> Path:
     """The package as it might come next: without some documents, and with another default configuration.
 
@@ -54,4 +43,4 @@ def as_next_version(into: Path, package: Path) -> Path:
     changed = configuration.replace("src: packaging/nodeagent.toml", f"src: {default}").replace(
         '"*.md"', "README.md"
     )
-    return pack(changed, into, VERSION="99.0.0", ARCH=platform.machine(), PYTHON_SINCE=python_of(package))
+    return pack(changed, into, VERSION="99.0.0", ARCH=query(package, "%{ARCH}")[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.rpms import distribution, python_of, query
+from tests.e2e.rpms import distribution, query
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -21,8 +21,11 @@ OF_THE_DISTRIBUTION = {
 ZSH = ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")
 """Where zsh looks for completions: of Debian, and of the distributions with rpm."""
 PRESET = "/usr/lib/systemd/system-preset/80-nodeagent.preset"
-NEEDED = {"glibc", "procps-ng", "systemd", "systemd-libs", "util-linux"}
-"""Beside Python."""
+NEEDED = {
+    *("glibc = 2.28", "libgcc = 8", "libstdc++ = 8", "procps-ng = 3", "systemd = 239"),
+    *("systemd-libs = 239", "util-linux = 2"),
+}
+"""Of the oldest distribution that the package takes. None of them is a Python."""
 
 Held = dict[str, tuple[str, str, str]]
 """By path: mode (of a link its kind alone), owner and group, and what a file or link holds."""
@@ -79,17 +82,16 @@ def test_only_the_configuration_is_kept_where_the_site_has_changed_it(rpm_packag
     assert [line for line in flags if not line.startswith(" ")] == ["cn /etc/nodeagent/nodeagent.toml"]
 
 
-def test_it_needs_the_version_of_python_that_its_modules_are_compiled_for(
+def test_it_needs_the_libraries_of_the_oldest_distribution_and_nothing_else(
     rpm_package: Path, tmp_path: Path
 ) -> None:
-    python = f"python(abi) = {python_of(rpm_package)}"
-    other = distribution(tmp_path / "other", *NEEDED, "python(abi) = 3.9")
-    right = distribution(tmp_path / "right", *NEEDED, python)
+    older = distribution(tmp_path / "older", *(NEEDED - {"glibc = 2.28"}), "glibc = 2.17")
+    right = distribution(tmp_path / "right", *NEEDED)
 
-    refused = try_to_install(tmp_path / "root", other, rpm_package)
+    refused = try_to_install(tmp_path / "root", older, rpm_package)
 
     assert [line.strip() for line in refused.splitlines() if "needed" in line] == [
-        f"{python} is needed by nodeagent-{query(rpm_package, '%{VERSION}-%{RELEASE}.%{ARCH}')[0]}"
+        f"glibc >= 2.28 is needed by nodeagent-{query(rpm_package, '%{VERSION}-%{RELEASE}.%{ARCH}')[0]}"
     ]
     assert try_to_install(tmp_path / "root", right, rpm_package) == ""
 
@@ -97,7 +99,7 @@ def test_it_needs_the_version_of_python_that_its_modules_are_compiled_for(
 def test_the_emulators_needs_the_daemons_of_the_same_version(
     rpm_package: Path, rpm_emulator_package: Path, tmp_path: Path
 ) -> None:
-    right = distribution(tmp_path / "right", *NEEDED, f"python(abi) = {python_of(rpm_package)}")
+    right = distribution(tmp_path / "right", *NEEDED)
 
     refused = try_to_install(tmp_path / "root", right, rpm_emulator_package)
 

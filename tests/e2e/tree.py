@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 SUITE = platform.freedesktop_os_release()["VERSION_CODENAME"]
-PACKAGES = ("dbus", "procps", "python3", "rpm", "systemd", "systemd-sysv")
+PACKAGES = ("dbus", "libstdc++6", "procps", "rpm", "systemd", "systemd-sysv")
+"""What the package needs, and rpm, for the package in that form. No Python."""
 
 
 @contextlib.contextmanager
-def laid_over(folder: Path, *layers: Path, kept: bool = False) -> Iterator[Path]:
-    """A tree of the same suite as this machine, with these layers over it, in the new folder ``folder/tree``.
+def laid_over(folder: Path, *layers: Path, suite: str = SUITE, kept: bool = False) -> Iterator[Path]:
+    """A tree of that suite, by default this machine's, with these layers over it, in the new folder
+    ``folder/tree``.
 
     What is written to it lies in ``folder/written``. It is gone at the end unless it is kept: as a layer of
     other trees. It is ``volatile`` (Documentation/filesystems/overlayfs.rst): no fsync waits for a disk.
@@ -29,7 +31,7 @@ def laid_over(folder: Path, *layers: Path, kept: bool = False) -> Iterator[Path]
     for each in (tree, written, work):
         each.mkdir(parents=True)
     written.chmod(0o755)  # as the root of the tree: others than root look into it
-    lower = ":".join(map(str, (*reversed(layers), _distribution())))
+    lower = ":".join(map(str, (*reversed(layers), _distribution(suite))))
     how = f"volatile,lowerdir={lower},upperdir={written},workdir={work}"
     _run("mount", "--types", "overlay", "--options", how, "overlay", str(tree))
     try:
@@ -46,18 +48,18 @@ def switch(root: Path, how: Literal["enable", "disable"], unit: str) -> None:
     _run("systemctl", f"--root={root}", how, unit)
 
 
-def _distribution() -> Path:
+def _distribution(suite: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nodeagent-tests"
     cache.mkdir(parents=True, exist_ok=True)
-    what = hashlib.sha256(" ".join((SUITE, *PACKAGES)).encode()).hexdigest()[:12]
-    made = cache / f"{SUITE}-{what}"
+    what = hashlib.sha256(" ".join((suite, *PACKAGES)).encode()).hexdigest()[:12]
+    made = cache / f"{suite}-{what}"
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             unfinished = cache / f"unfinished-{made.name}"
             if unfinished.exists():
                 shutil.rmtree(unfinished)
-            _run("mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(unfinished))
+            _run("mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(unfinished))
             unfinished.rename(made)
     return made
 
