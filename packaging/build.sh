@@ -62,7 +62,7 @@ build_systemd_python() {
         LIBSYSTEMD_VERSION=239 CFLAGS="-include $OLDPWD/packaging/libsystemd/before_246.h -ffile-prefix-map=$BUILD=." \
         LDFLAGS="-s -Wl,--no-as-needed" _PYTHON_HOST_PLATFORM="linux-$ARCHITECTURE" \
         _PYTHON_SYSCONFIGDATA_NAME="_sysconfigdata__linux_$ARCHITECTURE-linux-gnu" \
-        "$NATIVE" setup.py --quiet bdist_wheel --dist-dir "$BUILD/wheels"
+        "$NATIVE" -B setup.py --quiet bdist_wheel --dist-dir "$BUILD/wheels"
 }
 
 # The interpreter with all modules, and nothing in it that is only for builds and tests.
@@ -71,6 +71,7 @@ lay_out() {
     mapfile -t target < <(for_target)
     mkdir -p "$LIB/bin"
     cp -a "$TARGET" "$LIB/python"
+    find "$LIB/python" -name __pycache__ -prune -exec rm -r {} + # of whoever has run it there
     pip install --target "$SITE" --no-index --no-deps --no-compile "${target[@]}" "$BUILD"/wheels/*.whl
     rm -rf "${SITE:?}"/{bin,include,share,example.py,systemd/test,google/protobuf/{testdata,benchmarks}}
     find "$SITE" -name direct_url.json -delete
@@ -91,7 +92,7 @@ SCRIPT
 
 # Without compiled modules every start would compile them anew, in memory: nobody may write there.
 compile_modules() {
-    "$NATIVE" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$LIB" -p "$HOME_ON_NODE" \
+    "$NATIVE" -B -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$LIB" -p "$HOME_ON_NODE" \
         "$LIB/python/lib/python$VERSION_OF_PYTHON"
 }
 

@@ -55,6 +55,8 @@ class _Content(msgspec.Struct, omit_defaults=True):
 
 
 _encoder: Final = msgspec.json.Encoder(order="deterministic")
+# Made at import: the first use of a type by several threads at once, one for each GPU, crashed in msgspec.
+_decoder: Final = msgspec.json.Decoder(_Content)
 
 
 class Baseline:
@@ -177,7 +179,7 @@ class Baselines:
 def _decoded(content: str) -> _Content:
     """Where it cannot be read, nothing is known."""
     try:
-        return msgspec.json.decode(content, type=_Content)
+        return _decoder.decode(content)
     except msgspec.DecodeError:
         return _Content()
 

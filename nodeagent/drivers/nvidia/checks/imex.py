@@ -50,6 +50,9 @@ class _Domain(msgspec.Struct):
     status: str
 
 
+_decoder: Final = msgspec.json.Decoder(_Domain)
+
+
 class Imex:
     """The IMEX service of the node. ``look`` is called at every poll. ``driver_root`` is of a driver in a
     root of its own.
@@ -127,6 +130,6 @@ class Imex:
 
 def _status(answer: str) -> str:
     try:
-        return msgspec.json.decode(answer, type=_Domain).status.upper()
+        return _decoder.decode(answer).status.upper()
     except msgspec.DecodeError:
         return ""
