@@ -133,7 +133,7 @@ library_xz-utils() {
 
 library_libffi() {
     autoreconf --install
-    env CXX=false ./configure --build="$MACHINE-linux-gnu" --host="$HOST" --prefix="$LIBRARIES" \
+    env CXX=false CXXCPP="$CC -E" ./configure --build="$MACHINE-linux-gnu" --host="$HOST" --prefix="$LIBRARIES" \
         --libdir="$LIBRARIES/lib" --disable-shared --disable-docs --disable-exec-static-tramp
     make -j"$JOBS"
     make install
