@@ -107,6 +107,9 @@ set_emulator_apart() {
     find "$package/lib" -name '.*.stamp' -delete
 }
 
+# The packages of a commit tell of its time, and not of when they were built.
+set_times() { find "$LIB" "$EMULATOR" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +; }
+
 export_variables() {
     case $ARCHITECTURE in # nfpm takes Go's names
     x86_64) ARCH=amd64 ;;
@@ -119,7 +122,6 @@ export_variables() {
 
 pack() {
     local format=$1 name
-    find "$LIB" "$EMULATOR" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
     for name in nfpm nfpm-emulator; do
         .venv/bin/nfpm package --config "packaging/$name.yaml" --packager "$format" --target dist
     done
@@ -157,6 +159,7 @@ step "laying out the environment" lay_out
 step "compiling the modules" compile_modules
 step "building the emulator's libraries" set_emulator_apart
 step "packing the supervisor of jobs into one file" .venv/bin/python packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
+set_times
 for format in "${formats[@]}"; do
     step "packing as $format" pack "$format"
 done

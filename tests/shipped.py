@@ -7,6 +7,9 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
 
+OF_GPUS = ("memory", "nvidia", "nvlink", "nvml", "nvswitch", "xid")
+"""The tables that a node with GPUs needs, for tests that load no others."""
+
 FAULT_CODES = Path(__file__).parents[1] / "fault_codes"
 
 

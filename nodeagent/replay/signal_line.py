@@ -6,11 +6,11 @@ Strict: an unknown, missing or wrong field is reported with what would be right,
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from nodeagent.core.catalog.settings import SECOND_NS
+from nodeagent.core.faults.reported import MAX_AHEAD_NS
 from nodeagent.core.model import PUBLIC, Assertion, Report, Signal
 from nodeagent.replay.stamps import rfc3339_ns
 from nodeagent.toml.fields import read_form
@@ -36,10 +36,6 @@ Name = Annotated[
 Count = Annotated[int, Meta(ge=1, le=2**53, description="a whole number from 1")]
 Severity = Annotated[int, Meta(ge=0, le=3, description="a whole number from 0 to 3")]
 Evidence = Annotated[dict[str, str], Meta(max_length=24, description="an object of at most 24 texts")]
-
-
-_MOST_AHEAD_NS: Final = 300 * SECOND_NS
-"""As in ``api.control.public.fields``."""
 
 
 class SignalForm(Struct, frozen=True, kw_only=True):
@@ -115,7 +111,7 @@ def _is_whole(form: SignalForm, report: Callable[[str, str], None]) -> bool:
     missing = [key for key in ("sender", "fault_id") if key not in given]
     for key in missing:
         report(key, f"missing; it goes with {given[0]}")
-    is_ahead = form.began_at is not None and form.began_at > form.at + _MOST_AHEAD_NS
+    is_ahead = form.began_at is not None and form.began_at > form.at + MAX_AHEAD_NS
     if is_ahead:
         report("began_at", "more than 5 minutes later than at, so that a daemon would not take it")
     return not missing and not is_ahead

@@ -19,7 +19,6 @@ from tests.waiting import WAIT_LIMIT_S, Lines, wait_until
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "fault_codes"
-OF_GPUS = ("memory", "nvidia", "nvlink", "nvml", "nvswitch", "xid")
 """The shipped tables that name one another's codes."""
 
 

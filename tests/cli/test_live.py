@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import OF_GPUS, TABLES, Node, running, xid_line
+from tests.cli.live import TABLES, Node, running, xid_line
+from tests.shipped import OF_GPUS
 
 ONCE_IS_TOO_OFTEN = """
 [[frequency]]

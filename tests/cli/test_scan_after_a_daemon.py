@@ -15,7 +15,8 @@ import pytest
 from nodeagent.cli.commands.rehearse.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import OF_GPUS, Node, daemon_of
+from tests.cli.live import Node, daemon_of
+from tests.shipped import OF_GPUS
 
 SITE = """
 [codes.ALARM]

@@ -61,6 +61,13 @@ class Machine:
         """Of the daemon in it: to ask again and again without a process each time."""
         return Client(f"/proc/{self._leader}/root/run/nodeagent/nodeagent.sock")
 
+    def below(self, *places: str) -> list[str]:
+        """All that is there at these places and below them, sorted; a place may be a pattern of the shell."""
+        found = self.run(
+            "sh", "-c", f"find {' '.join(places)} 2>/dev/null", check=False
+        )  # 1: one is not there
+        return sorted(found.stdout.splitlines())
+
     def write(self, path: str, content: str | bytes) -> None:
         write(self.root, path, content)
 

@@ -1,5 +1,6 @@
 """The package, installed in a machine that systemd booted: what an operator gets from `apt install`."""
 
+import contextlib
 import json
 import secrets
 import time
@@ -11,7 +12,7 @@ import pytest
 
 from tests.conftest import WriteKernelLine
 from tests.e2e.machine import KMSG, Machine, booted, until
-from tests.e2e.tree import laid_over
+from tests.e2e.tree import SUITE, laid_over
 from tests.journals import FILE, Entry, write_journal
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -38,14 +39,20 @@ sysfs = "/var/lib/nodeagent/emulator/sys"
 """
 
 
-@pytest.fixture(scope="module")
-def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """A booted machine with the package installed and nothing else done to it."""
-    with laid_over(tmp_path_factory.mktemp("node")) as root, booted(root) as machine:
+@contextlib.contextmanager
+def machine_with(package: Path, folder: Path, suite: str = SUITE) -> Iterator[Machine]:
+    """A booted machine of that release with the package installed and nothing else done to it."""
+    with laid_over(folder, suite=suite) as root, booted(root) as machine:
         machine.write("/etc/nodeagent-test.toml", CONFIGURATION)
         machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
         machine.write("/root/nodeagent.deb", package.read_bytes())
         machine.run("dpkg", "--install", "/root/nodeagent.deb")
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with machine_with(package, tmp_path_factory.mktemp("node")) as machine:
         yield machine
 
 
@@ -369,6 +376,5 @@ def test_purge_leaves_nothing_behind(node: Machine) -> None:
         "/var/cache/nodeagent",
         "/run/nodeagent",
     )
-    left = node.read("sh", "-c", f"find {' '.join(folders)} 2>/dev/null || true")
-    assert left.splitlines() == []
+    assert node.below(*folders) == []
     assert node.property_of(UNIT, "LoadState") == "not-found"

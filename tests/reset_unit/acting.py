@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
 from nodeagent.emulator.node import EmulatedNode
+from tests.shipped import OF_GPUS
 from tests.stories.clocks import SteppedClock
 from tests.stories.daemon import ROOT, Daemon
 from tests.stories.kernel_log import FakeKernelLog
@@ -20,7 +21,6 @@ BROKEN = 0x80A18008
 
 CODE = "80A18008"
 ACTIONS = (EventKind.ACTION_PROPOSED, EventKind.ACTION_STARTED, EventKind.ACTION_FINISHED)
-GPU_TABLES = ("memory", "nvidia", "nvlink", "nvml", "nvswitch", "xid")
 POLLED = "dcmi_get_device_errorcode_v2"
 INBAND = "dcmi_set_device_reset"
 
@@ -46,7 +46,7 @@ class Acting:
 
     async def start(self) -> None:
         has_gpus = "gpu0" in self.node.names()
-        for table in GPU_TABLES if has_gpus else ("ascend",):
+        for table in OF_GPUS if has_gpus else ("ascend",):
             shutil.copyfile(ROOT / f"fault_codes/{table}.toml", self.daemon.tables / f"{table}.toml")
         self._configure()
         await self.daemon.start()

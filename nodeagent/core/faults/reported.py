@@ -16,8 +16,10 @@ nothing for good.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.devices import instances, registry
 from nodeagent.core.faults import closing, signals
 from nodeagent.core.model import (
@@ -46,6 +48,11 @@ SENDER = "sender"
 FAULT_ID = "fault_id"
 BY = "reported_by"
 """Keys of the evidence."""
+
+MAX_AHEAD_NS: Final = 300 * SECOND_NS
+"""A sender's clock may be ahead of this node's by so much. A recovery that is dated later would hide what its
+sender reports until then.
+"""
 
 _RESETTING = frozenset({Level.FREE_RESTART_NPU, Level.RESTART_NPU})
 """What only a reset of the chip repairs."""

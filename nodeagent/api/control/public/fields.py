@@ -14,7 +14,7 @@ from nodeagent.api.control.public import codes, concerned
 from nodeagent.api.control.public.concerned import Concerned, ThisNode
 from nodeagent.api.control.public.senders import Word
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.core.faults.reported import FAULT_ID, SENDER
+from nodeagent.core.faults.reported import FAULT_ID, MAX_AHEAD_NS, SENDER
 from nodeagent.core.model import NODE, Assertion, PublicFault, Report
 from nodeagent.messages import enums
 from nodeagent.messages.pb import control_service_pb2 as pb
@@ -26,10 +26,7 @@ MAX_LOCATION_KEY: Final = 16
 MAX_LOCATION_VALUE: Final = 128
 MAX_INFLUENCE: Final = 1000
 MAX_DESCRIPTION: Final = 512
-MAX_AHEAD_MS: Final = 5 * 60_000
-"""A sender's clock may be ahead of this node's by so much. A recovery that is dated later would hide what its
-sender reports until then.
-"""
+_MAX_AHEAD_MS: Final = MAX_AHEAD_NS // 1_000_000
 
 _ID: Final = re.compile(r"[a-zA-Z0-9\-_.]{8,128}")
 _EARLIEST_MS: Final = 1_735_689_600_000
@@ -102,9 +99,9 @@ def _milliseconds(
     milliseconds = stamp.seconds * 1000 + stamp.nanos // 1_000_000
     if not 0 <= stamp.nanos < 1_000_000_000 or milliseconds < _EARLIEST_MS:
         raise _wrong(field, f"{stamp.seconds} s after 1970 is no time from 2025 on")
-    if milliseconds > now_ms + MAX_AHEAD_MS:
+    if milliseconds > now_ms + _MAX_AHEAD_MS:
         ahead = f"{(milliseconds - now_ms) // 1000} s later than this node's clock, {_shown(now_ms)}"
-        allowed = f"at most {MAX_AHEAD_MS // 1000} s are taken: set the sender's clock, or this node's"
+        allowed = f"at most {_MAX_AHEAD_MS // 1000} s are taken: set the sender's clock, or this node's"
         raise _wrong(field, f"{_time_of(milliseconds)} is {ahead}; {allowed}")
     return milliseconds
 
