@@ -158,6 +158,7 @@ step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUI
 step "laying out the environment" lay_out
 step "compiling the modules" compile_modules
 step "building the emulator's libraries" set_emulator_apart
+cat packaging/scripts/{preinst,prerm}.sh >"$BUILD/rpm-pre.sh"
 step "packing the supervisor of jobs into one file" .venv/bin/python packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
 set_times
 for format in "${formats[@]}"; do

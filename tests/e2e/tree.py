@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,9 +17,11 @@ PACKAGES = ("dbus", "libstdc++6", "procps", "rpm", "systemd", "systemd-sysv")
 
 
 @contextlib.contextmanager
-def laid_over(folder: Path, *layers: Path, suite: str = SUITE, kept: bool = False) -> Iterator[Path]:
+def laid_over(
+    folder: Path, *layers: Path, suite: str = SUITE, also: Sequence[str] = (), kept: bool = False
+) -> Iterator[Path]:
     """A tree of that suite, by default this machine's, with these layers over it, in the new folder
-    ``folder/tree``.
+    ``folder/tree``. ``also`` are packages that are in it besides.
 
     What is written to it lies in ``folder/written``. It is gone at the end unless it is kept: as a layer of
     other trees. It is ``volatile`` (Documentation/filesystems/overlayfs.rst): no fsync waits for a disk.
@@ -31,7 +33,7 @@ def laid_over(folder: Path, *layers: Path, suite: str = SUITE, kept: bool = Fals
     for each in (tree, written, work):
         each.mkdir(parents=True)
     written.chmod(0o755)  # as the root of the tree: others than root look into it
-    lower = ":".join(map(str, (*reversed(layers), _distribution(suite))))
+    lower = ":".join(map(str, (*reversed(layers), _distribution(suite, sorted((*PACKAGES, *also))))))
     how = f"volatile,lowerdir={lower},upperdir={written},workdir={work}"
     _run("mount", "--types", "overlay", "--options", how, "overlay", str(tree))
     try:
@@ -48,20 +50,29 @@ def switch(root: Path, how: Literal["enable", "disable"], unit: str) -> None:
     _run("systemctl", f"--root={root}", how, unit)
 
 
-def _distribution(suite: str) -> Path:
+def kept_as(name: str, make: Callable[[Path], None]) -> Path:
+    """What is slow to make, and always the same: made once into a new folder, and never written to."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nodeagent-tests"
     cache.mkdir(parents=True, exist_ok=True)
-    what = hashlib.sha256(" ".join((suite, *PACKAGES)).encode()).hexdigest()[:12]
-    made = cache / f"{suite}-{what}"
+    made = cache / name
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             unfinished = cache / f"unfinished-{made.name}"
             if unfinished.exists():
                 shutil.rmtree(unfinished)
-            _run("mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(unfinished))
+            make(unfinished)
             unfinished.rename(made)
     return made
+
+
+def _distribution(suite: str, packages: Sequence[str]) -> Path:
+    what = hashlib.sha256(" ".join((suite, *packages)).encode()).hexdigest()[:12]
+
+    def make(into: Path) -> None:
+        _run("mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(into))
+
+    return kept_as(f"{suite}-{what}", make)
 
 
 def _run(*command: str) -> None:
