@@ -1,12 +1,12 @@
 """A store of the version before, as its daemon left it on a node: this one goes on with all of it.
 
-``fixtures/stores/schema-2`` was written by the daemon of version 0.1.0 on 16 emulated NPUs, in mode "ask", and
-copied while it ran: isolations with and without an end, a code that its rule has promoted and one that it has
-counted half way, a fault that is there too long, a reset that waits for its approval, a fault of another system,
-a claim, a job that was run again, and consumers. ``view.json`` is the view as that version had it at the end.
+``fixtures/stores/schema-2`` was written by the daemon of version 0.1.0 on 16 emulated NPUs, in mode "ask",
+and copied while it ran: isolations with and without an end, a code that its rule has promoted and one that it
+has counted half way, a fault that is there too long, a reset that waits for its approval, a fault of another
+system, a claim, a job that was run again, and consumers. ``view.json`` is the view as that version had it at
+the end.
 """
 
-import asyncio
 import gzip
 import json
 import shutil

@@ -23,12 +23,9 @@ def packages_of(commit: str) -> Path:
         subprocess.run(["git", "clone", "--quiet", "--no-checkout", ROOT, checkout], check=True)
         subprocess.run(["git", "-C", checkout, "checkout", "--quiet", commit], check=True)
         built = subprocess.run(
-            ["./dev", "package", "deb"],
-            cwd=checkout,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
+            ["./dev", "package", "deb"], cwd=checkout,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
         assert built.returncode == 0, built.stderr
         for package in (checkout / "dist").glob("*.deb"):
             package.rename(into / package.name)
