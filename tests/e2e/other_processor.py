@@ -21,6 +21,7 @@ BINFMT = "/proc/sys/fs/binfmt_misc"
 PREPARE = f"""
 mount --types binfmt_misc binfmt_misc {BINFMT}
 printf %s "$2" >{BINFMT}/register
+mkdir --parents "$1/proc" "$1/dev" "$1/run" "$1/tmp"
 mount --types proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
 mount --types tmpfs tmpfs "$1/run"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.client import Client
+from nodeagent.client import Client, Kind
 from tests.e2e.machine import until, write
 from tests.e2e.other_processor import OtherProcessor, emulated
 from tests.e2e.tree import laid_over
@@ -56,6 +56,7 @@ def node(
         ):
             until(lambda: emulator(processor, "show").returncode, lambda status: status == 0)
             with processor.running("nodeagent", "run", "--config", PATH) as log:
+                until((root / SOCKET.lstrip("/")).exists, bool)
                 until(lambda: observed(root), lambda devices: len(devices) == 8)
                 yield processor
                 assert "Traceback" not in log.read_text()
@@ -67,14 +68,8 @@ def emulator(node: OtherProcessor, *request: str) -> "subprocess.CompletedProces
 
 def observed(root: Path) -> list[str]:
     """The chips that the daemon observes, by its own interface, asked from outside."""
-    if not (root / SOCKET.lstrip("/")).exists():
-        return []
     with Client(str(root / SOCKET.lstrip("/"))) as client:
-        return [
-            each.name
-            for each in client.snapshot().devices
-            if each.observed and each.name.startswith(("npu", "gpu"))
-        ]
+        return sorted(each.name for each in client.devices() if each.observed and each.kind is Kind.CHIP)
 
 
 def events(node: OtherProcessor) -> list[dict[str, Any]]:
@@ -90,9 +85,7 @@ def test_it_is_of_that_architecture_and_needs_no_python_of_the_system(node: Othe
 
 
 def test_each_source_is_observed_by_a_worker_of_its_own(node: OtherProcessor) -> None:
-    assert sorted(observed(node.root)) == sorted(
-        [f"npu{number}" for number in range(4)] + [f"gpu{number}" for number in range(4)]
-    )
+    assert observed(node.root) == [f"{kind}{number}" for kind in ("gpu", "npu") for number in range(4)]
 
 
 def test_a_fault_is_raised_stored_and_told(node: OtherProcessor) -> None:
