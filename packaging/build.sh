@@ -67,14 +67,16 @@ build_systemd_python() {
 
 # The interpreter with all modules, and nothing in it that is only for builds and tests.
 lay_out() {
-    local target
+    local target distributions
     mapfile -t target < <(for_target)
     mkdir -p "$LIB/bin"
     cp -a "$TARGET" "$LIB/python"
     find "$LIB/python" -name __pycache__ -prune -exec rm -r {} + # of whoever has run it there
-    pip install --target "$SITE" --no-index --no-deps --no-compile "${target[@]}" "$BUILD"/wheels/*.whl
+    # By name: of a file pip notes where it lay.
+    mapfile -t distributions < <(cd "$BUILD/wheels" && printf '%s\n' *.whl | sed 's/^\([^-]*\)-\([^-]*\)-.*/\1==\2/')
+    pip install --target "$SITE" --no-index --find-links "$BUILD/wheels" --no-deps --no-compile "${target[@]}" \
+        "${distributions[@]}"
     rm -rf "${SITE:?}"/{bin,include,share,example.py,systemd/test,google/protobuf/{testdata,benchmarks}}
-    find "$SITE" -name direct_url.json -delete
     find "$LIB/python" -name '*.a' -delete
     rm -rf "$LIB/python/include"
     # The name by which units and people call it.
