@@ -14,14 +14,22 @@ from typing import Literal
 SUITE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 PACKAGES = ("dbus", "libstdc++6", "procps", "rpm", "systemd", "systemd-sysv")
 """What the package needs, and rpm, for the package in that form. No Python."""
+LIBRARIES = ("dash", "libc6", "libgcc-s1", "libstdc++6", "libsystemd0")
+"""What the daemon needs where no systemd runs it: for trees of another architecture, which are not booted."""
 
 
 @contextlib.contextmanager
 def laid_over(
-    folder: Path, *layers: Path, suite: str = SUITE, also: Sequence[str] = (), kept: bool = False
+    folder: Path,
+    *layers: Path,
+    suite: str = SUITE,
+    also: Sequence[str] = (),
+    foreign: str = "",
+    kept: bool = False,
 ) -> Iterator[Path]:
     """A tree of that suite, by default this machine's, with these layers over it, in the new folder
-    ``folder/tree``. ``also`` are packages that are in it besides.
+    ``folder/tree``. ``also`` are packages that are in it besides. ``foreign`` is another architecture, in
+    Debian's words: its tree holds libraries alone.
 
     What is written to it lies in ``folder/written``. It is gone at the end unless it is kept: as a layer of
     other trees. It is ``volatile`` (Documentation/filesystems/overlayfs.rst): no fsync waits for a disk.
@@ -33,7 +41,7 @@ def laid_over(
     for each in (tree, written, work):
         each.mkdir(parents=True)
     written.chmod(0o755)  # as the root of the tree: others than root look into it
-    lower = ":".join(map(str, (*reversed(layers), _distribution(suite, sorted((*PACKAGES, *also))))))
+    lower = ":".join(map(str, (*reversed(layers), _distribution(suite, also, foreign))))
     how = f"volatile,lowerdir={lower},upperdir={written},workdir={work}"
     _run("mount", "--types", "overlay", "--options", how, "overlay", str(tree))
     try:
@@ -66,13 +74,13 @@ def kept_as(name: str, make: Callable[[Path], None]) -> Path:
     return made
 
 
-def _distribution(suite: str, packages: Sequence[str]) -> Path:
+def _distribution(suite: str, also: Sequence[str], foreign: str) -> Path:
+    # Scripts of packages of another architecture do not run here: its packages are unpacked, and no more.
+    packages, how = (LIBRARIES, "extract") if foreign else ((*PACKAGES, *also), "minbase")
     what = hashlib.sha256(" ".join((suite, *packages)).encode()).hexdigest()[:12]
-
-    def make(into: Path) -> None:
-        _run("mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(into))
-
-    return kept_as(f"{suite}-{what}", make)
+    options = [f"--variant={how}", f"--include={','.join(packages)}"]
+    options += [f"--architectures={foreign}"] if foreign else []
+    return kept_as(f"{suite}{foreign}-{what}", lambda into: _run("mmdebstrap", *options, suite, str(into)))
 
 
 def _run(*command: str) -> None:
