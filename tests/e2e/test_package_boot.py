@@ -410,15 +410,37 @@ def test_an_upgrade_starts_nothing_that_the_administrator_has_switched_off(
     assert node.run("test", "-e", "/run/nodeagent/nodeagent.sock", check=False).returncode == 1
 
 
-def test_purge_leaves_nothing_behind(node: Machine) -> None:
-    node.run("dpkg", "--purge", "nodeagent")
+def test_a_purge_waits_for_a_reset_and_tells_what_is_out_of_service_and_leaves_only_the_groups(
+    node: Machine,
+) -> None:
+    node.run("systemctl", "enable", "--now", UNIT)
+    node.run("nodeagent", "isolate", "node", "--owner", "rack-team", "--reason", "RMA 4711")
+    lock = "/run/nodeagent/reset_unit/npu3.1.lock"
+    node.run("mkdir", "--parents", "/run/nodeagent/reset_unit")
+    node.run("systemd-run", "--unit=reset", "flock", lock, "sleep", "5")
+    until(
+        lambda: node.run("flock", "--nonblock", lock, "true", check=False).returncode, lambda held: held == 1
+    )
 
-    folders = (
+    purged = node.run("dpkg", "--purge", "nodeagent")
+
+    assert f"nodeagent: waiting for a reset that is under way: {lock}; 0 s so far" in purged.stderr
+    assert (
+        "nodeagent: out of service here, and nobody keeps work away from it once nodeagent is removed:\n"
+        "nodeagent:   isolated: node by rack-team: RMA 4711\n" in purged.stderr
+    )
+    places = (
+        "/etc/nodeagent",
+        "/etc/systemd/system/*.wants/nodeagent*",
         "/usr/lib/nodeagent",
         "/usr/share/nodeagent",
+        "/usr/share/doc/nodeagent",
         "/var/lib/nodeagent",
+        "/var/lib/nodeagent-reset",
+        "/var/lib/systemd/deb-systemd-helper-enabled/*nodeagent*",
         "/var/cache/nodeagent",
-        "/run/nodeagent",
+        "/run/nodeagent*",
     )
-    assert node.below(*folders) == []
+    assert node.below(*places) == []
     assert node.property_of(UNIT, "LoadState") == "not-found"
+    assert node.read("getent", "group", "nodeagent").startswith("nodeagent:")
