@@ -161,6 +161,8 @@ def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_
     assert status(node)["holds"] == []
     assert node.read("cat", "/etc/nodeagent/nodeagent.toml") == SITES.strip()
     assert "The next version explains more" in node.read("cat", "/etc/nodeagent/nodeagent.toml.rpmnew")
+    (differs,) = node.run("rpm", "-V", "--nodeps", "nodeagent", check=False).stdout.splitlines()
+    assert differs.split()[1:] == ["c", "/etc/nodeagent/nodeagent.toml"]
     assert events(node)[: len(shown)] == shown != []
     assert not is_there(node, "/usr/share/doc/nodeagent/CHANGELOG.md")
 
