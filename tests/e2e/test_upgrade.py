@@ -6,7 +6,9 @@ Its packages are built from this repository's history. The node has 16 emulated 
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +36,8 @@ REPEATED: Final = "80E01801"
 """A code that a rule promotes the second time within a day."""
 PARTS: Final = ("conditions", "promotions", "holds", "actions", "jobs")
 """Of ``nodeagent status``."""
+
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT")
 
 State = Mapping[str, Sequence[Any]]
 
@@ -152,9 +156,18 @@ def differences(before: State, after: State) -> list[str]:
             if there is None:
                 found.append(f"{part}: {key_of(each)} is gone")
             elif isinstance(each, dict):
-                changed = {key: (was, there.get(key)) for key, was in each.items() if there.get(key) != was}
+                changed = {
+                    key: (was, there.get(key)) for key, was in each.items() if not same(was, there.get(key))
+                }
                 found += [f"{part}: {key_of(each)}: {changed}"] if changed else []
     return found
+
+
+def same(was: Any, now: Any) -> bool:
+    """Times of the rules are shown by the clock on the wall, as each start of a daemon compares the two."""
+    if was == now or not (isinstance(was, str) and TIME.match(was) and isinstance(now, str)):
+        return bool(was == now)
+    return abs(datetime.fromisoformat(now) - datetime.fromisoformat(was)) < timedelta(seconds=1)
 
 
 def key_of(each: Any) -> Any:

@@ -47,7 +47,7 @@ def words() -> dict[str, list[str]]:
     """What may stand in a store of this version, sorted."""
     kinds = (*tags.INPUTS.values(), *tags.CELLS.values(), Event)
     enumerations = {
-        hint.__name__: sorted(hint)
+        hint.__name__: sorted(map(str, hint))
         for hint in _hints(kinds)
         if isinstance(hint, type) and issubclass(hint, StrEnum)
     }
