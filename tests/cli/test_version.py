@@ -1,4 +1,4 @@
-"""What ``nodeagent version`` says: of a package its commit and build, of anything else that there are none."""
+"""What ``nodeagent version`` says: of a package its commit and build, of all else that there are none."""
 
 import platform
 from pathlib import Path
