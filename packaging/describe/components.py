@@ -1,4 +1,4 @@
-"""The rows of ``components.toml``: licences and holders of what the packages carry. No package is looked at."""
+"""The rows of ``components.toml``: licences and holders of what the packages carry. It reads no package."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -37,7 +37,7 @@ class NotDescribed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """``files`` are patterns of places on the node; ``objects`` the places of its compiled files and metadata."""
+    """``files`` are patterns of places on the node; ``objects`` are places of compiled files and metadata."""
 
     name: str
     version: str
@@ -83,7 +83,7 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-# --- Python distributions -------------------------------------------------------------------------------------
+# --- Python distributions ----------------------------------------------------------------------------------
 
 
 def _distributions(known: Components, files: Mapping[str, Path]) -> Iterator[Shipped]:
@@ -144,7 +144,7 @@ def _pinned(lock: Path) -> Mapping[str, str]:
     return {canonical(each["name"]): each["version"] for each in _PINNED.finditer(lock.read_text())}
 
 
-# --- the interpreter, and what others bring along --------------------------------------------------------------
+# --- the interpreter, and what others bring along ----------------------------------------------------------
 
 
 def _sources(known: Components, files: Mapping[str, Path]) -> Iterator[Shipped]:
@@ -162,6 +162,12 @@ def _sources(known: Components, files: Mapping[str, Path]) -> Iterator[Shipped]:
             files=row.files if name != sources.INTERPRETER else (f"{PLACE}/python/*",),
             objects=_matching(row.files, files, row.title),
         )
+
+
+def _purl(source: Source) -> str:
+    digests = ",".join(f"sha256:{digest}" for _, digest in sorted(source.digests.items()))
+    qualifiers = {"arch": "source", "checksum": digests}
+    return PackageURL("deb", "debian", source.name, source.version, qualifiers).to_string()
 
 
 def _inside(known: Components, whole: Sequence[Shipped], files: Mapping[str, Path]) -> Iterator[Shipped]:
