@@ -16,21 +16,17 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     copyright: tuple[str, ...]
     taken: str | None = None
     comment: str | None = None
+    reviewed: str | None = None
+    """The version that this, and the rows ``inside`` of it, speak of."""
 
     @property
     def shipped_under(self) -> str:
         return self.taken or self.license
 
 
-class DistributionRow(Row, frozen=True, kw_only=True):
-    reviewed: str | None = None
-    """The version that the rows ``inside`` of it speak of."""
-
-
 class SourceRow(Row, frozen=True, kw_only=True):
     title: str
     files: tuple[str, ...]
-    reviewed: str | None = None
 
 
 class InsideRow(Row, frozen=True, kw_only=True):
@@ -53,7 +49,7 @@ class Components(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     common_licenses: Mapping[str, str]
     """SPDX expression -> the file's name in Debian's /usr/share/common-licenses."""
     own: Row
-    distributions: Mapping[str, DistributionRow]
+    distributions: Mapping[str, Row]
     sources: Mapping[str, SourceRow]
     inside: tuple[InsideRow, ...]
     compiler: CompilerRow
@@ -69,4 +65,7 @@ def read(file: Path = FILE) -> Components:
     for row in found.inside:
         if row.of not in holders:
             raise ValueError(f"{file}: inside {row.name}: of = {row.of!r} has no row of its own")
+        holder = found.distributions.get(row.of) or found.sources.get(row.of)
+        if holder is not None and holder.reviewed is None:
+            raise ValueError(f"{file}: {row.of}: reviewed is missing; {row.name} is inside of it")
     return found

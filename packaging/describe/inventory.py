@@ -15,7 +15,7 @@ from typing import Final
 
 import components
 import sources
-from components import Components, InsideRow, Row
+from components import CompilerRow, Components, InsideRow, Row
 from packageurl import PackageURL
 from sources import Source
 
@@ -26,8 +26,7 @@ RUNTIME_LOCK: Final = ROOT / "packaging/runtime.lock"
 COMPILER_LOCK: Final = ROOT / "packaging/interpreter/compiler.lock"
 PLACE: Final = "/usr/lib/nodeagent"
 """Where the packages have what is laid out."""
-PROJECT: Final = "nodeagent"
-CLIENT: Final = "nodeagent-client"
+OWN: Final = frozenset({"nodeagent", "nodeagent-client"})
 _PINNED: Final = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;]+)", re.MULTILINE)
 
 
@@ -47,6 +46,11 @@ class Shipped:
     objects: tuple[str, ...] = ()
     of: str | None = None
     """The name of the one that brings it."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it lies in files that others have a part in, and none is its alone."""
+        return not self.files[0].startswith(PLACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +97,12 @@ def _distributions(known: Components, files: Mapping[str, Path]) -> Iterator[Shi
             continue
         distribution = PathDistribution(path.parent)
         name = canonical(distribution.name)
-        if name == PROJECT:
-            continue  # it is what the whole is
-        row = known.own if name == CLIENT else known.distributions.get(name)
+        row = known.own if name in OWN else known.distributions.get(name)
         if row is None:
             raise NotDescribed(f"{components.FILE}: [distributions.{name}] is missing; {place} is shipped")
         _check_license(name, row, distribution)
-        version = __version__ if name == CLIENT else pinned.get(name)
+        _check_reviewed(name, row, distribution.version)
+        version = __version__ if name in OWN else pinned.get(name)
         if version != distribution.version:
             raise NotDescribed(
                 f"{place}: version {distribution.version}; {RUNTIME_LOCK} has {version or 'none'}"
@@ -119,6 +122,14 @@ def _check_license(name: str, row: Row, distribution: Distribution) -> None:
     told = distribution.metadata.get("License-Expression")
     if told is not None and told != row.license:
         raise NotDescribed(f"{components.FILE}: {name}: license is {row.license}; its metadata says {told}")
+
+
+def _check_reviewed(name: str, row: Row | CompilerRow, version: str) -> None:
+    if row.reviewed is not None and row.reviewed != version:
+        raise NotDescribed(
+            f"{components.FILE}: what is said of {name} was looked up for {row.reviewed}, and {version} is shipped:"
+            " look up what it brings along, then change reviewed"
+        )
 
 
 def _owned(place: str, distribution: Distribution) -> set[str]:
@@ -175,18 +186,13 @@ def _inside(known: Components, whole: Sequence[Shipped], files: Mapping[str, Pat
     for row in known.inside:
         if row.of not in holders:
             continue  # the one that brings it is not in this package
-        holder, version, reviewed = holders[row.of]
-        if version != reviewed:
-            raise NotDescribed(
-                f"{components.FILE}: what is inside of {row.of} was looked up for {reviewed or 'no version'},"
-                f" and {version} is shipped: look it up again, then change reviewed"
-            )
+        holder, version = holders[row.of]
         places = _matching(row.files, files, row.name, needed=row.of != known.compiler.name)
         if places:
             _check_contains(row, places, files)
             yield Shipped(
                 name=row.name,
-                version=row.version or version,
+                version=row.version or f"{row.of}-{version}",
                 row=row,
                 purl=row.purl,
                 files=row.files,
@@ -195,19 +201,19 @@ def _inside(known: Components, whole: Sequence[Shipped], files: Mapping[str, Pat
             )
 
 
-def _holders(known: Components, whole: Sequence[Shipped]) -> Mapping[str, tuple[str | None, str, str | None]]:
-    """Key of the row -> name, version, and the version that was looked up."""
-    shipped = {each.name: each for each in whole}
-    found: dict[str, tuple[str | None, str, str | None]] = {}
-    for name, row in known.distributions.items():
-        if name in shipped:
-            found[name] = name, shipped[name].version, row.reviewed
-    for name, source in known.sources.items():
-        if source.title in shipped:
-            upstream = shipped[source.title].version.rpartition("-")[0]
-            found[name] = source.title, upstream, source.reviewed
-    compiler = _pinned(COMPILER_LOCK)[known.compiler.name]
-    found[known.compiler.name] = None, compiler, known.compiler.reviewed
+def _holders(known: Components, whole: Sequence[Shipped]) -> Mapping[str, tuple[str | None, str]]:
+    """Key of the row of one that is shipped -> its name, and the version of its makers."""
+    shipped = {each.name: each.version for each in whole}
+    found: dict[str, tuple[str | None, str]] = {
+        name: (name, shipped[name]) for name in known.distributions if name in shipped
+    }
+    for name, row in known.sources.items():
+        if row.title in shipped:
+            found[name] = row.title, shipped[row.title].rpartition("-")[0]
+            _check_reviewed(name, row, found[name][1])
+    compiler = known.compiler.name
+    found[compiler] = None, _pinned(COMPILER_LOCK)[compiler]
+    _check_reviewed(compiler, known.compiler, found[compiler][1])
     return found
 
 

@@ -2,10 +2,8 @@
 
 import datetime
 import uuid
-from collections.abc import Sequence
 from typing import Final
 
-from cyclonedx.model import Copyright
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.model.component_evidence import ComponentEvidence, Occurrence
@@ -14,7 +12,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from inventory import Inventory, Shipped
 from packageurl import PackageURL
 
-_NUMBERS: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "nodeagent.invalid")
+_NONE: Final = uuid.UUID(int=0)
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """As the kernel names them -> as Debian does."""
 
@@ -32,18 +30,24 @@ def written(inventory: Inventory, package: str, version: str, architecture: str,
             "generic", None, package, version, {"arch": ARCHITECTURES[architecture], "os": "linux"}
         ),
     )
-    components = {_reference(each): _component(each) for each in inventory.shipped}
+    shipped = [each for each in inventory.shipped if each.name != package]
+    components = {_reference(each): _component(each) for each in shipped}
     bom = Bom(
         metadata=BomMetaData(
             component=root, timestamp=datetime.datetime.fromtimestamp(made_at_s, datetime.UTC)
         ),
         components=components.values(),
-        serial_number=_number(root, inventory.shipped, architecture),
+        serial_number=_NONE,
     )
-    by_name = {each.name: components[_reference(each)] for each in inventory.shipped if each.of is None}
-    for each in inventory.shipped:
+    by_name = {each.name: components[_reference(each)] for each in shipped if each.of is None}
+    for each in shipped:
         holder = by_name[each.of] if each.of is not None else root
         bom.register_dependency(holder, [components[_reference(each)]])
+    bom.serial_number = uuid.uuid5(_NONE, _json(bom))
+    return _json(bom)
+
+
+def _json(bom: Bom) -> str:
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
@@ -58,8 +62,11 @@ def _component(shipped: Shipped) -> Component:
         description=shipped.row.comment and " ".join(shipped.row.comment.split()),
         purl=PackageURL.from_string(shipped.purl) if shipped.purl else None,
         evidence=ComponentEvidence(
-            occurrences=[Occurrence(location=place) for place in shipped.objects],
-            copyright=[Copyright(text=each) for each in shipped.row.copyright],
+            # Without names the library would put them in another order each time.
+            occurrences=[
+                Occurrence(bom_ref=f"{_reference(shipped)}:{place}", location=place)
+                for place in shipped.objects
+            ]
         ),
     )
 
@@ -73,9 +80,3 @@ def _license(expression: str) -> LicenseExpression | DisjunctiveLicense:
 def _reference(shipped: Shipped) -> str:
     """Two may bring the same thing along."""
     return f"{shipped.of + '/' if shipped.of else ''}{shipped.name}@{shipped.version}"
-
-
-def _number(root: Component, shipped: Sequence[Shipped], architecture: str) -> uuid.UUID:
-    told = [f"{root.name} {root.version} {architecture}"]
-    told += sorted(f"{_reference(each)} {each.purl} {' '.join(each.objects)}" for each in shipped)
-    return uuid.uuid5(_NUMBERS, "\n".join(told))
