@@ -82,7 +82,7 @@ def _debian_entry(package: str, entry: Entry, maintainer: str) -> str:
 def for_nfpm(entries: Sequence[Entry], maintainer: str) -> str:
     told = [
         {
-            "semver": each.version,
+            "semver": f"{each.version}-1",  # with the release, as in the name of the rpm
             "date": each.made_at.isoformat(),
             "packager": maintainer,
             "changes": [

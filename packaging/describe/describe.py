@@ -1,8 +1,9 @@
-"""Writes what says what is in the packages: ``describe.py BUILD DIST ARCHITECTURE``, called by ``../build.sh``.
+"""Writes what says what is in the packages: ``describe.py BUILD DIST ARCHITECTURE``, for ``../build.sh``.
 
-BUILD has ``lib`` and ``emulator``, as they lie in /usr/lib/nodeagent on a node. Into ``BUILD/describe/PACKAGE`` go
-the bill of materials, the copyright file and the changelog, and beside them the configuration of nfpm for each
-format; into DIST goes a copy of each bill. All follows from the sources and from what is laid out.
+BUILD has ``lib`` and ``emulator``, as they lie in /usr/lib/nodeagent on a node. Into ``lib`` goes what
+``nodeagent version`` tells. Into ``BUILD/describe/PACKAGE`` go the bill of materials, the copyright file and
+the changelog, beside them the configuration of nfpm for each format, and into DIST a copy of each bill. All
+follows from the sources and from what is laid out.
 """
 
 import gzip
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import build_record
 import changelog
 import configuration
 import dep5
@@ -33,6 +35,8 @@ def main() -> None:
     build, dist, architecture = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     made_at_s = int(os.environ["SOURCE_DATE_EPOCH"])
     entries = changelog.read((PACKAGING.parent / "CHANGELOG.md").read_text(), __version__, made_at_s)
+    (modules,) = (build / "lib").glob("python/lib/python*/site-packages/nodeagent")
+    build_record.write(modules, architecture)
     for package, (laid_out, configured) in PACKAGES.items():
         folder = build / "describe" / package
         folder.mkdir(parents=True, exist_ok=True)

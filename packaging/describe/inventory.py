@@ -127,8 +127,8 @@ def _check_license(name: str, row: Row, distribution: Distribution) -> None:
 def _check_reviewed(name: str, row: Row | CompilerRow, version: str) -> None:
     if row.reviewed is not None and row.reviewed != version:
         raise NotDescribed(
-            f"{components.FILE}: what is said of {name} was looked up for {row.reviewed}, and {version} is shipped:"
-            " look up what it brings along, then change reviewed"
+            f"{components.FILE}: what is said of {name} was looked up for {row.reviewed}, and {version} is"
+            " shipped: look up what it brings along, then change reviewed"
         )
 
 

@@ -1,11 +1,7 @@
-"""Writes what ``nodeagent version`` tells of a package: ``write_build.py FOLDER ARCHITECTURE``.
-
-FOLDER is that of the modules ``nodeagent`` in the package. What is written follows from the sources alone.
-"""
+"""What ``nodeagent version`` tells of a package: ``nodeagent/build.json``. It follows from the sources."""
 
 import datetime
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -18,17 +14,17 @@ from nodeagent.build import Build
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-def main() -> None:
-    folder, architecture = Path(sys.argv[1]), sys.argv[2]
+def write(modules: Path, architecture: str) -> None:
+    """``modules`` is the folder of the package ``nodeagent``. Raises CalledProcessError where git fails."""
     commit, clean, committed_at = _of_git(ROOT)
-    written = Build(
+    record = Build(
         commit=commit,
         clean=clean,
         committed_at=committed_at,
         architecture=architecture,
         interpreter=sources.read()[sources.INTERPRETER].version,
     )
-    (folder / build.FILE.name).write_bytes(msgspec.json.encode(written) + b"\n")
+    (modules / build.FILE.name).write_bytes(msgspec.json.encode(record) + b"\n")
 
 
 def _of_git(root: Path) -> tuple[str | None, bool | None, str | None]:
@@ -46,7 +42,3 @@ def _git(root: Path, *words: str) -> str:
     return subprocess.run(
         ["git", *words], cwd=root, stdout=subprocess.PIPE, text=True, check=True
     ).stdout.strip()
-
-
-if __name__ == "__main__":
-    main()
