@@ -32,10 +32,8 @@ class Entry:
 
 def read(text: str, version: str, made_at_s: int) -> list[Entry]:
     """The newest first. What is not released yet is of ``version``, made at that time. Raises ValueError."""
-    heads = list(_VERSION.finditer(text))
     found = []
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        body = text[head.end() : following.start() if following else len(text)]
+    for head, body in _sections(_VERSION, text):
         changes = dict(_changes(body))
         if head["name"] == UNRELEASED:
             if changes:
@@ -51,10 +49,16 @@ def read(text: str, version: str, made_at_s: int) -> list[Entry]:
     return found
 
 
+def _sections(heading: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Each heading with what stands below it, up to the next."""
+    heads = list(heading.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    for head, end in zip(heads, ends, strict=False):
+        yield head, text[head.end() : end]
+
+
 def _changes(body: str) -> Iterator[tuple[str, Sequence[str]]]:
-    kinds = list(_KIND.finditer(body))
-    for kind, following in zip(kinds, [*kinds[1:], None], strict=True):
-        section = body[kind.end() : following.start() if following else len(body)]
+    for kind, section in _sections(_KIND, body):
         yield kind["name"], [_plain(each) for each in _ITEM.findall(section)]
 
 
