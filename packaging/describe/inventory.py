@@ -112,7 +112,7 @@ def _distributions(known: Components, files: Mapping[str, Path]) -> Iterator[Shi
             name=name,
             version=version,
             row=row,
-            purl=f"pkg:pypi/{name}@{version}",
+            purl=None if name in OWN else f"pkg:pypi/{name}@{version}",  # no registry has ours
             files=_patterns(place, owned),
             objects=(place, *(each for each in sorted(owned) if each in files and is_object(files[each]))),
         )

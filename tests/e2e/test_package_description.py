@@ -28,7 +28,7 @@ SOURCES = ROOT / "packaging/interpreter/sources.sha256"
 OWN = {"nodeagent", "nodeagent-client"}
 JUNK = re.compile(
     r"/(tests?|testdata|benchmarks?|examples?|include|fixtures)/(?!.*\.(yaml|md)$)"
-    r"|/(example|antigravity|this|__hello__|\w*(test|benchmark|refleaks))\.py$"
+    r"|/(example|antigravity|this|__hello__|(\w+_)?(test|benchmark|refleaks))\.py$"
     r"|\.(a|c|cc|h|pyx|rst|orig|bat)$|/direct_url\.json$"
 )
 """What a root daemon's tree has no use for."""
@@ -177,7 +177,7 @@ def test_the_copyright_file_has_a_paragraph_for_each_file_and_a_text_for_each_li
 
     assert told[0]["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
     assert {name for each in of_files for name in each.licenses} == texts.keys()
-    assert [name for name, text in texts.items() if len(text.splitlines()) < 3] == []
+    assert [name for name, text in texts.items() if len(text.splitlines()) < 2] == []
     assert [name for each in of_files if not each.holders for name in each.patterns] == []
     by_file = {
         place: next(
@@ -221,7 +221,8 @@ def test_no_module_says_that_it_is_a_program(unpacked: Unpacked) -> None:
 
 def test_what_a_wheel_brought_is_as_its_makers_published_it(unpacked: Unpacked) -> None:
     changed = []
-    for record in unpacked.root.joinpath(SITE).glob("*.dist-info/RECORD"):
+    records = unpacked.root.joinpath(SITE).glob("*.dist-info/RECORD")
+    for record in (each for each in records if not each.parent.name.startswith("nodeagent")):
         for line in record.read_text().splitlines():
             name, digest, _ = line.rsplit(",", 2)
             if digest:
@@ -250,11 +251,11 @@ def test_it_says_which_commit_it_was_built_of(unpacked: Unpacked) -> None:
 # --- rpm ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("package", ["rpm_package", "rpm_emulator_package"])
+@pytest.mark.parametrize("which", ["rpm_package", "rpm_emulator_package"])
 def test_the_rpm_marks_documents_and_licences_and_has_a_changelog(
-    package: str, request: pytest.FixtureRequest
+    which: str, request: pytest.FixtureRequest
 ) -> None:
-    rpm: Path = request.getfixturevalue(package)
+    rpm: Path = request.getfixturevalue(which)
     name = query(rpm, "%{NAME}")[0]
     flags, documents = {}, set()
     for line in query(rpm, "[%{FILENAMES}|%{FILEFLAGS:fflags}|%{FILEMODES:perms}\n]"):
