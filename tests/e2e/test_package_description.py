@@ -240,7 +240,7 @@ def test_it_says_which_commit_it_was_built_of(unpacked: Unpacked) -> None:
     ).stdout.strip()
 
     program = unpacked.root / "usr/lib/nodeagent/python/bin/python3.13"
-    command = [program, "-I", "-m", "nodeagent.cli", "version", "-o", "json"]
+    command = [str(program), "-I", "-m", "nodeagent.cli", "version", "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
 
