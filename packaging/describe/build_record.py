@@ -40,5 +40,5 @@ def _of_git(root: Path) -> tuple[str | None, bool | None, str | None]:
 
 def _git(root: Path, *words: str) -> str:
     return subprocess.run(
-        ["git", *words], cwd=root, stdout=subprocess.PIPE, text=True, check=True
+        ["git", "--no-optional-locks", *words], cwd=root, stdout=subprocess.PIPE, text=True, check=True
     ).stdout.strip()
