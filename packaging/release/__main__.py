@@ -53,9 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev release", description="docs/releasing.md says more.")
     parser.add_argument("root", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--check", action="store_true", help="say what stands in the way of a release, no more"
-    )
+    parser.add_argument("--check", action="store_true", help="say what stands in the way of a release")
     parser.add_argument(
         "--key", action="append", metavar="KEY",
         help="the OpenPGP key in your key ring that signs; while keys change given twice, the new one first",
@@ -65,7 +63,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--into",
         type=Path,
         metavar="FOLDER",
-        help="the repository, which keeps what it holds (dist/repository)",
+        help="the repository; it keeps what it holds (dist/repository)",
     )
     options = parser.parse_args(arguments)
     if not options.check and not (options.key and options.url):

@@ -1,4 +1,4 @@
-"""The part of the repository that apt reads: the packages, an index for each architecture, and the signed Release.
+"""The part of the repository that apt reads: packages, an index for each architecture, the signed Release.
 
 There is no Valid-Until: a copy on a medium is read years later. Who serves it says by TLS how fresh it is.
 """
@@ -53,7 +53,7 @@ def index(repository: Path, keys: Keys) -> None:
 
 
 def _write(index: Path, content: bytes) -> None:
-    """Under its digest too. Those of earlier indexes stay: who has read an earlier Release still gets what it names."""
+    """Under its digest too. Earlier ones stay there: who has read an earlier Release gets what it names."""
     by_digest = index.parent / "by-hash/SHA256" / hashlib.sha256(content).hexdigest()
     by_digest.parent.mkdir(parents=True, exist_ok=True)
     index.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ class Section:
     line: int
     """Of the heading, from 1."""
     title: str
-    filled: Sequence[int]
+    filled: list[int]
     """The lines below it that say something."""
 
     @property
@@ -36,7 +36,7 @@ def problems(text: str, version: str, today: datetime.date) -> Iterator[str]:
         if section.title == _UNRELEASED:
             if section.filled:
                 yield (
-                    f"{NAME}:{section.line}: line {section.filled[0]} and others still stand under {_UNRELEASED}; "
+                    f"{NAME}:{section.line}: line {section.filled[0]} still stands under {_UNRELEASED}; "
                     f"right is the heading {right} above them"
                 )
         elif not section.version:
@@ -73,7 +73,7 @@ def _problems_of_own(own: Section, released: Sequence[Section], today: datetime.
         before = _date(earlier)
         if before is not None and before > date:
             yield (
-                f"{place} {own.version} is of {date}, and {earlier.version} in line {earlier.line} of {before}; "
+                f"{place} {own.version} is of {date}, and {earlier.version} of {before}; "
                 f"right is '## {own.version}, {today}'"
             )
 
@@ -87,14 +87,10 @@ def _date(section: Section) -> datetime.date | None:
 
 
 def _sections(text: str) -> list[Section]:
-    lines = list(enumerate(text.splitlines(), start=1))
-    headings = [(number, line[3:].strip()) for number, line in lines if line.startswith("## ")]
-    ends = [number for number, _ in headings[1:]] + [len(lines) + 1]
-    return [
-        Section(
-            start,
-            title,
-            [number for number, line in lines[start : end - 1] if line.strip() and not line.startswith("#")],
-        )
-        for (start, title), end in zip(headings, ends, strict=True)
-    ]
+    sections: list[Section] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("## "):
+            sections.append(Section(number, line[3:].strip(), []))
+        elif sections and line.strip() and not line.startswith("#"):
+            sections[-1].filled.append(number)
+    return sections

@@ -17,7 +17,7 @@ _INTERFACE: Final = "nodeagent/api/interface.py"
 
 
 def version_of(root: Path) -> str:
-    """The version of the tree. Raises Refused where it has none, or one that apt and rpm would not sort alike."""
+    """The version of the tree. Raises Refused where it has none, or one that apt and rpm may sort unlike."""
     place, pattern = _VERSION
     found = pattern.search(_text(root, place))
     if found is None:
@@ -47,7 +47,7 @@ def tagged(root: Path, version: str) -> str:
 
 
 def problems(root: Path, today: datetime.date) -> list[str]:
-    """What stands in the way of a release, one line each. Raises Refused where not even the version is known."""
+    """What stands in the way of a release, a line each. Raises Refused where there is no version at all."""
     version = version_of(root)
     return [
         *_uncommitted(root),

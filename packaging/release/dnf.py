@@ -1,4 +1,4 @@
-"""The part of the repository that dnf reads: a folder for each architecture, with its packages and signed metadata."""
+"""The part of the repository that dnf reads: for each architecture its packages and their signed metadata."""
 
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,7 @@
 """The OpenPGP keys of a release: signs with them, and publishes their public halves.
 
-They lie in the key ring of whoever calls (``GNUPGHOME``), and no secret leaves it: gpg signs, and asks for a passphrase
-itself.
+They lie in the key ring of whoever calls (``GNUPGHOME``), and no secret leaves it: gpg signs, and asks for a
+passphrase itself.
 """
 
 import os
@@ -35,7 +35,7 @@ class Keys:
 
     @classmethod
     def named(cls, names: Sequence[str]) -> "Keys":
-        """Those that gpg finds by these names. Raises Refused where it is not one key each, or it cannot sign."""
+        """Those that gpg finds by these names. Raises Refused where it is not one each, or it cannot sign."""
         if sys.stdin.isatty():
             os.environ["GPG_TTY"] = os.ttyname(sys.stdin.fileno())  # where it asks for a passphrase
         return cls(tuple(_that_signs(_fingerprint(name)) for name in names))
@@ -57,7 +57,7 @@ class Keys:
         run("rpmsign", *(f"--define={name} {value}" for name, value in own.items()), "--addsign", *rpms)
 
     def publish(self, folder: Path) -> None:
-        """Puts the public keys into the folder, beside those that it has: what they have signed is still there."""
+        """Puts the public keys into the folder, beside those whose signatures are there already."""
         with tempfile.TemporaryDirectory() as home:
             ring = (*_GPG, f"--homedir={home}", "--no-autostart", "--quiet")
             new = Path(home) / "new"
@@ -74,35 +74,39 @@ class Keys:
 
 
 _LIST: Final = ("--with-colons", "--list-keys")
+_UNFIT: Final = {"e": "has expired", "r": "is revoked", "d": "is disabled", "i": "is not valid"}
+"""By the validity of a key in a listing with colons (doc/DETAILS of GnuPG)."""
 
 
-def _listed(listing: str) -> list[str]:
-    """The fingerprints of the primary keys in a listing with colons (doc/DETAILS of GnuPG)."""
-    return re.findall(r"^(?:sec|pub):(?:.*\n)(?:fpr:{9}(\w+):)", listing, re.MULTILINE)
+def _listed(listing: str) -> dict[str, str]:
+    """The validity of each primary key in a listing with colons, by fingerprint."""
+    found = re.findall(r"^(?:sec|pub):(.?):.*\nfpr:{9}(\w+):", listing, re.MULTILINE)
+    return {fingerprint: validity for validity, fingerprint in found}
 
 
 def _fingerprint(name: str) -> str:
     if Path(name).is_file():
-        raise Refused(
-            f"--key {name} is a file; right is: gpg --import {name}, and the fingerprint that it tells"
-        )
+        raise Refused(f"--key {name} is a file; right is: gpg --import {name}, and the fingerprint it tells")
     listing = (*_GPG, "--with-colons", "--list-secret-keys")
     there = _listed(run(*listing))
     try:
         found = _listed(run(*listing, "--", name))
     except Refused:  # so gpg says that there is none
-        found = []
-    if len(found) == 1:
-        return found[0]
-    what = "fits several of the secret keys" if found else "is none of the secret keys"
-    raise Refused(
-        f"--key {name} {what} in the key ring; right is the fingerprint of one: "
-        f"{', '.join(found or there) or 'there is none (gpg --import, or GNUPGHOME)'}"
-    )
+        found = {}
+    if len(found) != 1:
+        what = "fits several of the secret keys" if found else "is none of the secret keys"
+        raise Refused(
+            f"--key {name} {what} in the key ring; right is the fingerprint of one: "
+            f"{', '.join(found or there) or 'there is none (gpg --import, or GNUPGHOME)'}"
+        )
+    ((fingerprint, validity),) = found.items()
+    if validity in _UNFIT:
+        raise Refused(f"--key {fingerprint} {_UNFIT[validity]}; right is one that signs (docs/releasing.md)")
+    return fingerprint
 
 
 def _that_signs(fingerprint: str) -> str:
-    """Says so by a signature, before the build: it may take a passphrase, and an expired key signs nothing."""
+    """Tried before the build: a signature may take a passphrase, and an expired key makes none."""
     with tempfile.TemporaryDirectory() as scratch:
         text = Path(scratch) / "text"
         text.write_text("nodeagent\n")
@@ -111,7 +115,7 @@ def _that_signs(fingerprint: str) -> str:
     made = re.search(r"^\[GNUPG:\] SIG_CREATED \S (?P<algorithm>\d+) ", told, re.MULTILINE)
     if made is None or made["algorithm"] != _RSA:
         raise Refused(
-            f"--key {fingerprint} is not of RSA, the one kind whose signatures the rpm of each distribution verifies; "
+            f"--key {fingerprint} is not of RSA, the one kind that the rpm of each distribution takes; "
             "right is one of: gpg --quick-generate-key NAME rsa4096 sign 3y"
         )
     say(f"signing with {fingerprint}")

@@ -4,9 +4,9 @@
     nodeagent.sources, nodeagent.repo  what a node needs to find the rest: for apt, for dnf
     apt/                               apt.py
     rpm/                               dnf.py
-    releases/VERSION/                  every file of a release, with SHA256SUMS and the COMMIT that it was built of
+    releases/VERSION/                  every file of a release, SHA256SUMS, the COMMIT it was built of
 
-A release is added in a copy, which takes the folder's place when all of it is there. What was published is never changed.
+A release is added in a copy, which takes the folder's place when all is there. What is published stays.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ SUMS: Final = "SHA256SUMS"
 _RELEASES: Final = "releases"
 _COMMIT: Final = "COMMIT"
 _PACKAGES: Final = (".deb", ".rpm")
-_OWN: Final = (_RELEASES, apt.FOLDER, dnf.FOLDER, key_files.APT)
+_OWN: Final = (_RELEASES, apt.FOLDER, dnf.FOLDER)
 
 _FOR_APT: Final = f"""\
 # nodeagent, for apt: /etc/apt/sources.list.d/nodeagent.sources
@@ -59,15 +59,15 @@ def accept(folder: Path) -> None:
         )
     if folder.exists() and not folder.is_dir():
         raise Refused(f"{folder} is not a folder; right is a new one, or one that ./dev release has laid out")
-    foreign = folder.is_dir() and any(folder.iterdir()) and not all((folder / name).exists() for name in _OWN)
-    if foreign:
+    filled = folder.is_dir() and any(folder.iterdir())
+    if filled and not all((folder / name).exists() for name in _OWN):
         raise Refused(
             f"{folder} holds something else; right is a new folder, or one that ./dev release has laid out"
         )
 
 
 def holds(folder: Path, version: str, commit: str) -> bool:
-    """Whether this release is there. Raises Refused where it is of another commit, or not what was published."""
+    """Whether it has this release. Raises Refused where that is of another commit, or was changed."""
     release = folder / _RELEASES / version
     if not release.exists():
         return False
@@ -142,7 +142,7 @@ def index(staging: Path, keys: Keys, url: str) -> None:
 
 
 def verify(staging: Path) -> None:
-    """As a node would, with the published keys alone. Raises Refused at the first signature that does not hold."""
+    """As a node would, with the published keys. Raises Refused at the first signature that does not hold."""
     suite = staging / apt.FOLDER / "dists/stable"
     signed = [(suite / "InRelease",), (suite / "Release.gpg", suite / "Release")]
     beside = (*staging.glob(f"{_RELEASES}/*/{SUMS}"), *staging.glob(f"{dnf.FOLDER}/*/repodata/repomd.xml"))
@@ -170,7 +170,7 @@ def _offer(packages: Iterator[Path], folder: Path) -> None:
     for package in packages:
         if (folder / package.name).exists():
             raise Refused(
-                f"{folder / package.name} is there, and its release is not; right is to remove it, or a higher version"
+                f"{folder / package.name} is there without its release; right is to remove it first"
             )
         _link(package, folder / package.name)
 

@@ -1,4 +1,4 @@
-"""A small checkout that can be released: what ./dev release looks at is as in ours, and its packages are small."""
+"""A small checkout that can be released: all that ./dev release looks at, and packages of one file each."""
 
 import os
 import subprocess
@@ -55,7 +55,11 @@ _FILES: Final = {
     "packaging/build.sh": _BUILD,
     ".gitignore": "/dist/\n",
 }
-_AUTHOR: Final = {f"GIT_{who}_{what}": "maintainer@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+_AUTHOR: Final = {
+    f"GIT_{who}_{what}": "maintainer@example.com"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,23 @@ class Checkout:
         """./dev release, without the set-up before it."""
         return subprocess.run(
             [sys.executable, "-m", "release", self.root, *arguments],
-            env=self._env(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            env=self._env(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     def _env(self) -> dict[str, str]:
         ring = {"GNUPGHOME": str(self.key_ring)} if self.key_ring else {}
-        return {**os.environ, **_AUTHOR, **ring, "PYTHONPATH": str(ROOT / "packaging"), "GIT_CONFIG_GLOBAL": "/dev/null"}
+        return {
+            **os.environ,
+            **_AUTHOR,
+            **ring,
+            "PYTHONPATH": str(ROOT / "packaging"),
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+        }
 
 
 def made(root: Path, key_ring: Path | None = None) -> Checkout:

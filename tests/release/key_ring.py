@@ -27,7 +27,13 @@ class KeyRing:
         command = ["gpg", "--batch", "--no-tty", "--quiet", *arguments]
         env = {**os.environ, "GNUPGHOME": str(self.folder)}
         done = subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
