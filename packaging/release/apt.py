@@ -28,10 +28,8 @@ _RELEASE: Final = {
 }
 _FTPARCHIVE: Final = (
     "apt-ftparchive",
-    "-o",
-    "APT::FTPArchive::MD5=false",
-    "-o",
-    "APT::FTPArchive::SHA1=false",
+    # One digest: under the strongest in the Release apt asks for an index.
+    *(f"-oAPT::FTPArchive::{digest}=false" for digest in ("MD5", "SHA1", "SHA512")),
 )
 
 

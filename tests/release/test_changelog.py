@@ -72,8 +72,10 @@ def test_a_section_with_a_date_and_nothing_unreleased_above_it_is_right(text: st
         ),
         (
             f"## 0.2.0, 2026-11-22\n- New.\n{BELOW}",
-            "CHANGELOG.md:1: 0.2.0 is of 2026-11-22, and 0.1.0 of 2026-11-23; "
-            "right is '## 0.2.0, 2026-11-28'",
+            (
+                "CHANGELOG.md:1: 0.2.0 is of 2026-11-22, and 0.1.0 of 2026-11-23; "
+                "right is '## 0.2.0, 2026-11-28'"
+            ),
         ),
     ],
     ids=[

@@ -13,10 +13,10 @@ from tests.release.key_ring import KeyRing
 pytestmark = [pytest.mark.slow]
 
 FILES = {
-    *(f"nodeagent{part}_1.2.0_{architecture}.deb" for part in ("", "-emulator") for architecture in ("amd64", "arm64")),
-    *(f"nodeagent{part}-1.2.0-1.{architecture}.rpm" for part in ("", "-emulator") for architecture in ("x86_64", "aarch64")),
-    *("nodeagent_client-1.2.0-py3-none-any.whl", "nodeagent-job-1.2.0.pyz"),
-}  # fmt: skip
+    f"{package}{form}"
+    for package in ("nodeagent", "nodeagent-emulator")
+    for form in ("_1.2.0_amd64.deb", "_1.2.0_arm64.deb", "-1.2.0-1.x86_64.rpm", "-1.2.0-1.aarch64.rpm")
+} | {"nodeagent_client-1.2.0-py3-none-any.whl", "nodeagent-job-1.2.0.pyz"}
 
 
 @pytest.fixture(scope="module")
