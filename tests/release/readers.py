@@ -1,4 +1,4 @@
-"""The programs of a node that read a repository, apt and dnf, with files of their own and nothing of this machine."""
+"""The programs of a node that read a repository, apt and dnf; each has files of its own, nothing of this machine."""
 
 import os
 import re
