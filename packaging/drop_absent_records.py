@@ -2,8 +2,8 @@
 
     drop_absent_records.py SITE_PACKAGES
 
-What is left is true on the node, where importlib.metadata reads it. Lines and their order stay as they are. Source:
-the Python packaging specification "Recording installed projects".
+What is left is true on the node, where importlib.metadata reads it. Lines and their order stay as they are.
+Source: the Python packaging specification "Recording installed projects".
 """
 
 import csv
