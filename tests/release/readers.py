@@ -1,13 +1,25 @@
-"""The programs of a node that read a repository, apt and dnf; each has files of its own, nothing of this machine."""
+"""The programs of a node that read a repository, apt and dnf. Each has its own files, none of the machine."""
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 Done = subprocess.CompletedProcess[str]
+
+
+def moved(repository: Path, copy: Path) -> Path:
+    """A copy of a repository, which tells apt and dnf that it lies where it does."""
+    shutil.copytree(repository, copy)
+    for name in ("nodeagent.sources", "nodeagent.repo"):
+        offered = (copy / name).read_text()
+        (copy / name).write_text(
+            re.sub(r"file://\S*(?=/(apt|rpm|nodeagent\.asc)\b)", f"file://{copy}", offered)
+        )
+    return copy
 
 
 @dataclass(frozen=True)
@@ -51,10 +63,11 @@ class Apt:
 
 @dataclass(frozen=True)
 class Dnf:
-    """dnf for an empty root, with the repository file that a repository offers for it; needs root."""
+    """dnf with the file that a repository offers for it, and a tree to install into; needs root."""
 
     root: Path
     repository: Path
+    tree: Path
 
     def __post_init__(self) -> None:
         for folder in ("repos", "log"):
@@ -67,13 +80,13 @@ class Dnf:
         """It takes the repository's key, as somebody who says yes does."""
         own = {"reposdir": "repos", "cachedir": "cache", "logdir": "log", "persistdir": "state"}
         options = [f"--setopt={name}={self.root / place}" for name, place in own.items()]
-        options += [f"--config={self.root / 'dnf.conf'}", f"--installroot={self.root / 'tree'}"]
-        options += ["--assumeyes", "--releasever=1", "--forcearch=x86_64"]
+        options += [f"--config={self.root / 'dnf.conf'}", f"--installroot={self.tree}"]
+        options += ["--assumeyes", "--releasever=1"]
         return _run(["dnf", *options, *arguments], folder=self.root)
 
     def held(self) -> list[str]:
-        """The packages in its root."""
-        query = ["rpm", f"--root={self.root / 'tree'}", "--query", "--all", "--qf", "%{NEVRA}\n"]
+        """The packages in its tree."""
+        query = ["rpm", f"--root={self.tree}", "--query", "--all", "--qf", "%{NEVRA}\n"]
         return sorted(
             line for line in _run(query, folder=self.root).stdout.splitlines() if "gpg-pubkey" not in line
         )

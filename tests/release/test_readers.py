@@ -1,6 +1,5 @@
 """apt and dnf read the repository as a node does, and refuse what is not as it was signed."""
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from tests.release.checkout import made
 from tests.release.key_ring import KeyRing
-from tests.release.readers import Apt, Dnf
+from tests.release.readers import Apt, Dnf, moved
 
 pytestmark = [pytest.mark.slow]
 
@@ -34,11 +33,7 @@ def published(keys: KeyRing, key: str, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture
 def repository(published: Path, tmp_path: Path) -> Path:
     """A copy for one test, which may spoil it."""
-    copy = tmp_path / "served"
-    shutil.copytree(published, copy)
-    for name in ("nodeagent.sources", "nodeagent.repo"):
-        (copy / name).write_text((copy / name).read_text().replace(str(published), str(copy)))
-    return copy
+    return moved(published, tmp_path / "served")
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ def apt(repository: Path, tmp_path: Path) -> Apt:
 
 @pytest.fixture
 def dnf(repository: Path, tmp_path: Path) -> Dnf:
-    return Dnf(tmp_path / "dnf", repository)
+    return Dnf(tmp_path / "dnf", repository, tmp_path / "tree")
 
 
 def spoiled(*patterns: str) -> Spoil:
@@ -186,17 +181,15 @@ def test_while_keys_change_a_node_with_either_reads_on(
     keys: KeyRing, key: str, published: Path, tmp_path: Path
 ) -> None:
     new = keys.make("comes next")
-    before = Apt(tmp_path / "before", published)
-    served = tmp_path / "served"
-    shutil.copytree(published, served)
+    served = moved(published, tmp_path / "served")
+    before = Apt(tmp_path / "before", served)
     checkout = made(tmp_path / "checkout", keys.folder)
     checkout.turn_to("1.3.0")
 
     done = checkout.release("--key", new, "--key", key, "--url", f"file://{served}", "--into", served)
 
     assert done.returncode == 0, done.stderr
-    source = before.root / "etc/sources.list.d/nodeagent.sources"
-    source.write_text(source.read_text().replace(str(published), str(served)))
     for apt in (before, Apt(tmp_path / "after", served)):
-        assert (apt.run("update").returncode, apt.run("update").stderr) == (0, "")
+        updated = apt.run("update")
+        assert (updated.returncode, updated.stderr) == (0, "")
         assert "  Candidate: 1.3.0\n" in apt.run("policy", "nodeagent", program="apt-cache").stdout
