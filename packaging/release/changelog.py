@@ -36,7 +36,7 @@ def problems(text: str, version: str, today: datetime.date) -> Iterator[str]:
         if section.title == _UNRELEASED:
             if section.filled:
                 yield (
-                    f"{NAME}:{section.line}: line {section.filled[0]} still stands under {_UNRELEASED}; "
+                    f"{NAME}:{section.line}: changes stand under {_UNRELEASED}, in line {section.filled[0]}; "
                     f"right is the heading {right} above them"
                 )
         elif not section.version:

@@ -86,7 +86,7 @@ def _interface_not_kept(root: Path) -> Iterator[str]:
     if not (root / kept).is_file():
         yield (
             f"{kept} is missing, and {_INTERFACE} has that version; right is to keep it: "
-            f"buf build proto --exclude-source-info --as-file-descriptor-set -o {kept}"
+            f".venv/buf/bin/buf build proto --exclude-source-info --as-file-descriptor-set -o {kept}"
         )
 
 

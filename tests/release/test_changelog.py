@@ -40,7 +40,7 @@ def test_a_section_with_a_date_and_nothing_unreleased_above_it_is_right(text: st
         (
             f"## Unreleased\n\n- A thing.\n\n## 0.2.0, 2026-11-28\n\n- More.\n{BELOW}",
             (
-                "CHANGELOG.md:1: line 3 still stands under Unreleased; right is the heading "
+                "CHANGELOG.md:1: changes stand under Unreleased, in line 3; right is the heading "
                 "'## 0.2.0, 2026-11-28' above them"
             ),
         ),

@@ -52,13 +52,13 @@ def test_so_it_can_after_its_tag_was_made(checkout: Checkout) -> None:
         ),
         (
             edited("CHANGELOG.md", "## 1.2.0, 2026-11-20", "## Unreleased"),
-            f"{FIRST}CHANGELOG.md:3: line 5 still stands under Unreleased; right is the heading '## 1.2.0, ",
+            f"{FIRST}CHANGELOG.md:3: changes stand under Unreleased, in line 5; right is the heading '## 1.2.0",
         ),
         (
             edited("nodeagent/api/interface.py", "MINOR: Final = 4", "MINOR: Final = 5"),
             (f"{FIRST}proto/kept/1.5.binpb is missing, and nodeagent/api/interface.py has that version; "
-            "right is to keep it: buf build proto --exclude-source-info --as-file-descriptor-set "
-            "-o proto/kept/1.5.binpb"),
+            "right is to keep it: .venv/buf/bin/buf build proto --exclude-source-info "
+            "--as-file-descriptor-set -o proto/kept/1.5.binpb"),
         ),
         (
             edited("nodeagent/__init__.py", "1.2.0", "1.2.0rc1"),
