@@ -81,7 +81,7 @@ class Checkout:
         self.write(place, text.replace(before, after))
 
     def git(self, *arguments: str) -> str:
-        command = ["git", "-C", self.root, *arguments]
+        command = ["git", "-C", str(self.root), *arguments]
         done = subprocess.run(command, env=self._env(), capture_output=True, text=True, check=True)
         return done.stdout.strip()
 

@@ -52,7 +52,7 @@ def test_so_it_can_after_its_tag_was_made(checkout: Checkout) -> None:
         ),
         (
             edited("CHANGELOG.md", "## 1.2.0, 2026-11-20", "## Unreleased"),
-            f"{FIRST}CHANGELOG.md:3: changes stand under Unreleased, in line 5; right is the heading '## 1.2.0",
+            f"{FIRST}CHANGELOG.md:3: changes stand under Unreleased, in line 5; right is the heading ",
         ),
         (
             edited("nodeagent/api/interface.py", "MINOR: Final = 4", "MINOR: Final = 5"),

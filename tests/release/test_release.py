@@ -62,7 +62,8 @@ def test_each_file_is_there_with_its_sum_and_the_commit(checkout: Checkout, fold
     released(checkout, folder, key)
 
     release = folder / "releases/1.2.0"
-    sums = dict(reversed(line.split("  ")) for line in (release / "SHA256SUMS").read_text().splitlines())
+    lines = [line.split("  ") for line in (release / "SHA256SUMS").read_text().splitlines()]
+    sums = {name: digest for digest, name in lines}
     there = held(release)
     assert {"SHA256SUMS", "SHA256SUMS.asc"} == there.keys() - sums.keys()
     assert sums == {name: there[name] for name in {*FILES, "COMMIT"}}
