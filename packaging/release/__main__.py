@@ -4,30 +4,14 @@ import argparse
 import datetime
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final
 
-from release import checks, repository
+from release import checks, packages, repository
 from release.commands import Refused, run, say
 from release.keys import Keys
-
-_FILES: Final = (
-    "nodeagent_{version}_amd64.deb",
-    "nodeagent_{version}_arm64.deb",
-    "nodeagent-emulator_{version}_amd64.deb",
-    "nodeagent-emulator_{version}_arm64.deb",
-    "nodeagent-{version}-1.x86_64.rpm",
-    "nodeagent-{version}-1.aarch64.rpm",
-    "nodeagent-emulator-{version}-1.x86_64.rpm",
-    "nodeagent-emulator-{version}-1.aarch64.rpm",
-    "nodeagent_client-{version}-py3-none-any.whl",
-    "nodeagent-job-{version}.pyz",
-)
-"""What a release has at least. What else the build names after the version is published with it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,12 +43,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="the OpenPGP key in your key ring that signs; while keys change given twice, the new one first",
     )  # fmt: skip
     parser.add_argument("--url", help="where the folder will be served")
-    parser.add_argument(
-        "--into",
-        type=Path,
-        metavar="FOLDER",
-        help="the repository; it keeps what it holds (dist/repository)",
-    )
+    kept = "the repository; it keeps what it holds (dist/repository)"
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help=kept)
     options = parser.parse_args(arguments)
     if not options.check and not (options.key and options.url):
         parser.error("--key and --url are needed; or --check, which needs no key")
@@ -83,7 +63,7 @@ def _release(root: Path, names: Sequence[str], url: str, folder: Path) -> None:
     if there:
         say(f"{folder} holds {version} already: its files stay as they are")
     else:
-        files = _build(root, version)
+        files = packages.build(root, version)
         if checks.commit_of(root) != commit:
             raise Refused(f"the commit has changed while {version} was built; right is to run it again")
         _refuse(checks.problems(root, _today()))
@@ -97,26 +77,7 @@ def _release(root: Path, names: Sequence[str], url: str, folder: Path) -> None:
         repository.verify(staging)
         with repository.replaced(folder, staging):
             _tag(root, version, keys)
-    say(f"{version} lies in {folder}; nothing has been pushed or uploaded (docs/releasing.md). Next:")
-    print(f"      git push origin {checks.tag_of(version)}", file=sys.stderr)
-    print(f"      rsync --archive --hard-links --delete-after {folder}/ SERVER:FOLDER/", file=sys.stderr)
-
-
-def _build(root: Path, version: str) -> list[Path]:
-    """What the build makes of this version, and not what an earlier one has left."""
-    built = f"*[_-]{version}[-_.]*"
-    for left in (root / "dist").glob(built):
-        if left.is_file():
-            left.unlink()
-    status = subprocess.run([root / "packaging/build.sh", "--all"], cwd=root, check=False).returncode
-    if status:
-        raise Refused(f"packaging/build.sh --all ended with {status}")
-    missing = [
-        name for form in _FILES if not (root / "dist" / (name := form.format(version=version))).is_file()
-    ]
-    if missing:
-        raise Refused(f"packaging/build.sh --all has not built {', '.join(missing)}")
-    return sorted(path for path in (root / "dist").glob(built) if path.is_file())
+    say(f"{version} lies in {folder} and is tagged; nothing was uploaded or pushed (docs/releasing.md)")
 
 
 def _tag(root: Path, version: str, keys: Keys) -> None:
@@ -124,20 +85,9 @@ def _tag(root: Path, version: str, keys: Keys) -> None:
     if checks.tagged(root, version):
         say(f"the tag {tag} is there")
         return
-    key = f"--local-user={keys.fingerprints[0]}"
     say(f"tagging {tag}")
-    run(
-        "git",
-        "-C",
-        root,
-        "-c",
-        "gpg.format=openpgp",
-        "tag",
-        "--sign",
-        key,
-        f"--message=nodeagent {version}",
-        tag,
-    )
+    sign = ("tag", "--sign", f"--local-user={keys.fingerprints[0]}", f"--message=nodeagent {version}")
+    run("git", "-C", root, "-c", "gpg.format=openpgp", *sign, tag)
 
 
 def _refuse(problems: Sequence[str]) -> None:
