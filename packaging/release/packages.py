@@ -24,7 +24,7 @@ _FILES: Final = (
 def build(root: Path, version: str) -> list[Path]:
     """Lets packaging/build.sh build into ``dist``, and returns what it made of this version.
 
-    What an earlier build has left of it is deleted first. Raises Refused where the build fails or leaves one out.
+    What an earlier build left of it is deleted first. Raises Refused where the build fails or lacks a file.
     """
     made = f"*[_-]{version}[-_.]*"
     for left in (root / "dist").glob(made):
