@@ -79,7 +79,7 @@ compiler_for() { echo "$CACHE/$MADE_OF/compiler-for-$1"; }
 # The macros of dates are well defined by SOURCE_DATE_EPOCH. Nothing here is debugged: the file names of this machine stay out.
 make_compilers() {
     local architecture tool zig bin
-    zig=$CACHE/$MADE_OF/compiler/ziglang/zig
+    zig="env ZIG_LOCAL_CACHE_DIR=$CACHE/zig ZIG_GLOBAL_CACHE_DIR=$CACHE/zig $CACHE/$MADE_OF/compiler/ziglang/zig"
     for architecture in x86_64 aarch64; do
         bin=$(compiler_for "$architecture")
         mkdir -p "$bin"
@@ -94,7 +94,8 @@ make_compilers() {
     done
 }
 
-# unpack NAME FOLDER: the source of Debian's package with Debian's patches, but for those of patches-left-out.
+# unpack NAME FOLDER: the source of Debian's package with Debian's patches, but for those of patches-left-out. What is
+# built of it says that it was when the source was made.
 unpack() {
     local source=$2/$1 patch
     rm -rf "$source"
@@ -107,6 +108,8 @@ unpack() {
         grep --quiet --line-regexp --fixed-strings "$1 $patch" "$HERE/patches-left-out" ||
             patch --silent --strip 1 --force --input "debian/patches/$patch"
     done <debian/patches/series
+    SOURCE_DATE_EPOCH=$(date --date "$(sed -n 's/^ -- .*>  //p' debian/changelog | head -n 1)" +%s)
+    export SOURCE_DATE_EPOCH
 }
 
 # --- the libraries ------------------------------------------------------------------------------------------------
@@ -152,9 +155,10 @@ library_sqlite3() {
 
 library_openssl() {
     env -u CFLAGS ./Configure "linux-$ARCHITECTURE" no-shared no-tests no-docs no-apps no-legacy no-engine no-module \
-        no-dso --prefix="$LIBRARIES" --libdir=lib --openssldir=/etc/ssl
+        no-dso --prefix="$PREFIX" --libdir=lib --openssldir=/etc/ssl
     make -j"$JOBS" build_libs
-    make install_dev
+    make install_dev DESTDIR="$PWD/installed" # the names of its folders stand in it
+    cp --recursive "installed$PREFIX/." "$LIBRARIES"
 }
 
 # build_library NAME
@@ -181,15 +185,8 @@ configure_python() {
         --with-readelf=readelf READELF=readelf "${crossing[@]}"
 }
 
-# The numbers of the build are those of the source: it says when it was made.
-unpack_python() {
-    unpack python3.13 "$BUILD"
-    SOURCE_DATE_EPOCH=$(date --date "$(sed -n 's/^ -- .*>  //p' debian/changelog | head -n 1)" +%s)
-    export SOURCE_DATE_EPOCH
-}
-
 build_python() {
-    unpack_python
+    unpack python3.13 "$BUILD"
     CFLAGS=${CFLAGS/ -fPIC/} # the interpreter is a program, and slower by it; its modules get it anyhow
     xz --decompress --stdout "$HERE/profile.xz" >"$BUILD/profile"
     export CFLAGS_NODIST="-fprofile-use=$BUILD/profile -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled"
@@ -201,7 +198,7 @@ build_python() {
 # Makes CPython so that it counts what it does, and has it run those of its tests that its makers count by.
 write_profile() {
     local counts=/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.profile-$MACHINE.a
-    unpack_python
+    unpack python3.13 "$BUILD"
     mkdir -p "$BUILD/bin"
     printf '#!/bin/sh\ncase " $* " in *" -c "*) ;; *) set -- "$@" %s -Wl,-u,__llvm_profile_runtime ;; esac\nexec %s "$@"\n' \
         "$counts" "$(compiler_for "$MACHINE")/cc" >"$BUILD/bin/cc-that-counts"
@@ -230,7 +227,7 @@ begin() {
     LIBRARIES=$BUILD/libraries
     export CFLAGS="-O3 -fPIC -ffile-prefix-map=$BUILD=."
     PATH=$(compiler_for "$1"):$PATH
-    export PATH CC=cc CXX=c++ AR=ar RANLIB=ranlib ZIG_LOCAL_CACHE_DIR=$CACHE/zig ZIG_GLOBAL_CACHE_DIR=$CACHE/zig
+    export PATH CC=cc CXX=c++ AR=ar RANLIB=ranlib
     rm -rf "$BUILD"
     mkdir -p "$BUILD"
     local name

@@ -1,0 +1,40 @@
+"""The files of a release: built anew, and all of them."""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from release.commands import Refused
+
+_FILES: Final = (
+    "nodeagent_{version}_amd64.deb",
+    "nodeagent_{version}_arm64.deb",
+    "nodeagent-emulator_{version}_amd64.deb",
+    "nodeagent-emulator_{version}_arm64.deb",
+    "nodeagent-{version}-1.x86_64.rpm",
+    "nodeagent-{version}-1.aarch64.rpm",
+    "nodeagent-emulator-{version}-1.x86_64.rpm",
+    "nodeagent-emulator-{version}-1.aarch64.rpm",
+    "nodeagent_client-{version}-py3-none-any.whl",
+    "nodeagent-job-{version}.pyz",
+)
+"""What a release has at least. What else the build names after the version is published with it."""
+
+
+def build(root: Path, version: str) -> list[Path]:
+    """Lets packaging/build.sh build into ``dist``, and returns what it made of this version.
+
+    What an earlier build left of it is deleted first. Raises Refused where the build fails or lacks a file.
+    """
+    made = f"*[_-]{version}[-_.]*"
+    for left in (root / "dist").glob(made):
+        if left.is_file():
+            left.unlink()
+    status = subprocess.run([root / "packaging/build.sh", "--all"], cwd=root, check=False).returncode
+    if status:
+        raise Refused(f"packaging/build.sh --all ended with {status}")
+    built = {path.name: path for path in (root / "dist").glob(made) if path.is_file()}
+    missing = [name for form in _FILES if (name := form.format(version=version)) not in built]
+    if missing:
+        raise Refused(f"packaging/build.sh --all has not built {', '.join(missing)}")
+    return sorted(built.values())
