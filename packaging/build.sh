@@ -159,6 +159,7 @@ make_packages() {
     step "compiling the modules" compile_modules
     step "building the emulator's libraries" set_emulator_apart
     step "packing the supervisor of jobs into one file" pack_supervisor
+    cat packaging/scripts/{preinst,prerm}.sh >build/rpm-pre.sh
     step "writing what it is made of" .venv/bin/python packaging/describe/describe.py "$BUILD" dist "$ARCHITECTURE"
     set_times
     for format in "${formats[@]}"; do

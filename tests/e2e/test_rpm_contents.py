@@ -16,13 +16,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 # Folders of the distribution: dpkg names them with each package, rpm would remove what nobody else names.
 OF_THE_DISTRIBUTION = {
     "/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/usr/lib/systemd", "/usr/lib/systemd/system",
+    "/usr/lib/systemd/system-preset",
     "/usr/lib/sysusers.d", "/usr/share", "/usr/share/doc",
     "/usr/share/lintian", "/usr/share/lintian/overrides",
     "/usr/share/man", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8",
 }  # fmt: skip
 ZSH = ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")
 """Where zsh looks for completions: of Debian, and of the distributions with rpm."""
-PRESET = "/usr/lib/systemd/system-preset/80-nodeagent.preset"
 NEEDED = {
     *("glibc = 2.28", "libgcc = 8", "libstdc++ = 8", "procps-ng = 3", "systemd = 239"),
     *("systemd-libs = 239", "util-linux = 2"),
@@ -72,13 +72,10 @@ def without_what_debian_wants(held: Held) -> Held:
 
 
 @pytest.mark.parametrize("architecture", ["", pytest.param("arm64_", marks=pytest.mark.release)])
-def test_it_holds_what_the_debian_package_holds_and_the_preset_of_its_service(
-    architecture: str, request: pytest.FixtureRequest
-) -> None:
+def test_it_holds_what_the_debian_package_holds(architecture: str, request: pytest.FixtureRequest) -> None:
     deb = held_by_deb(request.getfixturevalue(f"{architecture}package"))
     rpm = held_by_rpm(request.getfixturevalue(f"{architecture}rpm_package"))
 
-    assert rpm.pop(PRESET)[:2] == ("100644", "root:root")
     deb = {path.replace(*ZSH): each for path, each in deb.items()}
     assert without_what_debian_wants(deb) == without_what_debian_wants(rpm)
 
