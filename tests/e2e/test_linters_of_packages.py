@@ -22,7 +22,7 @@ def test_lintian_finds_nothing(package: Path, emulator_package: Path) -> None:
 
 
 def test_rpmlint_finds_nothing(rpm_package: Path, rpm_emulator_package: Path) -> None:
-    command = ["rpmlint", "--config", CONFIGURATION, rpm_package, rpm_emulator_package]
+    command = ["rpmlint", "--config", *map(str, (CONFIGURATION, rpm_package, rpm_emulator_package))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert "2 packages and 0 specfiles checked; 0 errors, 0 warnings" in done.stdout, done.stdout

@@ -107,7 +107,7 @@ def test_installing_starts_and_enables_the_service(node: Machine) -> None:
 
 
 def test_unit_is_sound_and_confined(node: Machine) -> None:
-    verified = node.run("systemd-analyze", "verify", UNIT)
+    verified = node.run("systemd-analyze", "verify", "--man=no", UNIT)
     judged = node.run("systemd-analyze", "security", "--offline=true", "--threshold=30", UNIT, check=False)
 
     assert verified.stderr == ""
@@ -116,7 +116,7 @@ def test_unit_is_sound_and_confined(node: Machine) -> None:
 
 def test_the_bridge_to_slurm_is_off_confined_and_follows_the_daemon_within_its_sandbox(node: Machine) -> None:
     assert node.property_of(BRIDGE, "UnitFileState") == "disabled"
-    assert node.run("systemd-analyze", "verify", BRIDGE).stderr == ""
+    assert node.run("systemd-analyze", "verify", "--man=no", BRIDGE).stderr == ""
     judged = node.run("systemd-analyze", "security", "--offline=true", "--threshold=25", BRIDGE, check=False)
     assert judged.returncode == 0, judged.stdout
 
@@ -135,7 +135,7 @@ def test_the_bridge_to_slurm_is_off_confined_and_follows_the_daemon_within_its_s
 
 def test_the_example_of_a_follower_is_a_sound_unit(node: Machine) -> None:
     example = "/usr/share/doc/nodeagent/examples/fleet/nodeagent-fleet.service"
-    assert node.run("systemd-analyze", "verify", example).stderr == ""
+    assert node.run("systemd-analyze", "verify", "--man=no", example).stderr == ""
 
 
 def test_sockets_are_for_their_groups_only(node: Machine) -> None:
