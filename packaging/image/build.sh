@@ -11,8 +11,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly SUITE=trixie
 # What the objects of the package need; base-files tells scanners which release these are of.
 readonly LIBRARIES=base-files,libc6,libgcc-s1,libstdc++6,libsystemd0
-readonly VERSION_OF_PYTHON=3.13
-readonly SITE=usr/lib/nodeagent/python/lib/python$VERSION_OF_PYTHON/site-packages
 # The user that pods have as a custom, and the bridge needs no other.
 readonly NOBODY=65532
 readonly BUILD=$PWD/build/image
@@ -22,6 +20,9 @@ readonly MACHINE
 
 # shellcheck source=packaging/step.sh
 . packaging/step.sh
+# shellcheck source=packaging/modules.sh
+. packaging/modules.sh
+readonly SITE=usr/lib/nodeagent/python/lib/python$VERSION_OF_PYTHON/site-packages
 umask 022
 export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
 
@@ -50,13 +51,11 @@ get_libraries() {
 
 # What kubernetes.lock has and the package does not.
 get_kubernetes() {
-    local site=$1/$SITE lock=$BUILD/$ARCHITECTURE/kubernetes.lock platforms
-    mapfile -t platforms < <(printf -- "--platform=manylinux%s_$ARCHITECTURE\n" _2_{28,17,12,5} 2014)
+    local site=$1/$SITE lock=$BUILD/$ARCHITECTURE/kubernetes.lock target
+    mapfile -t target < <(for_target)
     awk 'NR == FNR { if (/^[a-z]/) packaged[$1]; next } /^[a-z]/ { ours = !($1 in packaged) } ours' \
         packaging/runtime.lock packaging/kubernetes.lock >"$lock"
-    .venv/bin/python -m pip --disable-pip-version-check --no-input install --target "$site" --require-hashes --no-deps \
-        --no-compile --implementation=cp --python-version="$VERSION_OF_PYTHON" --abi={cp313,abi3,none} \
-        --only-binary=:all: "${platforms[@]}" -r "$lock"
+    pip install --target "$site" --require-hashes --no-deps --no-compile "${target[@]}" -r "$lock"
     rm -rf "${site:?}"/{bin,include,share}
     # The bridge writes its requests itself. It uses the client's connection and account, and none of a thousand classes.
     rm "$site"/kubernetes/{,aio/}client/{api,models}/[!_]*.py

@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import Final
 import click
 
 from tests.bench.shared import rest
-from tests.bench.shared.figures import Figure
-from tests.bench.shared.kernel_log import NeedsRoot
+from tests.bench.shared.figures import CannotRun, Figure
 
 BENCHMARKS: Final = (
     "idle",
+    "interpreter",
     "job_run",
     "job_stop",
     "job_recovery",
@@ -54,8 +53,8 @@ def main(names: tuple[str, ...], output: str) -> None:
             if output == "text":
                 click.echo(f"\n{name}: {benchmark.TITLE}")
             _print(name, benchmark.run(), output)
-        except NeedsRoot as reason:
-            _say(f"{name} left out: {reason}; run: sudo {sys.executable} -m tests.bench {name}")
+        except CannotRun as reason:
+            _say(f"{name} left out: {reason}")
         _say(f"{name} took {time.monotonic() - begun_s:.0f} s, load {os.getloadavg()[0]:.1f} at its end")
 
 

@@ -78,7 +78,7 @@ def run() -> Iterator[Figure]:
                 writer.write(line)
             yield from _figures("read, parsed and matched", patterns, _from_ring_s)
     except NeedsRoot as reason:
-        yield from _figures(f"parsed and matched ({reason} to read)", patterns, _from_memory_s)
+        yield from _figures(f"parsed and matched, and not read ({reason})", patterns, _from_memory_s)
 
 
 def _figures(what: str, patterns: list[Pattern], measure: Measure) -> Iterator[Figure]:

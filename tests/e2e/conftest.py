@@ -1,5 +1,6 @@
 """The package as it is shipped, built once for all tests that install it."""
 
+import platform
 import re
 import shutil
 import subprocess
@@ -12,23 +13,46 @@ from tests.e2e.rpms import as_next_version
 from tests.e2e.tree import laid_over
 
 ROOT = Path(__file__).parent.parent.parent
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What uname(2) calls a machine -> what Debian does."""
+
+
+def _build(architecture: str) -> None:
+    built = subprocess.run(
+        [ROOT / "packaging/build.sh", "--arch", architecture, "deb", "rpm"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
 
 
 @pytest.fixture(scope="session")
 def package() -> Path:
     """The Debian package of the working tree as it is now. The rpm is built with it."""
-    built = subprocess.run(
-        [ROOT / "packaging/build.sh", "deb", "rpm"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    return _newest("nodeagent_*.deb")
+    _build(platform.machine())
+    return _newest(f"nodeagent_*_{DEBIAN[platform.machine()]}.deb")
 
 
 @pytest.fixture(scope="session")
 def emulator_package(package: Path) -> Path:
     """What the emulator needs beside ``package``; both are built together."""
-    return _newest("nodeagent-emulator_*.deb")
+    return _newest(f"nodeagent-emulator_*_{DEBIAN[platform.machine()]}.deb")
+
+
+@pytest.fixture(scope="session")
+def arm64_package() -> Path:
+    """As ``package``, for arm64, whatever this machine is."""
+    _build("aarch64")
+    return _newest("nodeagent_*_arm64.deb")
+
+
+@pytest.fixture(scope="session")
+def arm64_emulator_package(arm64_package: Path) -> Path:
+    return _newest("nodeagent-emulator_*_arm64.deb")
+
+
+@pytest.fixture(scope="session")
+def arm64_rpm_package(arm64_package: Path) -> Path:
+    return _newest("nodeagent-[0-9]*.aarch64.rpm")
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +72,12 @@ def installed(
 @pytest.fixture(scope="session")
 def rpm_package(package: Path) -> Path:
     """The same as ``package``, for systems with rpm."""
-    return _newest("nodeagent-[0-9]*.rpm")
+    return _newest(f"nodeagent-[0-9]*.{platform.machine()}.rpm")
 
 
 @pytest.fixture(scope="session")
 def rpm_emulator_package(package: Path) -> Path:
-    return _newest("nodeagent-emulator-[0-9]*.rpm")
+    return _newest(f"nodeagent-emulator-[0-9]*.{platform.machine()}.rpm")
 
 
 def _newest(pattern: str) -> Path:

@@ -43,4 +43,5 @@ def as_next_version(into: Path, package: Path) -> Path:
     changed = configuration.replace("src: packaging/nodeagent.toml", f"src: {default}").replace(
         '"*.md"', "README.md"
     )
-    return pack(changed, into, VERSION="99.0.0", ARCH=query(package, "%{ARCH}")[0])
+    architecture = query(package, "%{ARCH}")[0]
+    return pack(changed, into, VERSION="99.0.0", ARCH=architecture, ARCHITECTURE=architecture)

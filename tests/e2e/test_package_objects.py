@@ -56,11 +56,20 @@ def elf(path: Path) -> Elf:
     )
 
 
+@pytest.fixture(scope="module", params=["", pytest.param("arm64_", marks=pytest.mark.release)])
+def packages(request: pytest.FixtureRequest) -> tuple[Path, Path]:
+    """The daemon's and the emulator's, for this machine and for arm64."""
+    names = (f"{request.param}package", f"{request.param}emulator_package")
+    daemon, emulator = map(request.getfixturevalue, names)
+    return daemon, emulator
+
+
 @pytest.fixture(scope="module")
-def objects(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Elf]:
-    """By the path in the package."""
+def objects(packages: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Elf]:
+    """By the path in the packages."""
     tree = tmp_path_factory.mktemp("objects")
-    subprocess.run(["dpkg-deb", "--extract", package, tree], check=True)
+    for package in packages:
+        subprocess.run(["dpkg-deb", "--extract", package, tree], check=True)
     found = {}
     for path in tree.rglob("*"):
         if path.is_file() and not path.is_symlink() and begins_as_elf(path):
@@ -80,10 +89,13 @@ def field(package: Path, name: str) -> str:
 
 
 def test_each_object_is_for_the_architecture_of_the_package(
-    package: Path, objects: Mapping[str, Elf]
+    packages: tuple[Path, Path], objects: Mapping[str, Elf]
 ) -> None:
     assert "/usr/lib/nodeagent/python/bin/python3.13" in objects
-    assert {each.machine for each in objects.values()} == {MACHINE[field(package, "Architecture")]}
+    assert any(path.endswith("/libdcmi.so") for path in objects)
+    assert {each.machine for each in objects.values()} == {
+        MACHINE[field(package, "Architecture")] for package in packages
+    }
 
 
 def test_no_object_asks_for_a_newer_glibc_than_the_oldest_that_the_package_takes(
@@ -93,9 +105,9 @@ def test_no_object_asks_for_a_newer_glibc_than_the_oldest_that_the_package_takes
 
 
 def test_the_package_depends_on_what_its_objects_need_and_on_no_other_library(
-    package: Path, objects: Mapping[str, Elf]
+    packages: tuple[Path, Path], objects: Mapping[str, Elf]
 ) -> None:
-    declared = {re.split(r"[ |(]", each.strip())[0] for each in field(package, "Depends").split(",")}
+    declared = {re.split(r"[ |(]", each.strip())[0] for each in field(packages[0], "Depends").split(",")}
     needed = {PACKAGE_OF[library] for each in objects.values() for library in each.needed}
 
     assert {each for each in declared if each.startswith("lib")} == needed

@@ -58,10 +58,12 @@ def held_by_deb(package: Path) -> Held:
     return found
 
 
+@pytest.mark.parametrize("architecture", ["", pytest.param("arm64_", marks=pytest.mark.release)])
 def test_it_holds_what_the_debian_package_holds_and_the_preset_of_its_service(
-    package: Path, rpm_package: Path
+    architecture: str, request: pytest.FixtureRequest
 ) -> None:
-    rpm, deb = held_by_rpm(rpm_package), held_by_deb(package)
+    deb = held_by_deb(request.getfixturevalue(f"{architecture}package"))
+    rpm = held_by_rpm(request.getfixturevalue(f"{architecture}rpm_package"))
 
     assert rpm.pop(PRESET)[:2] == ("100644", "root:root")
     deb = {path.replace(*ZSH): each for path, each in deb.items()}

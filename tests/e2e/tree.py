@@ -14,12 +14,16 @@ from typing import Literal
 SUITE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 PACKAGES = ("dbus", "libstdc++6", "procps", "rpm", "systemd", "systemd-sysv")
 """What the package needs, and rpm, for the package in that form. No Python."""
+LIBRARIES = ("dash", "libc6", "libgcc-s1", "libstdc++6", "libsystemd0")
+"""What the daemon needs where no systemd runs it: for trees of another architecture, which are not booted."""
 
 
 @contextlib.contextmanager
-def laid_over(folder: Path, *layers: Path, suite: str = SUITE, kept: bool = False) -> Iterator[Path]:
+def laid_over(
+    folder: Path, *layers: Path, suite: str = SUITE, foreign: str = "", kept: bool = False
+) -> Iterator[Path]:
     """A tree of that suite, by default this machine's, with these layers over it, in the new folder
-    ``folder/tree``.
+    ``folder/tree``. ``foreign`` is another architecture, in Debian's words: its tree holds libraries alone.
 
     What is written to it lies in ``folder/written``. It is gone at the end unless it is kept: as a layer of
     other trees. It is ``volatile`` (Documentation/filesystems/overlayfs.rst): no fsync waits for a disk.
@@ -31,7 +35,7 @@ def laid_over(folder: Path, *layers: Path, suite: str = SUITE, kept: bool = Fals
     for each in (tree, written, work):
         each.mkdir(parents=True)
     written.chmod(0o755)  # as the root of the tree: others than root look into it
-    lower = ":".join(map(str, (*reversed(layers), _distribution(suite))))
+    lower = ":".join(map(str, (*reversed(layers), _distribution(suite, foreign))))
     how = f"volatile,lowerdir={lower},upperdir={written},workdir={work}"
     _run("mount", "--types", "overlay", "--options", how, "overlay", str(tree))
     try:
@@ -48,18 +52,22 @@ def switch(root: Path, how: Literal["enable", "disable"], unit: str) -> None:
     _run("systemctl", f"--root={root}", how, unit)
 
 
-def _distribution(suite: str) -> Path:
+def _distribution(suite: str, foreign: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nodeagent-tests"
     cache.mkdir(parents=True, exist_ok=True)
-    what = hashlib.sha256(" ".join((suite, *PACKAGES)).encode()).hexdigest()[:12]
-    made = cache / f"{suite}-{what}"
+    # Scripts of packages of another architecture do not run here: its packages are unpacked, and no more.
+    packages, how = (LIBRARIES, "extract") if foreign else (PACKAGES, "minbase")
+    what = hashlib.sha256(" ".join((suite, *packages)).encode()).hexdigest()[:12]
+    made = cache / f"{suite}{foreign}-{what}"
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             unfinished = cache / f"unfinished-{made.name}"
             if unfinished.exists():
                 shutil.rmtree(unfinished)
-            _run("mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(unfinished))
+            options = [f"--variant={how}", f"--include={','.join(packages)}"]
+            options += [f"--architectures={foreign}"] if foreign else []
+            _run("mmdebstrap", *options, suite, str(unfinished))
             unfinished.rename(made)
     return made
 

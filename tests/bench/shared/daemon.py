@@ -19,6 +19,8 @@ START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 LOOK_EVERY_S = 0.2
 ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = (str(Path(sys.executable).with_name("nodeagent")),)
+"""That of the checkout, on this system's interpreter."""
 
 _CONFIG = """
 [agent]
@@ -54,7 +56,9 @@ class NotReady(Exception):
 class Daemon:
     """One life of the daemon, in ``directory``. ``started_ns`` is CLOCK_MONOTONIC just before exec."""
 
-    def __init__(self, directory: Path, *, kmsg: bool = True, drivers: str = "") -> None:
+    def __init__(
+        self, directory: Path, *, kmsg: bool = True, drivers: str = "", program: tuple[str, ...] = PROGRAM
+    ) -> None:
         self.socket = directory / "public.sock"
         config = directory / "nodeagent.toml"
         config.write_text(_CONFIG.format(directory=directory, root=ROOT, kmsg=str(kmsg).lower()) + drivers)
@@ -63,7 +67,7 @@ class Daemon:
         with self._log_path.open("ab") as log:
             self.started_ns = time.monotonic_ns()
             self._process = subprocess.Popen(
-                [Path(sys.executable).with_name("nodeagent"), "run", "--no-stream", "--config", config],
+                [*program, "run", "--no-stream", "--config", config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -108,9 +112,11 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def running(directory: Path, *, kmsg: bool = True, drivers: str = "") -> Iterator[Daemon]:
+def running(
+    directory: Path, *, kmsg: bool = True, drivers: str = "", program: tuple[str, ...] = PROGRAM
+) -> Iterator[Daemon]:
     """``drivers``: sections of the configuration for others than the kernel log."""
-    daemon = Daemon(directory, kmsg=kmsg, drivers=drivers)
+    daemon = Daemon(directory, kmsg=kmsg, drivers=drivers, program=program)
     try:
         yield daemon
     finally:

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 
+class CannotRun(Exception):
+    """What this machine lacks for a benchmark, and what would bring it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """``budget`` and ``peer`` are in the same unit. A rate must reach its budget, all else stay below it."""

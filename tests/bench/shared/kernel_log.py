@@ -12,21 +12,25 @@ from typing import Self
 
 from nodeagent.drivers.kmsg.parse import Record
 from nodeagent.drivers.kmsg.reader import KernelLog
+from tests.bench.shared.figures import CannotRun
 from tests.conftest import KMSG, KMSG_LOCK, KMSG_RATE
 
 NOTICE = 5
 """Not shown on the console. The kernel wakes its readers after that, and a console's speed is not ours."""
 
 
-class NeedsRoot(Exception):
-    """This benchmark reads and writes the kernel log."""
+class NeedsRoot(CannotRun):
+    """This benchmark does what only root may, such as to write to the kernel log."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}, which needs root: sudo ./dev bench")
 
 
 @contextlib.contextmanager
 def exclusive() -> Iterator["Writer"]:
     """Raises ``NeedsRoot``."""
     if os.geteuid() != 0:
-        raise NeedsRoot("needs root, for the kernel log")
+        raise NeedsRoot("it reads and writes the kernel log")
     with KMSG_LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         rate = KMSG_RATE.read_text()
