@@ -1,0 +1,79 @@
+"""The container image, started by runc without a container daemon: as the manifest of the bridge has it."""
+
+import os
+import platform
+import ssl
+from pathlib import Path
+
+import pytest
+
+import nodeagent
+from tests.api.certificates import Authority
+from tests.e2e.conftest import DEBIAN
+from tests.e2e.image import as_kubelet, container, output, unpacked
+from tests.schedulers.kubernetes import manifest
+from tests.schedulers.kubernetes.bench import HBM, HBM_CODE, NODE, OF_ANOTHER, OURS, between
+
+pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
+
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@pytest.fixture(scope="module")
+def bundle(image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked(image, DEBIAN[platform.machine()], tmp_path_factory.mktemp("image") / "bundle")
+
+
+def test_it_is_nodeagent(bundle: Path, tmp_path: Path) -> None:
+    assert output(bundle, tmp_path, "--version") == f"nodeagent {nodeagent.__version__}\n"
+
+
+def test_it_has_what_the_bridge_needs(bundle: Path, tmp_path: Path) -> None:
+    assert "Usage: nodeagent k8s bridge" in output(bundle, tmp_path, "k8s", "bridge", "--help")
+
+
+async def test_the_pod_of_the_manifest_brings_a_fault_to_the_cluster(bundle: Path, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    issued = authority.issue("kubernetes", alternative="IP:127.0.0.1")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(issued.certificate, issued.key)
+    pod = manifest.pod()
+    async with between(tmp_path, tls=tls) as bench:
+        daemon = bench.npus.daemon
+        as_on_a_node(daemon.folder, daemon.socket, pod["securityContext"]["supplementalGroups"][0])
+        mounted = {
+            "daemon": daemon.folder,
+            "configuration": configuration_of(tmp_path),
+            ACCOUNT: bench.account(authority.certificate),
+        }
+        start = as_kubelet(pod, mounted, {"NODE_NAME": NODE, **bench.service_variables})
+        with container(bundle, start, tmp_path) as command:
+            await bench.spawn(*command)
+            await bench.comes(bench.says("True"), "a healthy node")
+
+            bench.npus.node.raise_code("npu3", HBM)
+            await bench.comes(bench.says("False"), "an unhealthy node")
+            await bench.comes(lambda: OURS in bench.taints, "the taint")
+            assert bench.condition["message"].startswith(f"nodeagent: npu3 {HBM_CODE} #")
+            await bench.acknowledged_all()
+
+            bench.npus.node.clear_code("npu3", HBM)
+            await bench.comes(bench.says("True"), "a healthy node again")
+            assert bench.taints == [OF_ANOTHER, OURS]  # for a minute yet
+            assert await bench.stop() == 0
+
+
+def as_on_a_node(folder: Path, socket: Path, group: int) -> None:
+    """The folder of the daemon's socket, and the group that may read it."""
+    folder.chmod(0o755)
+    (folder / "nodeagent.sock").symlink_to(socket.name)
+    os.chown(socket, -1, group)
+
+
+def configuration_of(folder: Path) -> Path:
+    """The manifest's ConfigMap, as a volume has it."""
+    (text,) = (each["data"]["nodeagent.toml"] for each in manifest.objects() if each["kind"] == "ConfigMap")
+    volume = folder / "configuration"
+    volume.mkdir()
+    (volume / "nodeagent.toml").write_text(text)
+    return volume
