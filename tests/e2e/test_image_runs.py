@@ -33,7 +33,7 @@ def test_it_has_what_the_bridge_needs(bundle: Path, tmp_path: Path) -> None:
 
 
 async def test_the_pod_of_the_manifest_brings_a_fault_to_the_cluster(bundle: Path, tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
+    authority = Authority(tmp_path)  # as many clusters have it, without the use of its key and its identifier
     issued = authority.issue("kubernetes", alternative="IP:127.0.0.1")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(issued.certificate, issued.key)
