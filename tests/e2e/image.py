@@ -4,7 +4,7 @@ import contextlib
 import json
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,16 @@ def output(bundle: Path, folder: Path, *arguments: str) -> str:
 
     with container(bundle, configure, folder) as command:
         return _run(*command)
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def as_kubelet(pod: Any, mounted: Mapping[str, Path], variables: Mapping[str, str]) -> Configure:

@@ -3,14 +3,19 @@
 import os
 import platform
 import ssl
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nodeagent
+from nodeagent.client import Client, Kind
+from nodeagent.emulator.node import EmulatedNode
 from tests.api.certificates import Authority
 from tests.e2e.conftest import DEBIAN
-from tests.e2e.image import as_kubelet, container, output, unpacked
+from tests.e2e.image import Configure, as_kubelet, bind, container, output, running, unpacked
+from tests.e2e.machine import until
 from tests.schedulers.kubernetes import manifest
 from tests.schedulers.kubernetes.bench import HBM, HBM_CODE, NODE, OF_ANOTHER, OURS, between
 
@@ -61,6 +66,66 @@ async def test_the_pod_of_the_manifest_brings_a_fault_to_the_cluster(bundle: Pat
             await bench.comes(bench.says("True"), "a healthy node again")
             assert bench.taints == [OF_ANOTHER, OURS]  # for a minute yet
             assert await bench.stop() == 0
+
+
+def test_the_daemon_observes_chips_in_it(bundle: Path, tmp_path: Path) -> None:
+    """As root and with the node's devices, as docs/installing.md has it."""
+    state, run = tmp_path / "state", tmp_path / "run"
+    for folder in (state, run):
+        folder.mkdir()
+    with EmulatedNode.create(tmp_path / "npus", "8x910B") as chips:
+        configuration = tmp_path / "nodeagent.toml"
+        configuration.write_text(of_the_daemon(chips))
+        mounts = (
+            bind(tmp_path / "npus", str(tmp_path / "npus")),
+            bind(configuration, "/etc/nodeagent/nodeagent.toml", "ro"),
+            bind(state, "/var/lib/nodeagent"),
+            bind(run, "/run/nodeagent"),
+        )
+        start = as_root_of_the_node("run", *mounts)
+        with container(bundle, start, tmp_path) as command, running(command) as daemon:
+            socket = run / "nodeagent.sock"
+            until(socket.exists, bool)
+            observed = until(lambda: observed_chips(socket), lambda found: len(found) == 8)
+            daemon.terminate()
+            assert daemon.wait(timeout=60) == 0
+    assert observed == [f"npu{number}" for number in range(8)]
+
+
+def of_the_daemon(chips: EmulatedNode) -> str:
+    return f"""
+[drivers.ascend]
+library = "{chips.dcmi}"
+sysfs = "{chips.sysfs}"
+
+[drivers.kmsg]
+enabled = false
+
+[metrics]
+listen = ""
+"""
+
+
+def as_root_of_the_node(order: str, *mounts: dict[str, object]) -> Configure:
+    """Privileged, and in no namespace but that of its mounts."""
+
+    def configure(configuration: Any) -> None:
+        configuration["process"]["args"].append(order)
+        configuration["process"]["user"] = {"uid": 0, "gid": 0}
+        configuration["mounts"] = [
+            {"type": "proc", "source": "proc", "destination": "/proc"},
+            *(bind(Path(host), host) for host in ("/dev", "/sys")),
+            *mounts,
+        ]
+        configuration["linux"] = {"namespaces": [{"type": "mount"}]}
+        del configuration["hostname"]
+
+    return configure
+
+
+def observed_chips(socket: Path) -> list[str]:
+    with Client(socket) as client:
+        return sorted(each.name for each in client.devices() if each.observed and each.kind is Kind.CHIP)
 
 
 def as_on_a_node(folder: Path, socket: Path, group: int) -> None:
