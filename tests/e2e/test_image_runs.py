@@ -3,7 +3,6 @@
 import os
 import platform
 import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
