@@ -55,14 +55,17 @@ build_systemd_python() {
 
 # The interpreter with all modules, and nothing in it that is only for builds and tests.
 lay_out() {
-    local target
+    local target distributions
     mapfile -t target < <(for_target)
     mkdir -p "$LIB/bin"
     cp -a "$TARGET" "$LIB/python"
     find "$LIB/python" -name __pycache__ -prune -exec rm -r {} + # of whoever has run it there
-    pip install --target "$SITE" --no-index --no-deps --no-compile "${target[@]}" "$BUILD"/wheels/*.whl
+    # By name: of a file pip notes where it lay.
+    mapfile -t distributions < <(cd "$BUILD/wheels" && printf '%s\n' *.whl | sed 's/^\([^-]*\)-\([^-]*\)-.*/\1==\2/')
+    pip install --target "$SITE" --no-index --find-links "$BUILD/wheels" --no-deps --no-compile "${target[@]}" \
+        "${distributions[@]}"
     rm -rf "${SITE:?}"/{bin,include,share,example.py,systemd/test,google/protobuf/{testdata,benchmarks}}
-    find "$SITE" -name direct_url.json -delete
+    "$NATIVE" -B packaging/drop_absent_records.py "$SITE"
     find "$LIB/python" -name '*.a' -delete
     rm -rf "$LIB/python/include"
     # The name by which units and people call it.
@@ -102,7 +105,7 @@ pack_supervisor() {
 }
 
 # Of the sources git keeps only what is executable; all else is of the umask of whoever has checked them out.
-set_modes() { chmod --recursive u=rwX,go=rX ./*.md LICENSE docs fault_codes packaging proto; }
+set_modes() { chmod --recursive u=rwX,go=rX ./*.md ./*.py LICENSE docs fault_codes nodeagent packaging proto; }
 
 # The packages of a commit tell of its time, and not of when they were built.
 set_times() { find "$LIB" "$EMULATOR" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +; }
@@ -137,6 +140,7 @@ make_packages() {
     export_variables
     rm -rf build/lib "$BUILD" # setuptools packs what it finds in build/lib, also what the sources have no more
     mkdir -p "$BUILD" dist
+    set_modes
     step "getting the modules for $ARCHITECTURE" get_wheels
     step "building systemd-python" build_systemd_python
     step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUILD/man"
@@ -144,7 +148,6 @@ make_packages() {
     step "compiling the modules" compile_modules
     step "building the emulator's libraries" set_emulator_apart
     step "packing the supervisor of jobs into one file" pack_supervisor
-    set_modes
     set_times
     for format in "${formats[@]}"; do
         step "packing as $format" pack "$format"
