@@ -37,7 +37,8 @@ get_libraries() {
     mkdir -p "$tree"/{dev,etc,proc,run,sys,var/lib/dpkg/status.d}
     mkdir -m 1777 "$tree"/{,var/}tmp
     cd "$debian"
-    cp -a --parents lib* usr/lib*/ld-* usr/lib/*-linux-gnu/*.so* etc/{os-release,debian_version} usr/lib/os-release "$tree"
+    cp -a --parents lib* usr/lib*/ld-* usr/lib/*-linux-gnu/*.so* etc/{os-release,debian_version} usr/lib/os-release \
+        usr/share/common-licenses "$tree"
     # As distroless images have it: here scanners look for what has known holes.
     for package in var/cache/apt/archives/*.deb; do
         name=$(dpkg-deb --field "$package" Package)
@@ -65,7 +66,7 @@ get_kubernetes() {
 # All of the package but what is for a system that is booted and for people who log in.
 get_package() {
     dpkg-deb --fsys-tarfile "dist/nodeagent_${VERSION}_$ARCH.deb" | tar --extract --directory "$1" \
-        --exclude='./usr/lib/sys*' --exclude='./usr/share/'{man,fish,zsh,bash-completion,lintian} \
+        --exclude='./usr/lib/'{'sys*',tmpfiles.d} --exclude='./usr/share/'{man,fish,zsh,bash-completion,lintian} \
         --exclude='./usr/share/doc/nodeagent/'{docs,examples,packaging,'*.md'}
 }
 
@@ -111,7 +112,7 @@ set_variables() {
     created=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
     LABELS=()
     local label
-    for label in title=nodeagent description="fault detection for AI nodes" licenses=Apache-2.0 version="$VERSION" \
+    for label in title=nodeagent description="Fault detection for AI nodes" licenses=Apache-2.0 version="$VERSION" \
         revision="$(git rev-parse HEAD 2>/dev/null)" created="$created"; do
         LABELS+=(--label "org.opencontainers.image.$label")
     done

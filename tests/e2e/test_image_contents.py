@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.ma
 
 SITE = "usr/lib/nodeagent/python/lib/python3.13/site-packages"
 LEFT_OUT = re.compile(
-    r"usr/lib/sys.*|usr/share/(man|fish|zsh|bash-completion|lintian)(/.*)?"
+    r"usr/lib/(sys.*|tmpfiles\.d(/.*)?)|usr/share/(man|fish|zsh|bash-completion|lintian)(/.*)?"
     r"|usr/share/doc/nodeagent/(docs|examples|packaging|[^/]*\.md)(/.*)?"
 )
 """Of the package: for a booted system, and for people who log in."""
@@ -77,7 +77,7 @@ def test_it_says_what_it_is_and_runs_as_nobody_special(tree: Unpacked) -> None:
     assert found["config"]["User"] == "65532:65532"
     assert labels == {
         "title": "nodeagent",
-        "description": "fault detection for AI nodes",
+        "description": "Fault detection for AI nodes",
         "licenses": "Apache-2.0",
         "version": nodeagent.__version__,
         "revision": commit.stdout.strip(),
@@ -103,8 +103,8 @@ def test_beside_the_package_there_are_the_modules_of_the_bridge_and_debians_libr
     modules = importlib.metadata.distributions(path=[str(tree.root / SITE)])
     versions = {_normal(each.name): each.version for each in modules}
     allowed = re.compile(
-        rf"({SITE}|(usr/)?lib(64)?|usr/lib/[^/]*-linux-gnu|etc|usr/share/doc|var/lib/dpkg/status\.d)/.*"
-        r"|lib(64)?|usr/lib/os-release|usr/lib64"
+        rf"({SITE}|(usr/)?lib(64)?|usr/lib/[^/]*-linux-gnu|etc|var/lib/dpkg/status\.d)/.*"
+        r"|lib(64)?|usr/lib/os-release|usr/lib64|usr/share/(doc/.*|common-licenses(/.*)?)"
         r"|dev|proc|run|sys|tmp|var(/tmp|/lib(/dpkg(/status\.d)?)?)?"
     )
 
@@ -142,6 +142,22 @@ def test_no_object_lacks_a_library(tree: Unpacked) -> None:
     assert tree.root / "usr/lib/nodeagent/python/bin/python3.13" in objects
     assert {each.machine for each in objects.values()} == {MACHINE[tree.architecture]}
     assert lacking == {}
+
+
+def test_no_link_leads_nowhere(tree: Unpacked) -> None:
+    """In the image: what the package links to of the system is there."""
+    broken = {
+        str(path.relative_to(tree.root)): str(path.readlink())
+        for path in tree.root.rglob("*")
+        if path.is_symlink() and not _led_to(tree.root, path).exists()
+    }
+
+    assert broken == {}
+
+
+def _led_to(root: Path, link: Path) -> Path:
+    target = link.readlink()
+    return root / target.relative_to("/") if target.is_absolute() else link.parent / target
 
 
 def test_all_is_roots_and_nothing_raises_rights(tree: Unpacked) -> None:
