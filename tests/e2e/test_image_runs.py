@@ -15,6 +15,7 @@ from tests.api.certificates import Authority
 from tests.e2e.conftest import DEBIAN
 from tests.e2e.image import Configure, as_kubelet, bind, container, output, running, unpacked
 from tests.e2e.machine import until
+from tests.e2e.other_processor import emulated
 from tests.schedulers.kubernetes import manifest
 from tests.schedulers.kubernetes.bench import HBM, HBM_CODE, NODE, OF_ANOTHER, OURS, between
 
@@ -34,6 +35,18 @@ def test_it_is_nodeagent(bundle: Path, tmp_path: Path) -> None:
 
 def test_it_has_what_the_bridge_needs(bundle: Path, tmp_path: Path) -> None:
     assert "Usage: nodeagent k8s bridge" in output(bundle, tmp_path, "k8s", "bridge", "--help")
+
+
+def test_that_for_arm64_has_it_too(image: Path, tmp_path: Path) -> None:
+    """On a processor that QEMU plays. Its client of Kubernetes has compiled modules, which are loaded."""
+    tree = unpacked(image, "arm64", tmp_path / "arm64") / "rootfs"
+    load = "import platform; from kubernetes.aio import client; print(platform.machine(), client.ApiClient)"
+    with emulated(tree) as processor:
+        version = processor.run("/usr/lib/nodeagent/bin/nodeagent", "--version").stdout
+        loaded = processor.run("/usr/lib/nodeagent/bin/python", "-I", "-c", load).stdout
+
+    assert version.split()[:2] == ["nodeagent", nodeagent.__version__]
+    assert loaded == "aarch64 <class 'kubernetes.aio.client.api_client.ApiClient'>\n"
 
 
 async def test_the_pod_of_the_manifest_brings_a_fault_to_the_cluster(bundle: Path, tmp_path: Path) -> None:
