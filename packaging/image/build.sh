@@ -144,6 +144,7 @@ for ARCHITECTURE in "${architectures[@]}"; do
     x86_64) ARCH=amd64 ;;
     aarch64) ARCH=arm64 ;;
     esac
+    [[ -r dist/nodeagent_${VERSION}_$ARCH.deb ]] || die "dist lacks the Debian package for $ARCHITECTURE: ./dev image builds it, too"
     mkdir -p "$BUILD/$ARCHITECTURE"/{libraries,kubernetes,nodeagent}
     step "getting the libraries for $ARCHITECTURE" get_libraries "$BUILD/$ARCHITECTURE/libraries"
     step "getting the client of Kubernetes" get_kubernetes "$BUILD/$ARCHITECTURE/kubernetes"
