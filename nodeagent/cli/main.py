@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from nodeagent import __version__
 from nodeagent.cli.shared.command_group import command_of, offered
 from nodeagent.cli.shared.errors import Failure, made_printable
 
@@ -84,7 +83,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
         "General",
         {
             "run": "Start the daemon in the foreground.",
-            "version": "Show the version.",
+            "version": "Show the version, the commit and the build.",
             "help": "Show the help of a command.",
         },
     ),
@@ -152,8 +151,24 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
 
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from nodeagent.cli.commands.general.version import show
+
+        show()
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", message="nodeagent %(version)s")
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show version, commit and build, and exit.",
+)
 def main() -> None:
     """Find out which chip, link or host part of this node is faulty, and report it.
 

@@ -1,11 +1,12 @@
 """Builds the libraries from ``c/``: ``python -m nodeagent.emulator.build [FOLDER]``, by default in ``lib/``.
 
 A library is built only when its sources changed since. The compiler is ``cc``, or that of the variable CC: it
-says for which machine they are.
+says for which machine they are. LDFLAGS has further options for it.
 """
 
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -72,11 +73,12 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
             built.append(library)
             continue
         soname = SONAMES.get(name, name)
+        linking = shlex.split(os.environ.get("LDFLAGS", ""))
         command = [os.environ.get("CC", "cc"), *OPTIONS, f"-I{SOURCES / COMMON}", f"-Wl,-soname,{soname}"]
-        fingerprint = _fingerprint(sources, command)
+        fingerprint = _fingerprint(sources, [*command, *linking])
         if not library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
             fresh = folder / f".{name}.{os.getpid()}"
-            _compile([*command, "-o", str(fresh), *map(str, sources), "-ldl"])
+            _compile([*command, "-o", str(fresh), *map(str, sources), "-ldl", *linking])
             fresh.replace(library)
             stamp.write_text(fingerprint)
         built.append(library)

@@ -14,7 +14,7 @@ from typing import Final
 
 from nodeagent.replay.reading import Reports
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.layout import SCHEMA_VERSION
+from nodeagent.store.layout import SAME_TABLES_SINCE, SCHEMA_VERSION
 from nodeagent.store.opening import FILE_NAME
 from nodeagent.toml.problem import Problems
 
@@ -82,7 +82,7 @@ def _connect(database: Path, how: str) -> sqlite3.Connection:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
+        if not SAME_TABLES_SINCE <= version <= SCHEMA_VERSION:
             raise StoreDamagedError(f"its schema is version {version}, this nodeagent knows {SCHEMA_VERSION}")
         connection.execute("SELECT only FROM state").fetchone()
     except (sqlite3.Error, StoreDamagedError):

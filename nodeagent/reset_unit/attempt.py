@@ -37,7 +37,16 @@ State = Literal["done", "failed", "timed_out", "refused"]
 class Attempt:
     """``run`` raises nothing that a hook, the machine or a vendor could cause: it is all in ``result``."""
 
-    def __init__(self, request: Request, name: str, folder: Folder, config_path: Path | None) -> None:
+    def __init__(
+        self,
+        request: Request,
+        name: str,
+        folder: Folder,
+        config_path: Path | None,
+        is_to_end: threading.Event | None = None,
+    ) -> None:
+        """Once ``is_to_end`` is set no reset begins."""
+        self._is_to_end = is_to_end or threading.Event()
         self._request = request
         self._name = name
         self._folder = folder
@@ -167,6 +176,8 @@ class Attempt:
 
     def _check_still_allowed(self, plan: Plan) -> None:
         """What has come since it was asked for. Raises ``ResetRefused``."""
+        if self._is_to_end.is_set():
+            raise ResetRefused("it was asked to end (SIGTERM) before it began; does the machine shut down?")
         allowed.now(plan.vendor, self._config_path, os.environ, once=self._request.once)
         try:
             why = self._folder.called_off(self._name)

@@ -4,14 +4,19 @@
     python -m nodeagent.reset_unit           the name comes on standard input, from the unit's socket
 
 It runs as root for a daemon that has few rights. Of a request it takes which devices and why, nothing else.
-What nobody waits for, the report for a vendor's support, it does last, without any lock.
+SIGTERM, as from a machine that shuts down, does not interrupt it: one that has not reached the devices is
+refused, any other goes on to its end. What nobody waits for, the report for a vendor's support, it does last,
+without any lock, and this may be interrupted.
 """
 
 import argparse
 import os
 import select
+import signal
 import sys
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +46,8 @@ def main() -> None:
         sys.exit(EXIT_USAGE)
     folder = Folder(given.folder)
     try:
-        with folder.locked(name, LOCK_WAIT_S):
-            bug_report = _do(folder, name, given.config)
+        with folder.locked(name, LOCK_WAIT_S), _uninterrupted() as is_to_end:
+            bug_report = _do(folder, name, given.config, is_to_end)
     except Locked:
         print(f"{name}: another process is doing it")
         return
@@ -50,7 +55,18 @@ def main() -> None:
         bug_report.make(print)
 
 
-def _do(folder: Folder, name: str, config_path: Path | None) -> BugReport | None:
+@contextmanager
+def _uninterrupted() -> Iterator[threading.Event]:
+    """Set once SIGTERM has come. What is started here is not ended by it either (KillMode= of the unit)."""
+    is_to_end = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: is_to_end.set())
+    try:
+        yield is_to_end
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _do(folder: Folder, name: str, config_path: Path | None, is_to_end: threading.Event) -> BugReport | None:
     """Under the lock of that name. What is to be done without it."""
     try:
         request = folder.begin(name)
@@ -63,7 +79,7 @@ def _do(folder: Folder, name: str, config_path: Path | None) -> BugReport | None
         print(f"{name}: nothing is asked, or it was begun before")
         return None
     with ExitStack() as locks:
-        attempt = Attempt(request, name, folder, config_path)
+        attempt = Attempt(request, name, folder, config_path, is_to_end)
         attempt.run(locks)
         folder.answer(name, attempt.result())
         if attempt.is_stuck:

@@ -17,7 +17,14 @@ from nodeagent.store.errors import StoreDamagedError
 SqlValue = int | str | bytes | None
 Row = tuple[SqlValue, ...]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
+"""Of the tables, and of the kinds that stand in them (``tags``). A version that does not know a kind would
+take its rows for damage; by the number it knows that it must leave the file as it is. Raised once between two
+releases that differ in either, with an entry in ``migrations`` and in packaging/scripts/preinst.sh.
+"""
+
+SAME_TABLES_SINCE: Final = 2
+"""The first schema whose tables can be read as they are."""
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -28,7 +35,7 @@ class Table:
 
     ``types`` has a letter a column: i, t, b for an integer, text, bytes; a capital one may be NULL.
     ``is_rowid``: SQLite keeps the key as the row's number, and NULL in its place. ``word`` goes into the
-    checksum.
+    checksum; ``former_words`` are those of schemas with the same tables.
     """
 
     name: str
@@ -36,6 +43,7 @@ class Table:
     types: str
     word: str
     is_rowid: bool = True
+    former_words: tuple[str, ...] = ()
 
     @property
     def insert(self) -> str:
@@ -72,12 +80,19 @@ class Table:
 
         Raises StoreDamagedError where it is not as it was written.
         """
-        row, written = sealed[:-1], sealed[-1]
-        if written is not None and written != checksum(self.word, *row):
+        row = sealed[:-1]
+        if sealed[-1] is not None and not self.is_sealed(sealed):
             raise StoreDamagedError(f"{self.name} {row[0]!r} is not as it was written")
         if not self.fits(row):
             raise StoreDamagedError(f"{self.name} {row[0]!r} holds values of other types")
         return row
+
+    def is_sealed(self, sealed: Row) -> bool:
+        """Whether it is as it was written."""
+        row, written = sealed[:-1], sealed[-1]
+        return written == checksum(self.word, *row) or any(
+            written == checksum(word, *row) for word in self.former_words
+        )
 
     def fits(self, row: Sequence[SqlValue]) -> bool:
         """Whether each value is of its column's type."""
@@ -105,6 +120,7 @@ STATE: Final = Table(
     name="state",
     # A state of a later schema is none of ours, whatever the file's header says of its version.
     word=f"state {SCHEMA_VERSION}",
+    former_words=tuple(f"state {former}" for former in range(SAME_TABLES_SINCE, SCHEMA_VERSION)),
     columns=(
         *("only", "uuid", "epoch", "machine_id", "opened_wall_ns"),
         *("last_seq", "last_input", "last_audit", "oldest_seq", "engine_now_ns"),

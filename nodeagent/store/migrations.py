@@ -41,6 +41,9 @@ MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
         "UPDATE catalog SET checksum = row_checksum('catalog', digest, ordinal, reason, body)",
         "UPDATE consumer SET checksum = row_checksum('consumer', name, owner, seq, acked_wall_ns)",
     ),
+    # The same tables. From now on there may be kinds of inputs and cells in them that versions before do not
+    # know, and rows that have made way.
+    2: (),
 }
 """The statements for each version of the schema that they begin with."""
 
@@ -48,15 +51,15 @@ MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
 _DECIDING = (STATE, CARRIED, CURSOR, CATALOG, CONSUMER)
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Step by step to the schema of this version, in one transaction.
+def migrate(connection: sqlite3.Connection) -> bool:
+    """Step by step to the schema of this version, in one transaction. Gives whether there was anything to do.
 
     Raises StoreDamagedError where a row that decides has values of other types: then nothing has changed. The
     inputs since the base are looked at when they are read.
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == SCHEMA_VERSION:
-        return
+        return False
     if version not in MIGRATIONS:
         raise StoreDamagedError(f"its header names schema {version}, which there never was")
     connection.execute("BEGIN IMMEDIATE")
@@ -75,3 +78,4 @@ def migrate(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
         raise
     _log.warning("store: migrated from schema %d to %d", version, SCHEMA_VERSION)
+    return True

@@ -203,7 +203,9 @@ def _connect_once(database: Database, identity: Identity) -> None:
     _check_version(path)
     _check_log(path)
     database.connect()
-    migrate(database.connection)
+    if migrate(database.connection):
+        # What installs a package reads nothing of a store but its header (packaging/scripts/preinst.sh).
+        database.checkpoint()
 
 
 def _check_log(path: Path) -> None:

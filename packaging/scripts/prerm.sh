@@ -48,6 +48,14 @@ wait_for_resets() {
     done
 }
 
+# Schedulers hear from nobody any more what is to take no work.
+tell_isolations() {
+    kept=$(nodeagent status 2>/dev/null | grep -E '^(isolated|promoted): ') || return 0
+    say "out of service here, and nobody keeps work away from it once nodeagent is removed:"
+    echo "$kept" | sed 's/^/nodeagent:   /' >&2
+    say "it is out of service again once nodeagent is installed again, unless /var/lib/nodeagent is deleted"
+}
+
 case "$1" in
 1) exit 0 ;;
 0) manager=rpm action=remove ;;
@@ -65,6 +73,7 @@ else
         exit 1
     fi
 fi
+[ "$action" != remove ] || tell_isolations
 case "$manager-$action" in
 dpkg-remove)
     if [ -d /run/systemd/system ]; then

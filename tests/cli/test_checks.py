@@ -189,16 +189,6 @@ def test_a_code_is_explained_from_the_tables_on_disk_where_no_daemon_answers(nod
     assert (unknown["code"], unknown["known"], unknown["level"]) == ("NO_SUCH", False, None)
 
 
-def test_version_is_that_of_the_package(nodeagent: Nodeagent) -> None:
-    assert nodeagent("version").out == f"nodeagent {__version__}\n"
-    assert nodeagent("version", "-o", "json").json[0]["version"] == __version__
-
-
-@pytest.mark.parametrize("option", ["--version", "-V"])
-def test_the_version_is_asked_for_as_people_expect(nodeagent: Nodeagent, option: str) -> None:
-    assert nodeagent(option).out == f"nodeagent {__version__}\n"
-
-
 def test_help_is_a_command_too(nodeagent: Nodeagent) -> None:
     assert nodeagent("help").out == nodeagent("--help").out
     assert nodeagent("help", "tables", "reload").out == nodeagent("tables", "reload", "--help").out

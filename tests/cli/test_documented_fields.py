@@ -37,6 +37,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "consumers rewind": ("test", "--to", "0"),
     "consumers delete": ("test",),
     "tables check": (),
+    "version": (),
     "config check": (),
     "config show": (),
     "job list": (),

@@ -23,6 +23,7 @@ from nodeagent.core.model import (
     SourceBack,
     Started,
 )
+from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import ClockAnchor, Stamped, StoredEvent, Transaction
 from nodeagent.tables.canonical import encode_catalog
@@ -325,9 +326,9 @@ def cut_off(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (other_database, "its schema is version 0, this nodeagent knows 2"),
+        (other_database, f"its schema is version 0, this nodeagent knows {SCHEMA_VERSION}"),
         (no_database, "file is not a database"),
-        (cut_off, "its schema is version 0, this nodeagent knows 2"),
+        (cut_off, f"its schema is version 0, this nodeagent knows {SCHEMA_VERSION}"),
     ],
     ids=["another database", "no database", "cut off"],
 )

@@ -96,9 +96,15 @@ def by_id(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-def known_then(now: list[dict[str, Any]], then: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def known_then(now: Any, then: Any) -> Any:
     """Without the fields that came since."""
-    return [{key: each[key] for key in of_then} for each, of_then in zip(now, then, strict=True)]
+    match now, then:
+        case dict(), dict():
+            return {key: known_then(now[key], then[key]) for key in then}
+        case list(), list():
+            return [known_then(*each) for each in zip(now, then, strict=True)]
+        case _:
+            return now
 
 
 async def test_consumers_audit_and_history_are_kept_and_the_line_of_numbers_goes_on(state: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.store.layout import SCHEMA_VERSION
 from tests.e2e.rpms import as_next_version
 from tests.e2e.tree import laid_over
 
@@ -118,6 +119,27 @@ def next_package(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     # What it is compressed with proves nothing, and takes longer than all else of a test.
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, built], check=True, capture_output=True
+    )
+    return built
+
+
+@pytest.fixture(scope="session")
+def former_package(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as it might have been when stores had the schema before: its scripts, and no files."""
+    tree = tmp_path_factory.mktemp("former") / "tree"
+    scripts = tree / "DEBIAN"
+    tree.mkdir()
+    subprocess.run(["dpkg-deb", "--control", package, scripts], check=True)
+    for name, was, then in (
+        ("control", r"^Version: .*$", "Version: 0.0.1"),
+        ("preinst", r"^KNOWN_SCHEMA=.*$", f"KNOWN_SCHEMA={SCHEMA_VERSION - 1}"),
+    ):
+        file = scripts / name
+        file.write_text(re.sub(was, then, file.read_text(), flags=re.MULTILINE))
+    (scripts / "conffiles").unlink()
+    built = tree.with_name("nodeagent-former.deb")
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "--build", tree, built], check=True, capture_output=True
     )
     return built
 

@@ -30,7 +30,9 @@ class Machine:
         self.root = root
         self._leader = leader
 
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str, check: bool = True, timeout_s: float = 300
+    ) -> subprocess.CompletedProcess[str]:
         """Runs the command to its end, which must be 0 unless ``check`` is false."""
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         enter = ("nsenter", "--target", str(self._leader), "--all", "--", "env", "--ignore-environment", path)
@@ -39,7 +41,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=timeout_s,
             check=False,
         )
         if check:
@@ -67,6 +69,10 @@ class Machine:
             "sh", "-c", f"find {' '.join(places)} 2>/dev/null", check=False
         )  # 1: one is not there
         return sorted(found.stdout.splitlines())
+
+    def is_up(self) -> bool:
+        """Not so once it has shut down."""
+        return Path(f"/proc/{self._leader}/exe").exists()
 
     def write(self, path: str, content: str | bytes) -> None:
         write(self.root, path, content)

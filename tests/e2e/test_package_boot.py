@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nodeagent.store.layout import SCHEMA_VERSION
 from tests.conftest import WriteKernelLine
 from tests.e2e.machine import KMSG, Machine, booted, until
 from tests.e2e.tree import SUITE, laid_over
@@ -78,6 +79,13 @@ def status(node: Machine) -> dict[str, Any]:
 def conditions(node: Machine) -> dict[str, dict[str, Any]]:
     """What is open on the node itself, by code."""
     return {each["code"]: each for each in status(node)["conditions"] if each["device"] == "node"}
+
+
+def name_schema(node: Machine, schema: int) -> None:
+    """In the header of the store's file, while no daemon runs."""
+    with (node.root / "var/lib/nodeagent/store.db").open("r+b") as file:
+        file.seek(60)
+        file.write(schema.to_bytes(4, "big"))
 
 
 def notices_of_the_previous_boot(node: Machine) -> list[dict[str, Any]]:
@@ -274,6 +282,42 @@ def test_a_removal_does_not_begin_while_a_reset_does_not_end(node: Machine) -> N
     node.run("systemctl", "stop", "reset")
 
 
+def test_a_version_that_cannot_read_the_store_is_refused_before_anything_is_changed(
+    node: Machine, former_package: Path
+) -> None:
+    process = node.property_of(UNIT, "MainPID")
+    node.write("/root/former.deb", former_package.read_bytes())
+
+    refused = node.run("dpkg", "--install", "/root/former.deb", check=False)
+
+    assert refused.returncode != 0
+    assert (
+        "nodeagent: /var/lib/nodeagent/store.db was written by a newer nodeagent: it has schema"
+        f" {SCHEMA_VERSION}, and this version knows {SCHEMA_VERSION - 1}." in refused.stderr
+    )
+    shown = node.read("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Version}", "nodeagent")
+    assert shown.startswith("installed ")
+    assert shown != "installed 0.0.1"
+    assert node.read("dpkg", "--verify", "nodeagent") == ""
+    assert node.property_of(UNIT, "MainPID") == process
+    assert status(node)["holds"] == []
+
+
+def test_without_that_store_it_is_installed_as_the_refusal_says(node: Machine) -> None:
+    node.run("systemctl", "stop", UNIT)
+    name_schema(node, SCHEMA_VERSION + 1)
+    refused = node.run("dpkg", "--install", "/root/nodeagent.deb", check=False)
+    (way_out,) = [line for line in refused.stderr.splitlines() if "&& mv" in line]
+
+    node.run("sh", "-c", way_out.removeprefix("nodeagent: "))
+    node.run("dpkg", "--install", "/root/nodeagent.deb")
+
+    assert refused.returncode != 0
+    assert node.property_of(UNIT, "ActiveState") == "active"
+    assert status(node)["durable"]
+    assert node.run("test", "-e", "/var/lib/nodeagent.newer/store.db").returncode == 0
+
+
 def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
     node: Machine, write_kernel_line: WriteKernelLine
 ) -> None:
@@ -366,15 +410,37 @@ def test_an_upgrade_starts_nothing_that_the_administrator_has_switched_off(
     assert node.run("test", "-e", "/run/nodeagent/nodeagent.sock", check=False).returncode == 1
 
 
-def test_purge_leaves_nothing_behind(node: Machine) -> None:
-    node.run("dpkg", "--purge", "nodeagent")
+def test_a_purge_waits_for_a_reset_and_tells_what_is_out_of_service_and_leaves_only_the_groups(
+    node: Machine,
+) -> None:
+    node.run("systemctl", "enable", "--now", UNIT)
+    node.run("nodeagent", "isolate", "node", "--owner", "rack-team", "--reason", "RMA 4711")
+    lock = "/run/nodeagent/reset_unit/npu3.1.lock"
+    node.run("mkdir", "--parents", "/run/nodeagent/reset_unit")
+    node.run("systemd-run", "--unit=reset", "flock", lock, "sleep", "5")
+    until(
+        lambda: node.run("flock", "--nonblock", lock, "true", check=False).returncode, lambda held: held == 1
+    )
 
-    folders = (
+    purged = node.run("dpkg", "--purge", "nodeagent")
+
+    assert f"nodeagent: waiting for a reset that is under way: {lock}; 0 s so far" in purged.stderr
+    assert (
+        "nodeagent: out of service here, and nobody keeps work away from it once nodeagent is removed:\n"
+        "nodeagent:   isolated: node by rack-team: RMA 4711\n" in purged.stderr
+    )
+    places = (
+        "/etc/nodeagent",
+        "/etc/systemd/system/*.wants/nodeagent*",
         "/usr/lib/nodeagent",
         "/usr/share/nodeagent",
+        "/usr/share/doc/nodeagent",
         "/var/lib/nodeagent",
+        "/var/lib/nodeagent-reset",
+        "/var/lib/systemd/deb-systemd-helper-enabled/*nodeagent*",
         "/var/cache/nodeagent",
-        "/run/nodeagent",
+        "/run/nodeagent*",
     )
-    assert node.below(*folders) == []
+    assert node.below(*places) == []
     assert node.property_of(UNIT, "LoadState") == "not-found"
+    assert node.read("getent", "group", "nodeagent").startswith("nodeagent:")

@@ -50,6 +50,8 @@ def held(package: Path) -> Mapping[str, Held]:
 
 
 def _is_read(path: str) -> bool:
+    if path.endswith(".gz"):
+        return False
     return NAMES_PLACES.search(path) is not None or RECORD.search(path) is not None
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from nodeagent.store.layout import SCHEMA_VERSION
 from tests.e2e.machine import KMSG, Machine, booted, until
+from tests.e2e.test_package_boot import name_schema
 from tests.e2e.tree import laid_over
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -127,6 +129,24 @@ def test_nothing_begins_while_a_reset_does_not_end(node: Machine, arguments: tup
     assert node.read("rpm", "-V", "--nodeps", "nodeagent") == ""
 
 
+def test_a_version_that_cannot_read_the_store_is_refused_before_anything_is_changed(node: Machine) -> None:
+    before = version(node)
+    node.run("systemctl", "stop", UNIT)
+    name_schema(node, SCHEMA_VERSION + 1)
+
+    done = rpm(node, "-U", "/root/next.rpm", check=False)
+
+    name_schema(node, SCHEMA_VERSION)
+    node.run("systemctl", "start", UNIT)
+    assert done.returncode != 0
+    assert (
+        "nodeagent: /var/lib/nodeagent/store.db was written by a newer nodeagent: it has schema"
+        f" {SCHEMA_VERSION + 1}, and this version knows {SCHEMA_VERSION}." in done.stderr
+    )
+    assert version(node) == before
+    assert node.read("rpm", "-V", "--nodeps", "nodeagent") == ""
+
+
 def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_before_was(
     node: Machine,
 ) -> None:
@@ -141,6 +161,8 @@ def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_
     assert status(node)["holds"] == []
     assert node.read("cat", "/etc/nodeagent/nodeagent.toml") == SITES.strip()
     assert "The next version explains more" in node.read("cat", "/etc/nodeagent/nodeagent.toml.rpmnew")
+    (differs,) = node.run("rpm", "-V", "--nodeps", "nodeagent", check=False).stdout.splitlines()
+    assert differs.split()[1:] == ["c", "/etc/nodeagent/nodeagent.toml"]
     assert events(node)[: len(shown)] == shown != []
     assert not is_there(node, "/usr/share/doc/nodeagent/CHANGELOG.md")
 

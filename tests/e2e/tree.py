@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,10 +20,16 @@ LIBRARIES = ("dash", "libc6", "libgcc-s1", "libstdc++6", "libsystemd0")
 
 @contextlib.contextmanager
 def laid_over(
-    folder: Path, *layers: Path, suite: str = SUITE, foreign: str = "", kept: bool = False
+    folder: Path,
+    *layers: Path,
+    suite: str = SUITE,
+    also: Sequence[str] = (),
+    foreign: str = "",
+    kept: bool = False,
 ) -> Iterator[Path]:
     """A tree of that suite, by default this machine's, with these layers over it, in the new folder
-    ``folder/tree``. ``foreign`` is another architecture, in Debian's words: its tree holds libraries alone.
+    ``folder/tree``. ``also`` are packages that are in it besides. ``foreign`` is another architecture, in
+    Debian's words: its tree holds libraries alone.
 
     What is written to it lies in ``folder/written``. It is gone at the end unless it is kept: as a layer of
     other trees. It is ``volatile`` (Documentation/filesystems/overlayfs.rst): no fsync waits for a disk.
@@ -35,7 +41,7 @@ def laid_over(
     for each in (tree, written, work):
         each.mkdir(parents=True)
     written.chmod(0o755)  # as the root of the tree: others than root look into it
-    lower = ":".join(map(str, (*reversed(layers), _distribution(suite, foreign))))
+    lower = ":".join(map(str, (*reversed(layers), _distribution(suite, also, foreign))))
     how = f"volatile,lowerdir={lower},upperdir={written},workdir={work}"
     _run("mount", "--types", "overlay", "--options", how, "overlay", str(tree))
     try:
@@ -52,24 +58,29 @@ def switch(root: Path, how: Literal["enable", "disable"], unit: str) -> None:
     _run("systemctl", f"--root={root}", how, unit)
 
 
-def _distribution(suite: str, foreign: str) -> Path:
+def kept_as(name: str, make: Callable[[Path], None]) -> Path:
+    """What is slow to make, and always the same: made once into a new folder, and never written to."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nodeagent-tests"
     cache.mkdir(parents=True, exist_ok=True)
-    # Scripts of packages of another architecture do not run here: its packages are unpacked, and no more.
-    packages, how = (LIBRARIES, "extract") if foreign else (PACKAGES, "minbase")
-    what = hashlib.sha256(" ".join((suite, *packages)).encode()).hexdigest()[:12]
-    made = cache / f"{suite}{foreign}-{what}"
+    made = cache / name
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             unfinished = cache / f"unfinished-{made.name}"
             if unfinished.exists():
                 shutil.rmtree(unfinished)
-            options = [f"--variant={how}", f"--include={','.join(packages)}"]
-            options += [f"--architectures={foreign}"] if foreign else []
-            _run("mmdebstrap", *options, suite, str(unfinished))
+            make(unfinished)
             unfinished.rename(made)
     return made
+
+
+def _distribution(suite: str, also: Sequence[str], foreign: str) -> Path:
+    # Scripts of packages of another architecture do not run here: its packages are unpacked, and no more.
+    packages, how = (LIBRARIES, "extract") if foreign else ((*PACKAGES, *also), "minbase")
+    what = hashlib.sha256(" ".join((suite, *packages)).encode()).hexdigest()[:12]
+    options = [f"--variant={how}", f"--include={','.join(packages)}"]
+    options += [f"--architectures={foreign}"] if foreign else []
+    return kept_as(f"{suite}{foreign}-{what}", lambda into: _run("mmdebstrap", *options, suite, str(into)))
 
 
 def _run(*command: str) -> None:

@@ -17,6 +17,7 @@ from nodeagent.reset_unit.command import CommandFailed, run
 from nodeagent.reset_unit.exchange.record import Record
 from nodeagent.reset_unit.exchange.request import Result, Step, name_of
 from tests.reset_unit.conftest import ACTION, Desk, fake_tool
+from tests.waiting import wait_until
 
 NAME = name_of(ACTION, 1)
 
@@ -188,3 +189,43 @@ def test_no_tool_is_run_where_it_would_hang_and_hold_the_gpu(
     other = msgspec.structs.replace(request, reasons=("XID_79",))
     assert evidence.collect(tmp_path / "evidence", other, (), tmp_path / "kmsg") == []
     assert (tmp_path / "called").exists()
+
+
+def test_a_shutdown_before_the_devices_are_reached_calls_it_off(desk: Desk, tmp_path: Path) -> None:
+    desk.configure(
+        f'before = [["sh", "-c", "touch {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.1; done"]]',
+        f'after = [["touch", "{tmp_path}/after"]]',
+    )
+    process = desk.start(name := desk.ask())
+    wait_until((tmp_path / "begun").exists, "the hook")
+
+    process.terminate()
+    (tmp_path / "go").touch()
+
+    assert process.wait(60) == 0
+    result = desk.folder.result(name)
+    assert result is not None
+    assert (result.state, result.reason) == (
+        "refused",
+        "it was asked to end (SIGTERM) before it began; does the machine shut down?",
+    )
+    assert (tmp_path / "after").exists()
+    assert desk.resets == 0
+
+
+def test_a_shutdown_does_not_interrupt_one_that_has_begun(desk: Desk, tmp_path: Path) -> None:
+    desk.configure(
+        f'after = [["sh", "-c", "touch {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.1; done"]]'
+    )
+    process = desk.start(name := desk.ask())
+    wait_until((tmp_path / "begun").exists, "the hook")
+
+    process.terminate()
+    (tmp_path / "go").touch()
+
+    assert process.wait(60) == 0
+    result = desk.folder.result(name)
+    assert result is not None
+    assert result.state == "done"
+    assert "after: sh" in [step.what for step in result.steps]
+    assert not [step for step in result.steps if "hook after it" in step.what]

@@ -14,7 +14,7 @@ import pytest
 
 from nodeagent.core.model import Carried, Hold, Tick
 from nodeagent.store.disk.writer import as_ours
-from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, STATE
+from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, SCHEMA_VERSION, STATE
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from tests.store.conftest import StartChild
@@ -223,9 +223,12 @@ async def test_a_log_without_its_file_gives_back_what_it_holds(
     assert damage.why == "the file is gone, and its log is there"
 
 
-async def test_the_checksum_of_a_state_is_none_of_another_schema() -> None:
+async def test_the_checksum_of_a_state_is_none_of_a_later_schema() -> None:
     row = (1, *("u", 1, "m"), *(0,) * 6, *(None,) * 4, *(0,) * 4)
-    assert replace(STATE, word="state 3").sealed(row) != STATE.sealed(row)
+    later, before = (replace(STATE, word=f"state {SCHEMA_VERSION + step}") for step in (1, -1))
+    assert not STATE.is_sealed(later.sealed(row))
+    assert STATE.is_sealed(STATE.sealed(row))
+    assert STATE.is_sealed(before.sealed(row))
 
 
 def places(size: int) -> Iterator[int]:

@@ -27,7 +27,6 @@ from nodeagent.store.layout import (
     Row,
     SqlValue,
     Table,
-    checksum,
 )
 
 Rows = dict[SqlValue, Row]
@@ -120,7 +119,7 @@ def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
 
 
 def _is_sealed(table: Table, row: Row) -> bool:
-    return row[-1] == checksum(table.word, *row[:-1]) and table.fits(row[:-1])
+    return table.is_sealed(row) and table.fits(row[:-1])
 
 
 def _row(table: Table, carved: Carved) -> Row | None:
@@ -132,7 +131,7 @@ def _row(table: Table, carved: Carved) -> Row | None:
 
 def _spoilt_cell(carved: Carved) -> Iterator[Row]:
     row = _row(CARRIED, carved)
-    if row is not None and CARRIED.fits(row[:-1]) and row[-1] != checksum(CARRIED.word, *row[:-1]):
+    if row is not None and CARRIED.fits(row[:-1]) and not CARRIED.is_sealed(row):
         yield row[:-1]
 
 
