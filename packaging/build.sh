@@ -9,29 +9,17 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly HOME_ON_NODE=/usr/lib/nodeagent
-readonly VERSION_OF_PYTHON=3.13
 readonly LOG=build/package.log
 MACHINE=$(uname -m)
 readonly MACHINE
 
 # shellcheck source=packaging/step.sh
 . packaging/step.sh
+# shellcheck source=packaging/modules.sh
+. packaging/modules.sh
 # What else could differ from one build to the next.
 umask 022
 export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
-
-# That of .venv also for other environments: to install one takes longer than all that it does for one.
-pip() { .venv/bin/python -m pip --disable-pip-version-check --no-input "$@"; }
-
-# What pip has to know to choose files for an interpreter that does not run it.
-for_target() {
-    local tag
-    for tag in linux_"$ARCHITECTURE" manylinux_2_{28,27,26,17,12,5}_"$ARCHITECTURE" manylinux{2014,2010,1}_"$ARCHITECTURE"; do
-        printf -- '--platform=%s\n' "$tag"
-    done
-    printf '%s\n' --implementation=cp "--python-version=$VERSION_OF_PYTHON" --abi=cp313 --abi=abi3 --abi=none \
-        --only-binary=:all:
-}
 
 # Ready made for both architectures, but for systemd-python, of which there is only the source.
 get_wheels() {

@@ -39,9 +39,9 @@ def prose(document: Path) -> str:
 
 
 def shell_lines(document: Path) -> Iterator[list[str]]:
-    """The words of each line of its sh blocks, without comments and prompts."""
+    """The words of each line of its sh blocks, without comments and prompts. A backslash joins two lines."""
     for text in blocks("sh", document):
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             if words := shlex.split(line, comments=True):
                 yield words
 

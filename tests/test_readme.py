@@ -50,6 +50,7 @@ CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 SYSTEM_COMMANDS: Final = {
     *("apt", "cp", "curl", "dnf", "git", "modprobe", "node", "npm", "printf", "python3", "rm", "systemctl"),
     *("diff", "gpg", "install", "rpmkeys", "rpmsign", "rsync", "sed", "sha256sum"),
+    *("ctr", "envsubst", "export", "kubectl", "podman", "skopeo"),
 }
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

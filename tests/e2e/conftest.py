@@ -4,7 +4,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,27 @@ def arm64_emulator_package(arm64_package: Path) -> Path:
 @pytest.fixture(scope="session")
 def arm64_rpm_package(arm64_package: Path) -> Path:
     return _newest("nodeagent-[0-9]*.aarch64.rpm")
+
+
+@pytest.fixture(scope="session")
+def image(package: Path, arm64_package: Path) -> Path:
+    """The container image of both packages, as a folder."""
+    build_image()
+    return _newest("nodeagent-*.oci")
+
+
+def build_image() -> None:
+    built = subprocess.run(
+        [ROOT / "packaging/image/build.sh", "--all"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+
+
+@pytest.fixture(scope="session")
+def debian_package(package: Path, arm64_package: Path) -> Callable[[str], Path]:
+    """Of an architecture, as Debian calls it."""
+    return lambda architecture: _newest(f"nodeagent_*_{architecture}.deb")
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ class Bench:
         """The bridge, with a kubeconfig."""
         kubeconfig = self.folder / "kubeconfig"
         kubeconfig.write_text(json.dumps(_kubeconfig(self.api.port)))
-        await self._spawn(f'kubeconfig = "{kubeconfig}"')
+        await self.spawn(*self._bridge(f'kubeconfig = "{kubeconfig}"'))
 
     async def start_with_a_healthy_node(self) -> None:
         """And wait until the node is said to be well."""
@@ -57,25 +57,37 @@ class Bench:
 
     async def start_as_in_a_pod(self, authority: Path) -> None:
         """With what a kubelet puts into a pod: the account's token, and the authority of the server."""
+        account = self.account(authority)
+        into = "/run/secrets/kubernetes.io/serviceaccount"
+        put = f'mount -t tmpfs none /run && mkdir -p {into} && cp "$0"/* {into} && exec "$@"'
+        await self.spawn(
+            *("unshare", "--mount", "sh", "-c", put, account, *self._bridge()),
+            **self.service_variables,
+        )
+
+    def account(self, authority: Path) -> Path:
+        """A new folder with what a kubelet lets a pod know of its account."""
         account = self.folder / "serviceaccount"
         account.mkdir()
         (account / "token").write_text(TOKEN)
         shutil.copyfile(authority, account / "ca.crt")
-        into = "/run/secrets/kubernetes.io/serviceaccount"
-        put = f'mount -t tmpfs none /run && mkdir -p {into} && cp "$0"/* {into} && exec "$@"'
-        await self._spawn(
-            within=("unshare", "--mount", "sh", "-c", put, account),
-            KUBERNETES_SERVICE_HOST="127.0.0.1",
-            KUBERNETES_SERVICE_PORT=str(self.api.port),
-        )
+        return account
 
-    async def _spawn(self, *keys: str, within: Sequence[str | Path] = (), **variables: str) -> None:
+    @property
+    def service_variables(self) -> dict[str, str]:
+        """By which a pod finds the API server."""
+        return {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.api.port)}
+
+    def _bridge(self, *keys: str) -> Sequence[str | Path]:
         config = self.folder / "bridge.toml"
         config.write_text("\n".join(("[kubernetes]", *keys, *self.keys, "")))
-        command = (*COMMAND, "k8s", "bridge", "--config", config, "--socket", self.npus.daemon.socket)
+        return (*COMMAND, "k8s", "bridge", "--config", config, "--socket", self.npus.daemon.socket)
+
+    async def spawn(self, *command: str | Path, **variables: str) -> None:
+        """This command is the bridge."""
         with (self.folder / "bridge.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *(*within, *command),
+                *command,
                 cwd=ROOT,
                 stderr=log,
                 env={**os.environ, "no_proxy": "127.0.0.1", "NODE_NAME": NODE, **variables},

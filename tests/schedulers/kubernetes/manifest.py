@@ -1,5 +1,7 @@
 """The shipped manifest: its objects, and what its roles grant."""
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -7,13 +9,26 @@ from typing import Any, Final
 import yaml
 
 MANIFEST: Final = Path(__file__).parents[3] / "packaging/examples/kubernetes/bridge.yaml"
+IMAGE: Final = "registry.example.com/nodeagent:0.2.0"
 
 Right = tuple[str, str, str]
 """Verb, resource, namespace; "" for the whole cluster."""
 
 
 def objects() -> list[Any]:
-    return list(yaml.safe_load_all(MANIFEST.read_text()))
+    """As they are applied, by envsubst as docs/kubernetes.md has it."""
+    substituted = subprocess.run(
+        ["envsubst", "$NODEAGENT_IMAGE"],
+        input=MANIFEST.read_text(), env={**os.environ, "NODEAGENT_IMAGE": IMAGE},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return list(yaml.safe_load_all(substituted.stdout))
+
+
+def pod() -> Any:
+    """What each node is to run."""
+    (pods,) = (each for each in objects() if each["kind"] == "DaemonSet")
+    return pods["spec"]["template"]["spec"]
 
 
 def rights() -> dict[Right, list[str]]:

@@ -1,5 +1,6 @@
 """The shipped manifest is what Kubernetes' schema allows, and gives its pods no more than they need."""
 
+import json
 from pathlib import Path
 
 from nodeagent.config.load import load_config
@@ -22,7 +23,7 @@ def test_an_object_with_a_mistake_is_found() -> None:
 
 
 def test_the_pods_are_nobody_special() -> None:
-    (pods,) = (each["spec"]["template"]["spec"] for each in manifest.objects() if each["kind"] == "DaemonSet")
+    pods = manifest.pod()
     (container,) = pods["containers"]
     assert not {"hostPID", "hostNetwork", "hostIPC"} & pods.keys()
     assert pods["securityContext"]["runAsNonRoot"]
@@ -33,6 +34,12 @@ def test_the_pods_are_nobody_special() -> None:
     }
     assert [each["hostPath"]["path"] for each in pods["volumes"] if "hostPath" in each] == ["/run/nodeagent"]
     assert all(mount["readOnly"] for mount in container["volumeMounts"])
+
+
+def test_the_image_is_the_one_that_the_variable_names() -> None:
+    (container,) = manifest.pod()["containers"]
+    assert container["image"] == manifest.IMAGE
+    assert "$" not in json.dumps(manifest.objects())
 
 
 def test_no_role_is_for_everything() -> None:

@@ -72,6 +72,9 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
         raise Failure(
             f"cannot tell how to reach the API server: {where}: {error}; {todo}", EXIT_CONFIG
         ) from error
+    # Python 3.13 wants fields of certificates that RFC 5280 names and the authorities of many clusters lack,
+    # such as those of older EKS clusters (kubernetes-client/python, issue 2394). kubectl does without them.
+    settings.disable_strict_ssl_verification = True
     async with client.ApiClient(settings) as cluster, AsyncClient(socket) as daemon:
         cluster.user_agent = "nodeagent"
         try:
