@@ -91,7 +91,7 @@ def test_what_the_package_has_is_there_as_it_is(tree: Unpacked, tmp_path: Path) 
     wanted = {path: what for path, what in packaged.items() if not LEFT_OUT.fullmatch(path)}
 
     assert f"{SITE}/nodeagent/__init__.py" in wanted
-    assert "usr/share/doc/nodeagent/copyright" in wanted
+    assert {f"usr/share/doc/nodeagent/{name}" for name in ("copyright", "sbom.cdx.json")} <= wanted.keys()
     assert {path: what for path, what in tree.files().items() if path in packaged} == wanted
 
 
