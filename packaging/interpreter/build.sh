@@ -190,6 +190,8 @@ build_python() {
     CFLAGS=${CFLAGS/ -fPIC/} # the interpreter is a program, and slower by it; its modules get it anyhow
     xz --decompress --stdout "$HERE/profile.xz" >"$BUILD/profile"
     export CFLAGS_NODIST="-fprofile-use=$BUILD/profile -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled"
+    # LLVM 19 has one jump for all instructions of Python where it is not told otherwise (llvm-project, issue 106846).
+    CFLAGS_NODIST+=" -mllvm -tail-dup-pred-size=5000"
     configure_python
     make -j"$JOBS"
     make install DESTDIR="$BUILD/installed"
@@ -225,7 +227,7 @@ trim() {
 begin() {
     ARCHITECTURE=$1 HOST=$1-linux-gnu BUILD=$(folder_of "$1").building JOBS=$(nproc)
     LIBRARIES=$BUILD/libraries
-    export CFLAGS="-O3 -fPIC -ffile-prefix-map=$BUILD=."
+    export CFLAGS="-O3 -fPIC -fomit-frame-pointer -ffile-prefix-map=$BUILD=." # frame pointers are Zig's own choice
     PATH=$(compiler_for "$1"):$PATH
     export PATH CC=cc CXX=c++ AR=ar RANLIB=ranlib
     rm -rf "$BUILD"
