@@ -148,7 +148,8 @@ make_packages() {
     step "building the emulator's libraries" set_emulator_apart
     step "packing the supervisor of jobs into one file" pack_supervisor
     cat packaging/scripts/{preinst,prerm}.sh >build/rpm-pre.sh
-    step "writing what it is made of" .venv/bin/python packaging/describe/describe.py "$BUILD" dist "$ARCHITECTURE"
+    step "writing what it is made of" \
+        env PYTHONPATH=packaging .venv/bin/python -m describe "$BUILD" dist "$ARCHITECTURE"
     set_times
     for format in "${formats[@]}"; do
         step "packing as $format" pack "$format"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import sources
 
+from describe import sources
 from nodeagent import build
 from nodeagent.build import Build
 

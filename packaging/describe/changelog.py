@@ -46,6 +46,11 @@ def read(text: str, version: str, made_at_s: int) -> list[Entry]:
             found.append(Entry(head["name"], day, changes))
     if not found or found[0].version != version:
         raise ValueError(f"CHANGELOG.md: it begins with no entry for {version}, released or not")
+    if version in (each.version for each in found[1:]):
+        raise ValueError(
+            f"CHANGELOG.md: {version} is released, and there are changes since; "
+            "right is a higher __version__ in nodeagent/__init__.py"
+        )
     return found
 
 

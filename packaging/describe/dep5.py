@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from components import Row
-from inventory import Inventory, Shipped
+from describe.components import Row
+from describe.inventory import Inventory, Shipped
 
 TEXTS: Final = Path(__file__).with_name("licenses")
 _OF_THE_INTERPRETER: Final = re.compile(r".*/python[\d.]+/LICENSE\.txt")

@@ -13,12 +13,11 @@ from importlib.metadata import Distribution, PathDistribution
 from pathlib import Path
 from typing import Final
 
-import components
-import sources
-from components import CompilerRow, Components, InsideRow, Row
 from packageurl import PackageURL
-from sources import Source
 
+from describe import components, sources
+from describe.components import CompilerRow, Components, InsideRow, Row
+from describe.sources import Source
 from nodeagent import __version__
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -119,7 +118,7 @@ def _distributions(known: Components, files: Mapping[str, Path]) -> Iterator[Shi
 
 
 def _check_license(name: str, row: Row, distribution: Distribution) -> None:
-    told = distribution.metadata.get("License-Expression")
+    told = distribution.metadata.json.get("license_expression")
     if told is not None and told != row.license:
         raise NotDescribed(f"{components.FILE}: {name}: license is {row.license}; its metadata says {told}")
 

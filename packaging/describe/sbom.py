@@ -9,8 +9,9 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.model.component_evidence import ComponentEvidence, Occurrence
 from cyclonedx.model.license import DisjunctiveLicense, LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
-from inventory import Inventory, Shipped
 from packageurl import PackageURL
+
+from describe.inventory import Inventory, Shipped
 
 _NONE: Final = uuid.UUID(int=0)
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from inventory import PLACE
+from describe.inventory import PLACE
 
 SITE = "python/lib/python3.13/site-packages"
 ELF = b"\x7fELF"

@@ -5,10 +5,11 @@ import re
 import subprocess
 from pathlib import Path
 
-import changelog
 import pytest
 import yaml
 
+from describe import changelog
+from nodeagent import __version__
 from tests.documents import ROOT
 
 MAINTAINER = "somebody <somebody@example.invalid>"
@@ -92,6 +93,13 @@ def test_debians_form_is_read_by_dpkg(tmp_path: Path) -> None:
     assert max(map(len, file.read_text().splitlines())) <= 80
 
 
+def test_changes_since_a_release_need_a_higher_version() -> None:
+    with pytest.raises(
+        ValueError, match=re.escape("0.1.0 is released, and there are changes since; right is a higher")
+    ):
+        changelog.read(TEXT, "0.1.0", MADE_AT_S)
+
+
 def test_the_form_of_nfpm_has_an_entry_for_each_version() -> None:
     entries = changelog.read(TEXT, "0.2.0", MADE_AT_S)
 
@@ -103,7 +111,7 @@ def test_the_form_of_nfpm_has_an_entry_for_each_version() -> None:
 
 def test_the_changelog_of_the_project_is_understood_as_a_whole() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
-    entries = changelog.read(text, "9.9.9" if "## Unreleased" in text else "", MADE_AT_S)
+    entries = changelog.read(text, __version__, MADE_AT_S)
 
     items = [line for line in text.splitlines() if line.startswith("- ")]
     assert sum(len(each) for entry in entries for each in entry.changes.values()) == len(items)

@@ -3,12 +3,10 @@
 import re
 from pathlib import Path
 
-import components
-import inventory
 import pytest
-import sources
-from inventory import NotDescribed
 
+from describe import components, inventory, sources
+from describe.inventory import NotDescribed
 from tests.packaging.describe.laid_out import ELF, SITE, distribution, put
 
 PINNED = dict(re.findall(r"^([\w-]+)==([^\s;]+)", inventory.RUNTIME_LOCK.read_text(), flags=re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Writes what says what is in the packages: ``describe.py BUILD DIST ARCHITECTURE``, for ``../build.sh``.
+"""Writes what says what is in the packages: ``python -m describe BUILD DIST ARCHITECTURE``. Run by build.sh.
 
 BUILD has ``lib`` and ``emulator``, as they lie in /usr/lib/nodeagent on a node. Into ``lib`` goes what
 ``nodeagent version`` tells. Into ``BUILD/describe/PACKAGE`` go the bill of materials, the copyright file and
@@ -12,14 +12,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import build_record
-import changelog
-import configuration
-import dep5
-import inventory
-import sbom
 import yaml
 
+from describe import build_record, changelog, configuration, dep5, inventory, sbom
 from nodeagent import __version__
 
 PACKAGING: Final = Path(__file__).resolve().parents[1]

@@ -1,0 +1,1 @@
+"""What says what is in the packages: bill of materials, copyright, changelog, and the record of the build."""
