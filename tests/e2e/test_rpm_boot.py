@@ -18,7 +18,7 @@ from tests.e2e.machine import KMSG, Machine, booted, until
 from tests.e2e.test_package_boot import name_schema
 from tests.e2e.tree import laid_over
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
 UNIT = "nodeagent.service"
 LOCK = "/run/nodeagent/reset_unit/npu3.1.lock"
