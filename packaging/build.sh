@@ -119,7 +119,10 @@ export_variables() {
     aarch64) ARCH=arm64 ;;
     esac
     VERSION=$(.venv/bin/python -c 'import nodeagent; print(nodeagent.__version__)')
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+    if [[ -e .git ]]; then # or git's own words say why it does not read it
+        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+    fi
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(date +%s)}
     export VERSION ARCH ARCHITECTURE SOURCE_DATE_EPOCH
 }
 
@@ -165,21 +168,21 @@ while (($#)); do
         architectures=("$2")
         shift
         ;;
-    # What is laid out last is what remains: that of this machine.
-    --all)
-        mapfile -t architectures < <(printf '%s\n' x86_64 aarch64 | grep -v "$MACHINE" && echo "$MACHINE")
-        formats=(deb rpm)
-        ;;
+    --all) architectures=(x86_64 aarch64) ;;
     deb | rpm) formats+=("$1") ;;
-    *) die "there is no format $1; there are deb and rpm" ;;
+    *) die "there is no format $1; there are deb and rpm, and before them --all or --arch ARCHITECTURE" ;;
     esac
     shift
 done
 ((${#architectures[@]})) || architectures=("$MACHINE")
-if ((${#formats[@]} == 0)); then
+if ((${#formats[@]} == 0 && ${#architectures[@]} > 1)); then
+    formats=(deb rpm)
+elif ((${#formats[@]} == 0)); then
     if command -v apt-get >/dev/null; then formats=(deb); else formats=(rpm); fi
 fi
 readonly architectures formats
+[[ $PWD != *[[:space:]]* ]] || die "the checkout $PWD has a space in its name, which what is built in it does not take"
+alone build
 { read -r NATIVE; } < <(packaging/interpreter/build.sh "$MACHINE")
 NATIVE=$NATIVE/bin/python$VERSION_OF_PYTHON
 readonly NATIVE PATH_BEFORE=$PATH

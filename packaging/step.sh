@@ -8,6 +8,13 @@ die() {
     exit 1
 }
 
+# alone FOLDER: waits until no other script works in it, and keeps others waiting until this one ends.
+alone() {
+    mkdir -p "$1"
+    exec {ALONE}>"$1/lock"
+    flock --nonblock "$ALONE" || { say "another build works in $1: waiting for it" && flock "$ALONE"; }
+}
+
 # step WHAT COMMAND...: one line for people; the command's own words only when it fails.
 step() {
     local what=$1 status

@@ -32,6 +32,7 @@ class Entry:
 
 def read(text: str, version: str, made_at_s: int) -> list[Entry]:
     """The newest first. What is not released yet is of ``version``, made at that time. Raises ValueError."""
+    _check_headings(text)
     found = []
     for head, body in _sections(_VERSION, text):
         changes = dict(_changes(body))
@@ -52,6 +53,15 @@ def read(text: str, version: str, made_at_s: int) -> list[Entry]:
             "right is a higher __version__ in nodeagent/__init__.py"
         )
     return found
+
+
+def _check_headings(text: str) -> None:
+    """What is no heading of a version would count as a part of the version above it."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("## ") and _VERSION.fullmatch(line) is None:
+            raise ValueError(
+                f"CHANGELOG.md:{number}: {line!r} is no version; right is '## VERSION, YYYY-MM-DD'"
+            )
 
 
 def _sections(heading: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:

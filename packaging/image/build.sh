@@ -137,6 +137,7 @@ set_variables
 { read -r NATIVE; } < <(packaging/interpreter/build.sh "$MACHINE")
 readonly NATIVE=$NATIVE/bin/python$VERSION_OF_PYTHON
 
+alone build
 rm -rf "$BUILD"
 names=()
 for ARCHITECTURE in "${architectures[@]}"; do

@@ -57,17 +57,19 @@ fetch_sources() {
     mkdir -p "$DOWNLOADS"
     while read -r digest path; do
         [[ -f $DOWNLOADS/$path ]] && continue
-        from=$(mirror)
+        from=$(mirror) || true # there may be no apt here
         [[ -n $from ]] || die "apt names no mirror of Debian here: set NODEAGENT_DEBIAN_MIRROR, or put the files of" \
             "packaging/interpreter/sources.sha256 into $DOWNLOADS"
         mkdir -p "$DOWNLOADS/${path%/*}"
         download "$from/${path//+/%2b}" "$DOWNLOADS/$path.part" "$digest"
+        sha256sum --check --quiet <<<"$digest  $DOWNLOADS/$path.part"
         mv "$DOWNLOADS/$path.part" "$DOWNLOADS/$path"
     done <"$HERE/sources.sha256"
     (cd "$DOWNLOADS" && sha256sum --check --quiet "$HERE/sources.sha256")
 }
 
 install_compiler() {
+    rm -rf "$CACHE/$MADE_OF/compiler" # of one that was interrupted, which pip would take for a whole one
     "$HERE/../../.venv/bin/python" -m pip --disable-pip-version-check --no-input install --no-deps --require-hashes \
         --target "$CACHE/$MADE_OF/compiler" -r "$HERE/compiler.lock"
     make_compilers
@@ -260,9 +262,9 @@ get_what_is_needed() {
 
 main() {
     local architecture
-    mkdir -p "$CACHE"
-    exec 9>"$CACHE/lock"
-    flock 9
+    [[ $CACHE != *[[:space:]]* ]] || die "the cache $CACHE has a space in its name, which what is built there does not take:" \
+        "set XDG_CACHE_HOME"
+    alone "$CACHE"
     case ${1:-} in
     x86_64 | aarch64) ;;
     --profile)

@@ -18,7 +18,8 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     root: Path = options.root.resolve()
     os.umask(0o022)  # it is served to others
-    signal.signal(signal.SIGTERM, _stop)
+    for cut_off in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(cut_off, _stop)
     try:
         _refuse(checks.problems(root, _today()))
         if options.check:
@@ -54,13 +55,18 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _release(root: Path, names: Sequence[str], url: str, folder: Path) -> None:
     """All that may be refused beforehand is; the build takes long."""
     url, folder = repository.right_url(url), folder.resolve()
-    version, commit = checks.version_of(root), checks.commit_of(root)
     repository.accept(folder)
-    there = repository.holds(folder, version, commit)
+    repository.holds(folder, checks.version_of(root), checks.commit_of(root))
     run("git", "-C", root, "var", "GIT_COMMITTER_IDENT")  # whose tag it will be
     keys = Keys.named(names)
+    with repository.alone(folder):
+        _build_and_publish(root, keys, url, folder)
+
+
+def _build_and_publish(root: Path, keys: Keys, url: str, folder: Path) -> None:
+    version, commit = checks.version_of(root), checks.commit_of(root)
     files: Sequence[Path] = ()
-    if there:
+    if repository.holds(folder, version, commit):
         say(f"{folder} holds {version} already: its files stay as they are")
     else:
         files = packages.build(root, version)

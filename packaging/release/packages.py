@@ -18,7 +18,10 @@ _FILES: Final = (
     "nodeagent_client-{version}-py3-none-any.whl",
     "nodeagent-job-{version}.pyz",
 )
-"""What a release has at least. What else the build names after the version is published with it."""
+"""What a release has at least. What else the build names after the version is published with it.
+
+Images for containers are not: they belong to registries.
+"""
 
 
 def build(root: Path, version: str) -> list[Path]:
@@ -27,14 +30,17 @@ def build(root: Path, version: str) -> list[Path]:
     What an earlier build left of it is deleted first. Raises Refused where the build fails or lacks a file.
     """
     made = f"*[_-]{version}[-_.]*"
-    for left in (root / "dist").glob(made):
-        if left.is_file():
-            left.unlink()
+    for left in _files(root / "dist", made):
+        left.unlink()
     status = subprocess.run([root / "packaging/build.sh", "--all"], cwd=root, check=False).returncode
     if status:
         raise Refused(f"packaging/build.sh --all ended with {status}")
-    built = {path.name: path for path in (root / "dist").glob(made) if path.is_file()}
+    built = {path.name: path for path in _files(root / "dist", made)}
     missing = [name for form in _FILES if (name := form.format(version=version)) not in built]
     if missing:
         raise Refused(f"packaging/build.sh --all has not built {', '.join(missing)}")
     return sorted(built.values())
+
+
+def _files(folder: Path, made: str) -> list[Path]:
+    return [path for path in folder.glob(made) if path.is_file() and not path.name.endswith(".oci.tar")]

@@ -10,6 +10,7 @@ A release is added in a copy, which takes the folder's place when all is there. 
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -59,11 +60,30 @@ def accept(folder: Path) -> None:
         )
     if folder.exists() and not folder.is_dir():
         raise Refused(f"{folder} is not a folder; right is a new one, or one that ./dev release has laid out")
+    for left in sorted(folder.parent.glob(f".{folder.name}-*")):
+        raise Refused(
+            f"{left} is of a release that was cut off; right is to move its 'before', if it has one, to "
+            f"{folder}, and to delete the rest"
+        )
     filled = folder.is_dir() and any(folder.iterdir())
     if filled and not all((folder / name).exists() for name in _OWN):
         raise Refused(
             f"{folder} holds something else; right is a new folder, or one that ./dev release has laid out"
         )
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """No other release works on that folder meanwhile. Raises Refused where one does."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise Refused(f"another release works in {folder.parent}; right is to wait for its end") from error
+    finally:
+        os.close(beside)
 
 
 def holds(folder: Path, version: str, commit: str) -> bool:

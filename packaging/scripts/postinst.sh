@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the groups, then enables and (re)starts the service, unless the administrator had disabled it. What prerm.sh held
-# off for dpkg is allowed again, also where dpkg gives up.
+# off for dpkg is allowed again, also where dpkg gives up. A service that does not start yet is tried again by systemd: the
+# version is installed all the same.
 set -e
 
 allow_resets() {
@@ -26,11 +27,9 @@ else
 fi
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
-    if [ -n "$2" ]; then
-        deb-systemd-invoke restart nodeagent.service
-    else
-        deb-systemd-invoke start nodeagent.service
-    fi
+    if [ -n "$2" ]; then action=restart; else action=start; fi
+    deb-systemd-invoke "$action" nodeagent.service ||
+        echo "nodeagent: it does not start yet, and systemd goes on trying (journalctl -u nodeagent)" >&2
     allow_resets configure
     systemctl try-restart nodeagent-slurm.service # it is off unless somebody has enabled it
 fi

@@ -19,10 +19,10 @@ state_dir() {
 # What the header of an SQLite file says, in its bytes 60 to 63 (sqlite.org/fileformat2.html); 0 where there is none. One
 # that cannot be is damage, which the daemon mends.
 schema_of() {
-    [ "$(head -c 15 "$1" 2>/dev/null)" = "SQLite format 3" ] || { echo 0 && return; }
+    if [ ! -f "$1" ] || [ "$(head -c 15 "$1" 2>/dev/null)" != "SQLite format 3" ]; then echo 0 && return; fi
     # shellcheck disable=SC2046 # four numbers
-    set -- $(od -A n -j 60 -N 4 -t u1 "$1")
-    if [ "$1$2$3" = 000 ]; then echo "$4"; else echo 0; fi
+    set -- $(od -A n -j 60 -N 4 -t u1 "$1" 2>/dev/null)
+    if [ $# -ne 4 ] || [ "$1" -gt 127 ]; then echo 0; else echo $((($1 << 24) + ($2 << 16) + ($3 << 8) + $4)); fi
 }
 
 check_store() {

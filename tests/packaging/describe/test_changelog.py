@@ -100,6 +100,13 @@ def test_changes_since_a_release_need_a_higher_version() -> None:
         changelog.read(TEXT, "0.1.0", MADE_AT_S)
 
 
+def test_a_heading_that_is_no_version_is_refused_with_its_line() -> None:
+    text = TEXT.replace("## 0.1.0, 2026-11-23", "## 0.1.0, 2026-11-23 (withdrawn)")
+
+    with pytest.raises(ValueError, match=r"CHANGELOG\.md:17: .* is no version; right is"):
+        changelog.read(text, "0.2.0", MADE_AT_S)
+
+
 def test_the_form_of_nfpm_has_an_entry_for_each_version() -> None:
     entries = changelog.read(TEXT, "0.2.0", MADE_AT_S)
 
