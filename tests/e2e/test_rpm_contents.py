@@ -26,6 +26,7 @@ ZSH = ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")
 NEEDED = {
     *("glibc = 2.28", "libgcc = 8", "libstdc++ = 8", "procps-ng = 3", "systemd = 239"),
     *("systemd-libs = 239", "util-linux = 2"),
+    *("coreutils = 8", "grep = 3", "sed = 4"),
 }
 """Of the oldest distribution that the package takes. None of them is a Python."""
 
