@@ -2,7 +2,7 @@
 # Before anything of this version is put in place: a store that a newer version has written is not for this one, which
 # would go on without it. Where this fails, dpkg and rpm have changed nothing, and the version before runs on.
 #
-# dpkg says in a word what it does; rpm says how many versions will be there, 1 or 2.
+# dpkg says in a word what it does, and rpm how many versions will be there, 1 or 2.
 set -e
 
 # SCHEMA_VERSION of nodeagent/store/layout.py, which a test compares.
