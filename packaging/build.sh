@@ -114,15 +114,9 @@ export_variables() {
     LIB=$BUILD/lib
     SITE=$LIB/python/lib/python$VERSION_OF_PYTHON/site-packages
     EMULATOR=$BUILD/emulator
-    case $ARCHITECTURE in # nfpm takes Go's names
-    x86_64) ARCH=amd64 ;;
-    aarch64) ARCH=arm64 ;;
-    esac
+    ARCH=$(go_name "$ARCHITECTURE")
     VERSION=$(.venv/bin/python -c 'import nodeagent; print(nodeagent.__version__)')
-    if [[ -e .git ]]; then # or git's own words say why it does not read it
-        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-    fi
-    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(date +%s)}
+    SOURCE_DATE_EPOCH=$(date_of_sources)
     export VERSION ARCH ARCHITECTURE SOURCE_DATE_EPOCH
 }
 

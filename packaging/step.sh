@@ -8,6 +8,17 @@ die() {
     exit 1
 }
 
+# go_name ARCHITECTURE: as nfpm, Debian and OCI name what `uname -m` does.
+go_name() {
+    case $1 in
+    x86_64) echo amd64 ;;
+    aarch64) echo arm64 ;;
+    esac
+}
+
+# date_of_sources: when the commit was made, in seconds; where there is one, git's own words say why it cannot be read.
+date_of_sources() { if [[ -e .git ]]; then git log -1 --format=%ct; else echo "${SOURCE_DATE_EPOCH:-$(date +%s)}"; fi; }
+
 # alone FOLDER: waits until no other script works in it, and keeps others waiting until this one ends.
 alone() {
     mkdir -p "$1"

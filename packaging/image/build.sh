@@ -108,7 +108,7 @@ pack() {
 set_variables() {
     local created
     VERSION=$(.venv/bin/python -c 'import nodeagent; print(nodeagent.__version__)')
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+    SOURCE_DATE_EPOCH=$(date_of_sources)
     created=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
     LABELS=()
     local label
@@ -141,10 +141,7 @@ alone build
 rm -rf "$BUILD"
 names=()
 for ARCHITECTURE in "${architectures[@]}"; do
-    case $ARCHITECTURE in # Debian and OCI take Go's names
-    x86_64) ARCH=amd64 ;;
-    aarch64) ARCH=arm64 ;;
-    esac
+    ARCH=$(go_name "$ARCHITECTURE")
     [[ -r dist/nodeagent_${VERSION}_$ARCH.deb ]] || die "dist lacks the Debian package for $ARCHITECTURE: ./dev image builds it, too"
     mkdir -p "$BUILD/$ARCHITECTURE"/{libraries,kubernetes,nodeagent}
     step "getting the libraries for $ARCHITECTURE" get_libraries "$BUILD/$ARCHITECTURE/libraries"

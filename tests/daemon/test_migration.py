@@ -48,9 +48,14 @@ NEVER_STORED: Final = {"ActionStarted", "Tick"}
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    with gzip.open(FORMER / "store.db.gz") as packed, (tmp_path / "store.db").open("wb") as file:
+    return unpacked(FORMER, tmp_path)
+
+
+def unpacked(former: Path, into: Path) -> Path:
+    """The store of a former version, as it left it."""
+    with gzip.open(former / "store.db.gz") as packed, (into / "store.db").open("wb") as file:
         shutil.copyfileobj(packed, file)
-    return tmp_path
+    return into
 
 
 async def no_stand_in() -> Catalog:

@@ -7,9 +7,7 @@ system, a claim, a job that was run again, and consumers. ``view.json`` is the v
 the end.
 """
 
-import gzip
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -18,13 +16,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Assertion, Signal
 from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.opening import read_life
-from tests.daemon.test_migration import by_id, known_then
+from tests.daemon.test_migration import by_id, known_then, no_stand_in, unpacked
 from tests.store.samples import PATIENT
 
 FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-2"
@@ -34,13 +31,7 @@ HALF_WAY: Final = "npu7"
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    with gzip.open(FORMER / "store.db.gz") as packed, (tmp_path / "store.db").open("wb") as file:
-        shutil.copyfileobj(packed, file)
-    return tmp_path
-
-
-async def no_stand_in() -> Catalog:
-    raise AssertionError("every catalog is in the store")
+    return unpacked(FORMER, tmp_path)
 
 
 async def opened(state: Path, machine: str = "") -> tuple[Ledger, RebuildResult]:

@@ -191,20 +191,26 @@ def test_no_tool_is_run_where_it_would_hang_and_hold_the_gpu(
     assert (tmp_path / "called").exists()
 
 
+def shut_down_in_the_hook(desk: Desk, folder: Path) -> Result:
+    """What came of a reset that was asked to end while its hook ran, which went on then."""
+    process = desk.start(name := desk.ask())
+    wait_until((folder / "begun").exists, "the hook")
+    process.terminate()
+    (folder / "go").touch()
+    assert process.wait(60) == 0
+    result = desk.folder.result(name)
+    assert result is not None
+    return result
+
+
 def test_a_shutdown_before_the_devices_are_reached_calls_it_off(desk: Desk, tmp_path: Path) -> None:
     desk.configure(
         f'before = [["sh", "-c", "touch {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.1; done"]]',
         f'after = [["touch", "{tmp_path}/after"]]',
     )
-    process = desk.start(name := desk.ask())
-    wait_until((tmp_path / "begun").exists, "the hook")
 
-    process.terminate()
-    (tmp_path / "go").touch()
+    result = shut_down_in_the_hook(desk, tmp_path)
 
-    assert process.wait(60) == 0
-    result = desk.folder.result(name)
-    assert result is not None
     assert (result.state, result.reason) == (
         "refused",
         "it was asked to end (SIGTERM) before it began; does the machine shut down?",
@@ -217,15 +223,9 @@ def test_a_shutdown_does_not_interrupt_one_that_has_begun(desk: Desk, tmp_path: 
     desk.configure(
         f'after = [["sh", "-c", "touch {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.1; done"]]'
     )
-    process = desk.start(name := desk.ask())
-    wait_until((tmp_path / "begun").exists, "the hook")
 
-    process.terminate()
-    (tmp_path / "go").touch()
+    result = shut_down_in_the_hook(desk, tmp_path)
 
-    assert process.wait(60) == 0
-    result = desk.folder.result(name)
-    assert result is not None
     assert result.state == "done"
     assert "after: sh" in [step.what for step in result.steps]
     assert not [step for step in result.steps if "hook after it" in step.what]
