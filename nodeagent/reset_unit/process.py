@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.config.reset import RUN_DIRECTORY
-from nodeagent.reset_unit.attempt import Attempt
-from nodeagent.reset_unit.bug_report import BugReport
+from nodeagent.reset_unit.attempt import ResetAttempt
+from nodeagent.reset_unit.evidence import BugReport
 from nodeagent.reset_unit.exchange.files import Locked
-from nodeagent.reset_unit.exchange.folder import Folder
-from nodeagent.reset_unit.exchange.request import Result, is_plain, printable
+from nodeagent.reset_unit.exchange.requests import RequestFolder, ResetResult, is_plain, printable
 
 LOCK_WAIT_S: Final = 2.0
 NAME_LIMIT_S: Final = 2.0
@@ -44,7 +43,7 @@ def main() -> None:
     if not is_plain(name):
         print(f"{name[:MAX_NAME_BYTES]!r} is the name of no request")
         sys.exit(EXIT_USAGE)
-    folder = Folder(given.folder)
+    folder = RequestFolder(given.folder)
     try:
         with folder.locked(name, LOCK_WAIT_S), _uninterrupted() as is_to_end:
             bug_report = _do(folder, name, given.config, is_to_end)
@@ -66,20 +65,22 @@ def _uninterrupted() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _do(folder: Folder, name: str, config_path: Path | None, is_to_end: threading.Event) -> BugReport | None:
+def _do(
+    folder: RequestFolder, name: str, config_path: Path | None, is_to_end: threading.Event
+) -> BugReport | None:
     """Under the lock of that name. What is to be done without it."""
     try:
         request = folder.begin(name)
     except (OSError, ValueError) as error:
         why = printable(f"the request cannot be used: {error}")
         print(f"{name}: {why}")
-        folder.answer(name, Result(state="refused", reason=why))
+        folder.answer(name, ResetResult(state="refused", reason=why))
         return None
     if request is None:
         print(f"{name}: nothing is asked, or it was begun before")
         return None
     with ExitStack() as locks:
-        attempt = Attempt(request, name, folder, config_path, is_to_end)
+        attempt = ResetAttempt(request, name, folder, config_path, is_to_end)
         attempt.run(locks)
         folder.answer(name, attempt.result())
         if attempt.is_stuck:

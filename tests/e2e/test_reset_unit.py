@@ -41,8 +41,8 @@ after = [["sleep", "8"]]
 
 INTRUDER = """
 import json, os, pathlib, socket, subprocess, time
-from nodeagent.reset_unit.exchange.folder import Folder
-from nodeagent.reset_unit.exchange.request import Device, Request, name_of
+from nodeagent.reset_unit.exchange.requests import Folder
+from nodeagent.reset_unit.exchange.requests import Device, Request, name_of
 
 FOLDER = Folder(pathlib.Path("/run/nodeagent/reset_unit"))
 

@@ -16,8 +16,13 @@ import pytest
 from msgspec.structs import replace
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.reset_unit.exchange.folder import Folder
-from nodeagent.reset_unit.exchange.request import Device, Request, Result, name_of
+from nodeagent.reset_unit.exchange.requests import (
+    RequestedDevice,
+    RequestFolder,
+    ResetRequest,
+    ResetResult,
+    name_of,
+)
 
 ROOT = Path(__file__).parents[2]
 ACTION = "die0/reset#1"
@@ -30,9 +35,9 @@ Emulate = Callable[[str], EmulatedNode]
 class Desk:
     """Where requests are left, and the process that does them is started, with a configuration of its own."""
 
-    folder: Folder
+    folder: RequestFolder
     node: EmulatedNode
-    request: Request
+    request: ResetRequest
     procfs: Path = Path("/proc")
     env: dict[str, str] = field(default_factory=dict)
 
@@ -100,11 +105,11 @@ kernel_command_line = "{self.base}/cmdline"
                 stderr=output,
             )
 
-    def do(self, **changes: object) -> Result:
+    def do(self, **changes: object) -> ResetResult:
         """From the request to the result."""
         return self.result(self.ask(**changes))
 
-    def do_as(self, content: bytes, name: str = name_of(ACTION, 1)) -> Result:
+    def do_as(self, content: bytes, name: str = name_of(ACTION, 1)) -> ResetResult:
         """With a file of the request's that somebody else has written."""
         (self.folder.path / f"{name}.request").write_bytes(content)
         return self.result(name)
@@ -114,7 +119,7 @@ kernel_command_line = "{self.base}/cmdline"
         fields_of_request: dict[str, Any] = json.loads(msgspec.json.encode(self.request))
         return json.dumps({**fields_of_request, **fields}).encode()
 
-    def result(self, name: str, *words: str) -> Result:
+    def result(self, name: str, *words: str) -> ResetResult:
         """Of a request that lies there."""
         status = self.start(name, *words).wait(60)
         said = (self.base / "output").read_text()
@@ -124,8 +129,8 @@ kernel_command_line = "{self.base}/cmdline"
         return result
 
 
-def devices_of(node: EmulatedNode) -> tuple[Device, ...]:
-    return tuple(Device(name=name) for name in node.names())
+def devices_of(node: EmulatedNode) -> tuple[RequestedDevice, ...]:
+    return tuple(RequestedDevice(name=name) for name in node.names())
 
 
 @pytest.fixture
@@ -145,11 +150,11 @@ def desk(tmp_path: Path, emulate: Emulate) -> Desk:
 
 def furnished(folder: Path, node: EmulatedNode, vendor: str) -> Desk:
     """A desk for all devices of the node."""
-    files = Folder(folder / "reset")
+    files = RequestFolder(folder / "reset")
     files.make()
     (folder / "cmdline").write_text("quiet\n")
     (folder / "kmsg").write_text("6,1,1,-;one line\n")
-    request = Request(
+    request = ResetRequest(
         action=ACTION,
         attempt=1,
         vendor=vendor,

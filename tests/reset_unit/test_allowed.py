@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.reset_unit.exchange import trusted
-from nodeagent.reset_unit.exchange.trusted import Untrusted
+from nodeagent.reset_unit.exchange import files
+from nodeagent.reset_unit.exchange.files import Untrusted
 from tests.reset_unit.conftest import Desk
 
 NOBODY = 65534
@@ -168,7 +168,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.root
 def test_a_file_in_folders_that_are_roots_alone_is_trusted(file: Path) -> None:
-    trusted.check(file)
+    files.check_trusted(file)
 
 
 @pytest.mark.root
@@ -176,9 +176,9 @@ def test_a_folder_above_that_others_may_write_is_named(file: Path) -> None:
     above = file.parents[1]
     above.chmod(0o775)
     with pytest.raises(Untrusted, match=rf"^{above} can be written by others: chmod go-w {above}$"):
-        trusted.check(file)
+        files.check_trusted(file)
     above.chmod(0o1777)
-    trusted.check(file)
+    files.check_trusted(file)
 
 
 @pytest.mark.root
@@ -187,7 +187,7 @@ def test_a_folder_above_of_another_user_is_named(file: Path) -> None:
     with pytest.raises(
         Untrusted, match=rf"^{file.parent} belongs to uid {NOBODY}: chown root {file.parent}$"
     ):
-        trusted.check(file)
+        files.check_trusted(file)
 
 
 @pytest.mark.root
@@ -197,12 +197,12 @@ def test_all_that_a_link_leads_through_counts(file: Path, tmp_path: Path) -> Non
     (tmp_path / "home/middle").symlink_to(file.parent)
     (tmp_path / "link").symlink_to("home/middle/c.toml")
     with pytest.raises(Untrusted, match=f"^{tmp_path}/home belongs to uid"):
-        trusted.check(tmp_path / "link")
+        files.check_trusted(tmp_path / "link")
     os.chown(tmp_path / "home", 0, -1)
-    trusted.check(tmp_path / "link")
+    files.check_trusted(tmp_path / "link")
     os.chown(tmp_path / "link", NOBODY, -1, follow_symlinks=False)
     with pytest.raises(Untrusted, match=f"^{tmp_path}/link belongs to uid"):
-        trusted.check(tmp_path / "link")
+        files.check_trusted(tmp_path / "link")
 
 
 @pytest.mark.root
@@ -210,4 +210,4 @@ def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(Untrusted, match="too many symbolic links"):
-        trusted.check(tmp_path / "a")
+        files.check_trusted(tmp_path / "a")

@@ -14,10 +14,10 @@ import pytest
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.reset_unit.attempt import MARGIN_S
-from nodeagent.reset_unit.bug_report import LOCK, MAX_FILE_BYTES
+from nodeagent.reset_unit.evidence import LOCK, MAX_REPORT_FILE_BYTES
 from nodeagent.reset_unit.exchange.files import locked
-from nodeagent.reset_unit.exchange.record import Record
-from nodeagent.reset_unit.exchange.request import name_of
+from nodeagent.reset_unit.exchange.record import ResetRecord
+from nodeagent.reset_unit.exchange.requests import name_of
 from tests.reset_unit.conftest import ACTION, Desk, fake_tool, furnished
 from tests.waiting import wait_until
 
@@ -98,7 +98,7 @@ def test_the_result_is_told_and_other_resets_may_begin_before_it_is_made(desk: D
     wait_until((desk.base / "called").exists)
     result = desk.folder.result(name)
     is_locked = desk.folder.is_locked(name)
-    with Record(desk.record).group_locked("nvidia gpu0", 0):
+    with ResetRecord(desk.record).group_locked("nvidia gpu0", 0):
         is_alive = process.poll() is None
     (desk.base / "go-on").write_text("\n")
 
@@ -120,9 +120,9 @@ def test_one_that_does_not_end_is_killed_with_its_children_and_what_it_wrote_is_
 
 
 def test_no_file_of_it_becomes_larger_than_the_bound(desk: Desk) -> None:
-    script(desk, then=f'head -c {MAX_FILE_BYTES + 1} /dev/zero >"$3.gz"')
+    script(desk, then=f'head -c {MAX_REPORT_FILE_BYTES + 1} /dev/zero >"$3.gz"')
     steps(desk)
-    assert (report(desk) / "report.log.gz").stat().st_size == MAX_FILE_BYTES
+    assert (report(desk) / "report.log.gz").stat().st_size == MAX_REPORT_FILE_BYTES
 
 
 def test_the_last_five_are_kept(desk: Desk) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from nodeagent.drivers.shared.holders import holder_of
 from nodeagent.drivers.shared.resetting import ResetRefused
-from nodeagent.reset_unit.ending import end, those_that_may_be
-from nodeagent.reset_unit.exchange.request import Process
+from nodeagent.reset_unit.devices import end_processes, processes_to_end
+from nodeagent.reset_unit.exchange.requests import JobProcess
 from nodeagent.wire import Holder
 from tests.cgroups import make_folders
 from tests.reset_unit.conftest import Desk
@@ -52,9 +52,9 @@ def holder(job: Job, older_by: int = 0) -> Holder:
     return Holder(pid=job.pid, start_time=found.start_time - older_by, command="job", job="slurm:9.0")
 
 
-def named(job: Job, older_by: int = 0) -> Process:
+def named(job: Job, older_by: int = 0) -> JobProcess:
     meant = holder(job, older_by)
-    return Process(pid=meant.pid, start_time=meant.start_time)
+    return JobProcess(pid=meant.pid, start_time=meant.start_time)
 
 
 def in_slurm(folder: Path, *jobs: Job) -> Path:
@@ -71,14 +71,14 @@ def in_slurm(folder: Path, *jobs: Job) -> Path:
 def test_each_is_asked_and_who_does_not_listen_is_killed(jobs: list[Job]) -> None:
     steps: list[str] = []
     obedient, deaf = jobs
-    assert end([holder(job) for job in jobs], 1.0, PROCFS, steps.append) == ()
+    assert end_processes([holder(job) for job in jobs], 1.0, PROCFS, steps.append) == ()
     assert (obedient.wait(10), deaf.wait(10)) == (-15, -9)
     assert steps == [f"SIGTERM to job ({obedient.pid}), job ({deaf.pid})", f"SIGKILL to job ({deaf.pid})"]
 
 
 def test_another_process_that_got_the_pid_is_let_alone(jobs: list[Job]) -> None:
     obedient, _ = jobs
-    assert end([holder(obedient, older_by=1)], 0.1, PROCFS, print) == ()
+    assert end_processes([holder(obedient, older_by=1)], 0.1, PROCFS, print) == ()
     assert obedient.poll() is None
 
 
@@ -87,7 +87,7 @@ def test_one_that_has_gone_is_no_hindrance(jobs: list[Job]) -> None:
     process = holder(obedient)
     obedient.kill()
     obedient.wait(10)
-    assert end([process], 0.1, PROCFS, print) == ()
+    assert end_processes([process], 0.1, PROCFS, print) == ()
 
 
 # ---------------------------------------------------------------------- which of them
@@ -104,19 +104,19 @@ def others() -> dict[str, Holder]:
 
 def test_those_that_are_named_and_hold_a_device_may_be_ended(others: dict[str, Holder]) -> None:
     held = {"npu0": (others["job"], others["service"]), "npu1": (others["job"],)}
-    assert those_that_may_be([Process(pid=41, start_time=7)], held, PROCFS) == (others["job"],)
+    assert processes_to_end([JobProcess(pid=41, start_time=7)], held, PROCFS) == (others["job"],)
 
 
-@pytest.mark.parametrize("meant", [Process(pid=41, start_time=8), Process(pid=44, start_time=7)])
-def test_one_that_holds_none_is_not_among_them(others: dict[str, Holder], meant: Process) -> None:
-    assert those_that_may_be([meant], {"npu0": (others["job"],)}, PROCFS) == ()
+@pytest.mark.parametrize("meant", [JobProcess(pid=41, start_time=8), JobProcess(pid=44, start_time=7)])
+def test_one_that_holds_none_is_not_among_them(others: dict[str, Holder], meant: JobProcess) -> None:
+    assert processes_to_end([meant], {"npu0": (others["job"],)}, PROCFS) == ()
 
 
 def test_a_service_of_the_node_is_nobodys_to_end(others: dict[str, Holder]) -> None:
     with pytest.raises(
         ResetRefused, match=r"^dcgm-exporter \(pid 42\) on npu0 is of no job that may be ended$"
     ):
-        those_that_may_be([Process(pid=42, start_time=7)], {"npu0": (others["service"],)}, PROCFS)
+        processes_to_end([JobProcess(pid=42, start_time=7)], {"npu0": (others["service"],)}, PROCFS)
 
 
 @pytest.mark.root
@@ -128,12 +128,12 @@ def test_what_runs_in_our_own_container_is_nobodys_to_end(tmp_path: Path, others
     (own / "cgroup").write_text(cgroup)
     make_folders(tmp_path / "sys/fs/cgroup", cgroup)
     with pytest.raises(ResetRefused, match="is of no job that may be ended"):
-        those_that_may_be([Process(pid=41, start_time=7)], {"npu0": (others["job"],)}, own.parent)
+        processes_to_end([JobProcess(pid=41, start_time=7)], {"npu0": (others["job"],)}, own.parent)
 
 
 def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[str, Holder]) -> None:
     with pytest.raises(ResetRefused, match=r"^who holds npu1 is not known$"):
-        those_that_may_be([Process(pid=41, start_time=7)], {"npu0": (others["job"],), "npu1": None}, PROCFS)
+        processes_to_end([JobProcess(pid=41, start_time=7)], {"npu0": (others["job"],), "npu1": None}, PROCFS)
 
 
 # ---------------------------------------------------------------------- by the process of a reset

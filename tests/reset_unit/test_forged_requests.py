@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.reset_unit.exchange.request import MAX_BYTES, Device, decoded, name_of
+from nodeagent.reset_unit.exchange.requests import MAX_BYTES, RequestedDevice, decoded, name_of
 from nodeagent.reset_unit.plan import plan_of
 from tests.reset_unit.conftest import ACTION, ROOT, Desk, devices_of, furnished
 
@@ -190,7 +190,7 @@ def test_a_folder_that_others_may_write_asks_for_nothing(desk: Desk) -> None:
 
 
 def test_a_part_of_a_group_is_not_reset(desk: Desk) -> None:
-    result = desk.do(devices=(Device(name="npu0"),))
+    result = desk.do(devices=(RequestedDevice(name="npu0"),))
     assert (result.state, result.reason) == (
         "refused",
         "npu0, npu1, npu2, npu3 are reset together; asked for was npu0",
@@ -201,7 +201,7 @@ def test_a_part_of_a_group_is_not_reset(desk: Desk) -> None:
 def test_another_part_than_the_one_that_was_meant_is_not_reset(desk: Desk) -> None:
     meant = "00000001-00000002-00000003-00000004-00000005"
     _, *others = devices_of(desk.node)
-    result = desk.do(devices=(Device(name="npu0", identity=meant), *others))
+    result = desk.do(devices=(RequestedDevice(name="npu0", identity=meant), *others))
     assert result.state == "refused"
     assert result.reason.startswith("another part sits in the place of npu0: ")
     assert desk.resets == 0
@@ -209,7 +209,7 @@ def test_another_part_than_the_one_that_was_meant_is_not_reset(desk: Desk) -> No
 
 def test_hooks_are_not_run_for_what_is_not_done(desk: Desk, tmp_path: Path) -> None:
     desk.configure(f'before = [["touch", "{tmp_path}/hook"]]', f'after = [["touch", "{tmp_path}/hook"]]')
-    assert desk.do(devices=(Device(name="npu9"),)).reason == "the library does not list npu9"
+    assert desk.do(devices=(RequestedDevice(name="npu9"),)).reason == "the library does not list npu9"
     assert not (tmp_path / "hook").exists()
 
 

@@ -8,8 +8,8 @@ from nodeagent import wire
 from nodeagent.core.model import Kind
 from nodeagent.drivers.nvidia import reset as nvidia
 from nodeagent.drivers.shared.resetting import Member, ResetRefused
-from nodeagent.reset_unit.exchange.request import Device
-from nodeagent.reset_unit.group import as_counted, members
+from nodeagent.reset_unit.exchange.requests import RequestedDevice
+from nodeagent.reset_unit.plan import as_counted, members_of
 
 PCI = {"gpu0": "0000:1b:00.0", "gpu1": "0000:3b:00.0"}
 ALONE = {"gpu0": "gpu0", "gpu1": "gpu1"}
@@ -27,12 +27,12 @@ def seen(**silent: bool) -> dict[str, wire.Device]:
     }
 
 
-def asked(name: str, identity: str = "", pci: str = "") -> Device:
-    return Device(name=name, identity=identity, pci=pci)
+def asked(name: str, identity: str = "", pci: str = "") -> RequestedDevice:
+    return RequestedDevice(name=name, identity=identity, pci=pci)
 
 
 def test_what_a_device_says_of_itself_is_taken() -> None:
-    (member,) = members([asked("gpu1")], seen(), ALONE)
+    (member,) = members_of([asked("gpu1")], seen(), ALONE)
     assert member == Member(
         name="gpu1", identity="GPU-gpu1", attributes={"pci": PCI["gpu1"]}, pci=PCI["gpu1"]
     )
@@ -40,9 +40,9 @@ def test_what_a_device_says_of_itself_is_taken() -> None:
 
 def test_of_one_that_says_nothing_the_request_tells_it_and_it_is_counted_by_its_place() -> None:
     there = seen(gpu1=True)
-    (member,) = members([asked("gpu1", "GPU-x", "0000:99:00.0")], there, ALONE)
+    (member,) = members_of([asked("gpu1", "GPU-x", "0000:99:00.0")], there, ALONE)
     assert (member.identity, member.pci, member.attributes) == ("GPU-x", "0000:99:00.0", {})
-    assert as_counted(member, there) == Device(name="gpu1")
+    assert as_counted(member, there) == RequestedDevice(name="gpu1")
 
 
 NPU2 = "0000:09:00.0"
@@ -55,9 +55,9 @@ def npus() -> dict[str, wire.Device]:
 
 def test_one_that_pci_has_and_the_library_lacks_is_of_the_group_of_all() -> None:
     wanted = [asked("npu2", "die2", NPU2), asked("npu0"), asked("npu1")]
-    found = members(wanted, npus(), NPUS, missing={NPU2}, unlisted="npus")
+    found = members_of(wanted, npus(), NPUS, missing={NPU2}, unlisted="npus")
     assert found[0] == Member(name="npu2", identity="die2", pci=NPU2)
-    assert as_counted(found[0], npus()) == Device(name="npu2", pci=NPU2)
+    assert as_counted(found[0], npus()) == RequestedDevice(name="npu2", pci=NPU2)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_one_that_the_library_lacks_is_refused_where_pci_lacks_it_too_or_it_cann
 ) -> None:
     wanted = [asked("npu2", "die2", pci), asked("npu0"), asked("npu1")]
     with pytest.raises(ResetRefused, match=why):
-        members(wanted, npus(), NPUS, missing={NPU2}, unlisted=unlisted)
+        members_of(wanted, npus(), NPUS, missing={NPU2}, unlisted=unlisted)
 
 
 def test_one_that_the_library_lacks_and_nobody_asked_for_keeps_all_that_are_reset_with_it() -> None:
     with pytest.raises(
         ResetRefused, match=f"^PCI lists {NPU2}, and the library does not: what sits there is"
     ):
-        members([asked("npu0"), asked("npu1")], npus(), NPUS, missing={NPU2}, unlisted="npus")
+        members_of([asked("npu0"), asked("npu1")], npus(), NPUS, missing={NPU2}, unlisted="npus")
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_one_that_the_library_lacks_and_nobody_asked_for_keeps_all_that_are_rese
     ],
 )
 def test_what_does_not_fit_is_refused(
-    wanted: list[Device], silent: Mapping[str, bool], groups: Mapping[str, str], why: str
+    wanted: list[RequestedDevice], silent: Mapping[str, bool], groups: Mapping[str, str], why: str
 ) -> None:
     with pytest.raises(ResetRefused) as refused:
-        members(wanted, seen(**silent), groups)
+        members_of(wanted, seen(**silent), groups)
     assert str(refused.value) == why
 
 

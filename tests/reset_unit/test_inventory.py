@@ -8,9 +8,9 @@ import pytest
 from nodeagent.config.drivers import VendorConfig
 from nodeagent.drivers.shared.resetting import ResetRefused
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.reset_unit import inventory
-from nodeagent.reset_unit.exchange.request import Device
-from nodeagent.reset_unit.inventory import look
+from nodeagent.reset_unit import devices
+from nodeagent.reset_unit.devices import list_devices
+from nodeagent.reset_unit.exchange.requests import RequestedDevice
 from tests.reset_unit.conftest import Emulate, fake_tool, furnished
 
 TOOL = """
@@ -28,7 +28,7 @@ def section(node: EmulatedNode, library: Path) -> VendorConfig:
 def test_the_devices_and_who_is_on_them(emulate: Emulate) -> None:
     node = emulate("4x910B")
     node.hold("npu2", os.getpid())
-    seen = look("ascend", section(node, node.dcmi), "boot", ["npu1", "npu2", "npu9"])
+    seen = list_devices("ascend", section(node, node.dcmi), "boot", ["npu1", "npu2", "npu9"])
     assert list(seen.devices) == ["npu0", "npu1", "npu2", "npu3"]
     assert {device.attributes["group"] for device in seen.devices.values()} == {"npus"}
     held = {
@@ -42,18 +42,18 @@ def test_a_library_that_is_not_there_is_named(emulate: Emulate, tmp_path: Path) 
     with pytest.raises(
         ResetRefused, match=rf"^the ascend devices cannot be read: .* but {tmp_path}/none.so: there is no"
     ):
-        look("ascend", section(node, tmp_path / "none.so"), "boot")
+        list_devices("ascend", section(node, tmp_path / "none.so"), "boot")
 
 
 def test_a_library_that_hangs_is_not_waited_for_for_ever(
     emulate: Emulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inventory, "LOOK_LIMIT_S", 1.0)
-    monkeypatch.setattr(inventory, "END_LIMIT_S", 0.2)
+    monkeypatch.setattr(devices, "LOOK_LIMIT_S", 1.0)
+    monkeypatch.setattr(devices, "END_LIMIT_S", 0.2)
     node = emulate("4x910B")
     node.hang()
     with pytest.raises(ResetRefused, match=r"^the ascend devices were not listed within 1 s$"):
-        look("ascend", section(node, node.dcmi), "boot")
+        list_devices("ascend", section(node, node.dcmi), "boot")
 
 
 def test_a_gpu_that_does_not_even_say_who_it_is_is_reset_where_the_kernel_knows_it(tmp_path: Path) -> None:
@@ -67,6 +67,6 @@ def test_a_gpu_that_does_not_even_say_who_it_is_is_reset_where_the_kernel_knows_
         desk.configure()
         desk.env = fake_tool(tmp_path / "bin", "nvidia-smi", TOOL.format(called=str(tmp_path / "called")), {})
         node.hang("gpu1", "nvmlDeviceGetHandleByIndex_v2")
-        result = desk.do(devices=(Device(name="gpu1", identity=node.gpus.uuid("gpu1"), pci=pci),))
+        result = desk.do(devices=(RequestedDevice(name="gpu1", identity=node.gpus.uuid("gpu1"), pci=pci),))
     assert (result.state, result.reason) == ("done", "the devices have started again")
     assert f"--gpu-reset -i {pci}" in (tmp_path / "called").read_text().splitlines()

@@ -10,28 +10,28 @@ from msgspec.structs import replace
 from nodeagent.config.reset import ResetConfig
 from nodeagent.reset_unit.exchange.record import (
     KEPT_NS,
-    Entry,
-    Moment,
     PastReset,
-    Record,
+    RecordedTime,
+    ResetEntry,
+    ResetRecord,
     ago_ns,
     now,
     resets_of_late,
 )
-from nodeagent.reset_unit.exchange.request import Device, Result
-from nodeagent.reset_unit.limits import exceeded
+from nodeagent.reset_unit.exchange.requests import RequestedDevice, ResetResult
+from nodeagent.reset_unit.plan import limit_exceeded
 from tests.reset_unit.conftest import INBAND, Desk
 from tests.waiting import wait_until
 
 MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS
-NPU0 = Device(name="npu0", identity="die0", pci="0000:1b:00.0")
-NPU1 = Device(name="npu1", identity="die1", pci="0000:1c:00.0")
+NPU0 = RequestedDevice(name="npu0", identity="die0", pci="0000:1b:00.0")
+NPU1 = RequestedDevice(name="npu1", identity="die1", pci="0000:1c:00.0")
 LIMITS = ResetConfig(limit=2, node_limit=3, limit_window_ns=HOUR_NS, cool_down_ns=MINUTE_NS)
-HERE = Moment(boot_id="b", boottime_ns=50 * HOUR_NS, wall_ns=1_000 * HOUR_NS)
+HERE = RecordedTime(boot_id="b", boottime_ns=50 * HOUR_NS, wall_ns=1_000 * HOUR_NS)
 
 
-def ask_again(desk: Desk, number: int) -> Result:
+def ask_again(desk: Desk, number: int) -> ResetResult:
     return desk.do(action=f"die0/reset#{number}")
 
 
@@ -93,7 +93,7 @@ def test_where_it_cannot_be_counted_nothing_is_reset(desk: Desk) -> None:
 
 
 def test_a_count_that_somebody_holds_up_is_not_waited_for_for_ever(desk: Desk) -> None:
-    record = Record(desk.record)
+    record = ResetRecord(desk.record)
     record.make()
     with record.counting(0):
         result = desk.do()
@@ -106,7 +106,7 @@ def test_a_count_that_somebody_holds_up_is_not_waited_for_for_ever(desk: Desk) -
 # ---------------------------------------------------------------------- the limits
 
 
-def past(*agos_ns: int, devices: Sequence[Device] = (NPU0,)) -> list[PastReset]:
+def past(*agos_ns: int, devices: Sequence[RequestedDevice] = (NPU0,)) -> list[PastReset]:
     at = replace(HERE, boottime_ns=0)
     return [
         PastReset(action="a", attempt=1, vendor="ascend", devices=tuple(devices), at=at, ago_ns=ago)
@@ -134,24 +134,24 @@ def past(*agos_ns: int, devices: Sequence[Device] = (NPU0,)) -> list[PastReset]:
         ),
     ],
 )
-def test_the_limits(of_late: list[PastReset], devices: tuple[Device, ...], why: str) -> None:
-    assert exceeded(devices, of_late, LIMITS) == why
+def test_the_limits(of_late: list[PastReset], devices: tuple[RequestedDevice, ...], why: str) -> None:
+    assert limit_exceeded(devices, of_late, LIMITS) == why
 
 
 @pytest.mark.parametrize(
     ("before", "is_same"),
     [
-        (Device(name="npu5", identity="die0", pci="0000:ff:00.0"), True),
-        (Device(name="npu0", identity="die9", pci="0000:1b:00.0"), False),
-        (Device(name="npu5", pci="0000:1b:00.0"), True),
-        (Device(name="npu0", pci="0000:ff:00.0"), False),
-        (Device(name="npu0"), True),
-        (Device(name="npu5"), False),
+        (RequestedDevice(name="npu5", identity="die0", pci="0000:ff:00.0"), True),
+        (RequestedDevice(name="npu0", identity="die9", pci="0000:1b:00.0"), False),
+        (RequestedDevice(name="npu5", pci="0000:1b:00.0"), True),
+        (RequestedDevice(name="npu0", pci="0000:ff:00.0"), False),
+        (RequestedDevice(name="npu0"), True),
+        (RequestedDevice(name="npu5"), False),
     ],
 )
-def test_a_device_is_the_same_by_its_id_else_by_its_place(before: Device, is_same: bool) -> None:
+def test_a_device_is_the_same_by_its_id_else_by_its_place(before: RequestedDevice, is_same: bool) -> None:
     one = past(2 * MINUTE_NS, devices=(before,))
-    why = exceeded((NPU0,), one, replace(LIMITS, limit=1))
+    why = limit_exceeded((NPU0,), one, replace(LIMITS, limit=1))
     assert bool(why) is is_same
 
 
@@ -167,22 +167,24 @@ def test_a_device_is_the_same_by_its_id_else_by_its_place(before: Device, is_sam
         (replace(HERE, boot_id="earlier", wall_ns=900 * HOUR_NS), 100 * HOUR_NS),
         (replace(HERE, boot_id="earlier", wall_ns=2_000 * HOUR_NS), 50 * HOUR_NS),
         (replace(HERE, boot_id="earlier", wall_ns=999 * HOUR_NS), 50 * HOUR_NS),
-        (Moment(boot_id="", boottime_ns=0, wall_ns=999 * HOUR_NS), HOUR_NS),
-        (Moment(boot_id="", boottime_ns=0, wall_ns=2_000 * HOUR_NS), 0),
+        (RecordedTime(boot_id="", boottime_ns=0, wall_ns=999 * HOUR_NS), HOUR_NS),
+        (RecordedTime(boot_id="", boottime_ns=0, wall_ns=2_000 * HOUR_NS), 0),
     ],
 )
-def test_the_time_since_is_by_the_clock_of_the_boot_and_never_ahead_of_now(at: Moment, ago: int) -> None:
+def test_the_time_since_is_by_the_clock_of_the_boot_and_never_ahead_of_now(
+    at: RecordedTime, ago: int
+) -> None:
     assert ago_ns(at, HERE) == ago
 
 
-def entry(boottime_ns: int) -> Entry:
+def entry(boottime_ns: int) -> ResetEntry:
     begun = replace(HERE, boottime_ns=boottime_ns)
-    return Entry(action="die0/reset#1", attempt=1, vendor="ascend", devices=(NPU0,), begun=begun)
+    return ResetEntry(action="die0/reset#1", attempt=1, vendor="ascend", devices=(NPU0,), begun=begun)
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Record:
-    made = Record(tmp_path / "record")
+def record(tmp_path: Path) -> ResetRecord:
+    made = ResetRecord(tmp_path / "record")
     made.make()
     return made
 
@@ -191,7 +193,7 @@ def test_where_nothing_was_ever_reset_there_is_no_record(tmp_path: Path) -> None
     assert resets_of_late(tmp_path / "none") == ()
 
 
-def test_they_are_told_from_the_oldest_on_by_their_ends(record: Record) -> None:
+def test_they_are_told_from_the_oldest_on_by_their_ends(record: ResetRecord) -> None:
     first, second = entry(HERE.boottime_ns - 3 * HOUR_NS), entry(HERE.boottime_ns - 2 * HOUR_NS)
     record.put(second)
     record.put(first)
@@ -203,7 +205,7 @@ def test_they_are_told_from_the_oldest_on_by_their_ends(record: Record) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 200_000, b"{}", b"x" * 300_000])
 def test_a_damaged_file_counts_as_a_reset_of_who_knows_what_when_it_was_written(
-    record: Record, content: bytes
+    record: ResetRecord, content: bytes
 ) -> None:
     record.put(entry(HERE.boottime_ns - HOUR_NS))
     damaged = record.folder / "resets/b-1.json"
@@ -213,7 +215,9 @@ def test_a_damaged_file_counts_as_a_reset_of_who_knows_what_when_it_was_written(
     assert [(each.ago_ns, each.devices) for each in counted] == [(2 * HOUR_NS, ()), (HOUR_NS, (NPU0,))]
 
 
-def test_other_files_are_somebody_elses_and_links_are_not_followed(record: Record, tmp_path: Path) -> None:
+def test_other_files_are_somebody_elses_and_links_are_not_followed(
+    record: ResetRecord, tmp_path: Path
+) -> None:
     for name in (".b-1.json", "notes", "b-1.json.bak"):
         (record.folder / "resets" / name).write_text("{")
     assert resets_of_late(record.folder, present=HERE) == ()
@@ -223,7 +227,7 @@ def test_other_files_are_somebody_elses_and_links_are_not_followed(record: Recor
     assert counted.devices == ()
 
 
-def test_what_no_window_spans_any_more_is_forgotten(record: Record) -> None:
+def test_what_no_window_spans_any_more_is_forgotten(record: ResetRecord) -> None:
     days_8 = 8 * 24 * HOUR_NS
     late = replace(HERE, boottime_ns=10 * 24 * HOUR_NS)
     record.put(entry(late.boottime_ns - days_8))
@@ -233,7 +237,7 @@ def test_what_no_window_spans_any_more_is_forgotten(record: Record) -> None:
 
 
 @pytest.mark.root
-def test_a_record_of_somebody_else_is_not_believed(record: Record) -> None:
+def test_a_record_of_somebody_else_is_not_believed(record: ResetRecord) -> None:
     os.chown(record.folder / "resets", 65534, -1)
     with pytest.raises(ValueError, match="belongs to uid 65534: it must be root's"):
         resets_of_late(record.folder)

@@ -12,10 +12,10 @@ from nodeagent.daemon.resets.actuator import LOOK_EACH_S
 from nodeagent.daemon.resets.detach import BACK_LIMIT_S
 from nodeagent.drivers.ascend.npu.reset_groups import NODE_GROUP
 from nodeagent.reset_unit import evidence
-from nodeagent.reset_unit.attempt import MARGIN_S, Attempt
-from nodeagent.reset_unit.command import CommandFailed, run
-from nodeagent.reset_unit.exchange.record import Record
-from nodeagent.reset_unit.exchange.request import Result, Step, name_of
+from nodeagent.reset_unit.attempt import MARGIN_S, ResetAttempt
+from nodeagent.reset_unit.evidence import CommandFailed, run_command
+from nodeagent.reset_unit.exchange.record import ResetRecord
+from nodeagent.reset_unit.exchange.requests import ResetResult, ResetStep, name_of
 from tests.reset_unit.conftest import ACTION, Desk, fake_tool
 from tests.waiting import wait_until
 
@@ -72,7 +72,7 @@ def test_whatever_goes_wrong_is_told_and_the_hooks_after_it_are_run(
 
     monkeypatch.setattr(evidence, "collect", broken)
     desk.configure(f'after = [["touch", "{tmp_path}/after"]]')
-    tried = Attempt(desk.request, NAME, desk.folder, desk.config)
+    tried = ResetAttempt(desk.request, NAME, desk.folder, desk.config)
     with ExitStack() as locks:
         tried.run(locks)
     result = tried.result()
@@ -85,13 +85,13 @@ def test_a_hook_whose_output_cannot_be_kept_has_failed(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
     with pytest.raises(CommandFailed, match=r"^true: No such file or directory$"):
-        run(("true",), 5)
+        run_command(("true",), 5)
 
 
 def test_a_command_that_is_killed_has_nothing_open_any_more(tmp_path: Path) -> None:
     (tmp_path / "device").touch()
     with pytest.raises(CommandFailed, match="killed after"):
-        run(("sh", "-c", f"exec 3<{tmp_path}/device; echo $$ >{tmp_path}/pid; exec sleep 600"), 2)
+        run_command(("sh", "-c", f"exec 3<{tmp_path}/device; echo $$ >{tmp_path}/pid; exec sleep 600"), 2)
     assert not (Path("/proc") / (tmp_path / "pid").read_text().strip()).exists()
 
 
@@ -137,7 +137,7 @@ def test_one_for_which_no_time_is_left_is_not_begun(desk: Desk) -> None:
 
 
 def test_while_an_earlier_reset_of_the_devices_lives_nothing_is_done(desk: Desk) -> None:
-    record = Record(desk.record)
+    record = ResetRecord(desk.record)
     record.make()
     with record.group_locked(f"ascend {NODE_GROUP}", 0):
         result = desk.do()
@@ -172,7 +172,7 @@ def test_what_evidence_cannot_be_had_is_said_and_stops_nothing(desk: Desk, tmp_p
 
 
 def test_a_result_tells_the_times_of_its_steps() -> None:
-    result = Result(state="done", reason="well", steps=(Step(what="reset", after_s=1.25),))
+    result = ResetResult(state="done", reason="well", steps=(ResetStep(what="reset", after_s=1.25),))
     assert result.summary() == "well (reset at 1.2 s)"
 
 
@@ -183,15 +183,15 @@ def test_no_tool_is_run_where_it_would_hang_and_hold_the_gpu(
     script = f"open({str(tmp_path / 'called')!r}, 'w')"
     monkeypatch.setenv("PATH", fake_tool(tmp_path / "bin", "nvidia-smi", script, {})["PATH"])
     request = msgspec.structs.replace(desk.request, vendor="nvidia", reasons=(code,))
-    missing = evidence.collect(tmp_path / "evidence", request, (), tmp_path / "kmsg")
+    missing = evidence.collect_evidence(tmp_path / "evidence", request, (), tmp_path / "kmsg")
     assert missing == [f"no report: nvidia-smi -q may hang with {code.partition('.')[0]}"]
     assert not (tmp_path / "called").exists()
     other = msgspec.structs.replace(request, reasons=("XID_79",))
-    assert evidence.collect(tmp_path / "evidence", other, (), tmp_path / "kmsg") == []
+    assert evidence.collect_evidence(tmp_path / "evidence", other, (), tmp_path / "kmsg") == []
     assert (tmp_path / "called").exists()
 
 
-def shut_down_in_the_hook(desk: Desk, folder: Path) -> Result:
+def shut_down_in_the_hook(desk: Desk, folder: Path) -> ResetResult:
     """What came of a reset that was asked to end while its hook ran, which went on then."""
     process = desk.start(name := desk.ask())
     wait_until((folder / "begun").exists, "the hook")

@@ -32,7 +32,7 @@ from nodeagent.daemon.resets.launch import NotStarted, start
 from nodeagent.daemon.resets.request import RequestBuilder
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.files import Locked
-from nodeagent.reset_unit.exchange.folder import Folder
+from nodeagent.reset_unit.exchange.requests import RequestFolder
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.vendors import RESETS
@@ -66,7 +66,7 @@ class Actuator:
         self._ask = ask
         self._requests = RequestBuilder(config, clock, feed, ledger)
         self._detachment = Detachment(feed, sources)
-        self._folder = Folder(Path(config.reset.run_dir))
+        self._folder = RequestFolder(Path(config.reset.run_dir))
         self._config_path = config_path
         self._todo: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
 

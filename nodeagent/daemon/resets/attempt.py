@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nodeagent.core.model import DeviceView, HoldKind, Reset, View
-from nodeagent.reset_unit.exchange.request import name_of
+from nodeagent.reset_unit.exchange.requests import name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

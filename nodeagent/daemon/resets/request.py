@@ -15,7 +15,7 @@ from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.model import Action, DeviceView, Holder
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import Attempt
-from nodeagent.reset_unit.exchange.request import Device, Process, Request
+from nodeagent.reset_unit.exchange.requests import JobProcess, RequestedDevice, ResetRequest
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
@@ -36,9 +36,9 @@ class RequestBuilder:
 
     async def request(
         self, attempt: Attempt, action: Action, readings: Mapping[str, Mapping[str, float]]
-    ) -> Request:
+    ) -> ResetRequest:
         left_ns = action.deadline_ns - self._clock.rule_ns()
-        return Request(
+        return ResetRequest(
             action=action.id,
             attempt=attempt.number,
             vendor=attempt.vendor,
@@ -70,9 +70,11 @@ class RequestBuilder:
         return tuple(kept)
 
 
-def _as_process(holder: Holder) -> Process:
-    return Process(pid=holder.pid, start_time=holder.start_time)
+def _as_process(holder: Holder) -> JobProcess:
+    return JobProcess(pid=holder.pid, start_time=holder.start_time)
 
 
-def _as_asked(device: DeviceView) -> Device:
-    return Device(name=device.name, identity=identity_of(device.id), pci=device.attributes.get("pci", ""))
+def _as_asked(device: DeviceView) -> RequestedDevice:
+    return RequestedDevice(
+        name=device.name, identity=identity_of(device.id), pci=device.attributes.get("pci", "")
+    )

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from nodeagent.reset_unit.exchange import files
-from nodeagent.reset_unit.exchange.request import Device, plain
+from nodeagent.reset_unit.exchange.requests import RequestedDevice, plain
 
 RESETS: Final = "resets"
 LOCK: Final = "lock"
@@ -31,7 +31,7 @@ _ENDING: Final = ".json"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class RecordedTime(Struct, frozen=True, kw_only=True):
     """A time by both clocks; ``boot_id`` as the kernel writes it, "" where the boot is not known."""
 
     boot_id: str
@@ -39,15 +39,15 @@ class Moment(Struct, frozen=True, kw_only=True):
     wall_ns: int
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ResetEntry(Struct, frozen=True, kw_only=True):
     """A file. ``ended`` None: it is in progress, or was interrupted."""
 
     action: str
     attempt: int
     vendor: str
-    devices: tuple[Device, ...]
-    begun: Moment
-    ended: Moment | None = None
+    devices: tuple[RequestedDevice, ...]
+    begun: RecordedTime
+    ended: RecordedTime | None = None
     outcome: str = ""
 
 
@@ -58,21 +58,21 @@ class PastReset:
     action: str
     attempt: int
     vendor: str
-    devices: tuple[Device, ...]
-    at: Moment
+    devices: tuple[RequestedDevice, ...]
+    at: RecordedTime
     ago_ns: int
 
 
-def now() -> Moment:
+def now() -> RecordedTime:
     """Raises ``OSError``."""
-    return Moment(
+    return RecordedTime(
         boot_id=_BOOT_ID.read_text().strip(),
         boottime_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME),
         wall_ns=time.time_ns(),
     )
 
 
-def ago_ns(at: Moment, present: Moment) -> int:
+def ago_ns(at: RecordedTime, present: RecordedTime) -> int:
     """How long before ``present`` it was, never below 0. What was in an earlier boot was at least before
     this one.
     """
@@ -83,7 +83,7 @@ def ago_ns(at: Moment, present: Moment) -> int:
 
 
 def resets_of_late(
-    folder: Path, within_ns: int = KEPT_NS, present: Moment | None = None
+    folder: Path, within_ns: int = KEPT_NS, present: RecordedTime | None = None
 ) -> tuple[PastReset, ...]:
     """The resets in the record in ``folder``, the oldest first; () where there is none yet.
 
@@ -95,7 +95,7 @@ def resets_of_late(
     return tuple(sorted((each for each in found if each.ago_ns <= within_ns), key=lambda each: -each.ago_ns))
 
 
-class Record:
+class ResetRecord:
     """The record for the one process that writes it. The methods raise ``OSError`` and ``ValueError``."""
 
     def __init__(self, folder: Path) -> None:
@@ -117,26 +117,26 @@ class Record:
         with files.locked(self.folder, f"{plain(group)}.group", wait_s):
             yield
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: ResetEntry) -> None:
         """It, under its beginning: a second time it takes the place of the first."""
         with files.opened(self.folder / RESETS) as folder:
             files.write(folder, _file_of(entry), msgspec.json.encode(entry))
 
-    def drop(self, entry: Entry) -> None:
+    def drop(self, entry: ResetEntry) -> None:
         """Drop the attempt: nothing was done."""
         (self.folder / RESETS / _file_of(entry)).unlink(missing_ok=True)
 
-    def forget_old(self, present: Moment) -> None:
+    def forget_old(self, present: RecordedTime) -> None:
         for name, entry in _entries(self.folder):
             if _past(entry, present).ago_ns > KEPT_NS:
                 (self.folder / RESETS / name).unlink(missing_ok=True)
 
 
-def _file_of(entry: Entry) -> str:
+def _file_of(entry: ResetEntry) -> str:
     return f"{entry.begun.boot_id}-{entry.begun.boottime_ns}{_ENDING}"
 
 
-def _past(entry: Entry, present: Moment) -> PastReset:
+def _past(entry: ResetEntry, present: RecordedTime) -> PastReset:
     at = entry.ended or entry.begun
     return PastReset(
         action=entry.action,
@@ -148,7 +148,7 @@ def _past(entry: Entry, present: Moment) -> PastReset:
     )
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, Entry]]:
+def _entries(folder: Path) -> Iterator[tuple[str, ResetEntry]]:
     """File by file; what is no entry by its name is somebody else's."""
     try:
         with files.opened(folder / RESETS) as descriptor:
@@ -167,20 +167,20 @@ def _names(descriptor: int) -> Iterable[str]:
     return sorted(names)
 
 
-def _entry(descriptor: int, name: str) -> Entry | None:
+def _entry(descriptor: int, name: str) -> ResetEntry | None:
     """None where it went meanwhile."""
     try:
-        return msgspec.json.decode(files.read(descriptor, name, MAX_FILE_BYTES), type=Entry)
+        return msgspec.json.decode(files.read(descriptor, name, MAX_FILE_BYTES), type=ResetEntry)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):
         return _damaged(descriptor, name)
 
 
-def _damaged(descriptor: int, name: str) -> Entry | None:
+def _damaged(descriptor: int, name: str) -> ResetEntry | None:
     try:
         written_ns = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime_ns
     except FileNotFoundError:
         return None
-    at = Moment(boot_id="", boottime_ns=0, wall_ns=written_ns)
-    return Entry(action="", attempt=0, vendor="", devices=(), begun=at)
+    at = RecordedTime(boot_id="", boottime_ns=0, wall_ns=written_ns)
+    return ResetEntry(action="", attempt=0, vendor="", devices=(), begun=at)

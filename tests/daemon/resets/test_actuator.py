@@ -34,8 +34,13 @@ from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.attempt import attempt_of, came_meanwhile
 from nodeagent.daemon.resets.request import RequestBuilder
 from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.reset_unit.exchange.folder import Folder
-from nodeagent.reset_unit.exchange.request import Device, Request, Result, name_of
+from nodeagent.reset_unit.exchange.requests import (
+    RequestedDevice,
+    RequestFolder,
+    ResetRequest,
+    ResetResult,
+    name_of,
+)
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoreId
@@ -82,7 +87,7 @@ class Desk:
     def __init__(
         self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
     ) -> None:
-        self.folder = Folder(folder / "reset")
+        self.folder = RequestFolder(folder / "reset")
         self.folder.make()
         self.feed = EventFeed()
         self.results: list[ActionResult] = []
@@ -138,12 +143,12 @@ def action(attempt: int = 1) -> Action:
     )
 
 
-def request() -> Request:
-    devices = (Device(name="npu0", identity="die0"),)
-    return Request(action=ID, attempt=1, vendor="ascend", devices=devices, deadline_ns=2**62)
+def request() -> ResetRequest:
+    devices = (RequestedDevice(name="npu0", identity="die0"),)
+    return ResetRequest(action=ID, attempt=1, vendor="ascend", devices=devices, deadline_ns=2**62)
 
 
-DONE = Result(state="done", reason="well")
+DONE = ResetResult(state="done", reason="well")
 
 
 async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None:
@@ -210,7 +215,7 @@ async def test_switching_resets_off_calls_off_what_gets_ready(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_off: asyncio.Queue[str] = asyncio.Queue()
-    monkeypatch.setattr(Folder, "call_off", lambda _, _name, why: called_off.put_nowait(why))
+    monkeypatch.setattr(RequestFolder, "call_off", lambda _, _name, why: called_off.put_nowait(why))
     (tmp_path / "d.toml").write_text(
         '[reset]\nmode = "on"\nallow_volatile_store = true\nmodes.ascend = "off"\n'
     )
@@ -318,7 +323,7 @@ async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
 async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_again(
     tmp_path: Path, control: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*_: object) -> Request:
+    async def broken(*_: object) -> ResetRequest:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(RequestBuilder, "request", broken)

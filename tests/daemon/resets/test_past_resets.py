@@ -6,16 +6,16 @@ import pytest
 
 from nodeagent.core.model import NODE, ResetsRecorded
 from nodeagent.daemon.resets.past_resets import resets_recorded
-from nodeagent.reset_unit.exchange.record import Entry, Moment, Record, now
-from nodeagent.reset_unit.exchange.request import Device
+from nodeagent.reset_unit.exchange.record import RecordedTime, ResetEntry, ResetRecord, now
+from nodeagent.reset_unit.exchange.requests import RequestedDevice
 
 AGO_NS = 60 * 10**9
 RULE_NS = 10**18
 
 
-def at(ago_ns: int) -> Moment:
+def at(ago_ns: int) -> RecordedTime:
     present = now()
-    return Moment(
+    return RecordedTime(
         boot_id=present.boot_id,
         boottime_ns=present.boottime_ns - ago_ns,
         wall_ns=present.wall_ns - ago_ns,
@@ -23,11 +23,14 @@ def at(ago_ns: int) -> Moment:
 
 
 async def test_each_reset_counts_for_its_devices_and_for_the_node(tmp_path: Path) -> None:
-    record = Record(tmp_path / "record")
+    record = ResetRecord(tmp_path / "record")
     record.make()
-    known, nameless = Device(name="npu0", identity="die0"), Device(name="npu1", pci="0000:01:00.0")
+    known, nameless = (
+        RequestedDevice(name="npu0", identity="die0"),
+        RequestedDevice(name="npu1", pci="0000:01:00.0"),
+    )
     for ago_ns, devices in ((2 * AGO_NS, (known,)), (AGO_NS, (known, nameless))):
-        record.put(Entry(action="a", attempt=1, vendor="ascend", devices=devices, begun=at(ago_ns)))
+        record.put(ResetEntry(action="a", attempt=1, vendor="ascend", devices=devices, begun=at(ago_ns)))
 
     stored = dict((await resets_recorded(tmp_path / "record", RULE_NS)).resets_ns)
 

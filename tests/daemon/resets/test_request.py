@@ -10,7 +10,7 @@ from nodeagent.core.model import Reason
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import attempt_of
 from nodeagent.daemon.resets.request import RequestBuilder
-from nodeagent.reset_unit.exchange.request import MAX_BYTES
+from nodeagent.reset_unit.exchange.requests import MAX_BYTES
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, Transaction

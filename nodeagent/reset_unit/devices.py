@@ -1,21 +1,33 @@
 """Looks at a vendor's devices as the daemon does, by a worker of its own: which there are, who is on them.
 
 The worker ends before anything is reset: a GPU that anybody has open cannot be. It changes nothing.
+
+Ends the processes of a job that may be ended: SIGTERM, a grace, SIGKILL, each by a handle of its own.
+
+It ends no process but those that are named with their start time and hold one of the devices now, as the
+vendor's library lists them; and of these only those of a job. What belongs to none, such as a service of the
+node, is nobody's to end, and neither is what runs where this process runs itself. Their children are let
+alone: a job's own launcher sees to these, or they hold a device themselves and are named too.
 """
 
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Final, cast
 
 from nodeagent import wire
 from nodeagent.config.drivers import VendorConfig
+from nodeagent.drivers.shared.holders import holder_of
 from nodeagent.drivers.shared.resetting import ResetRefused
+from nodeagent.reset_unit.exchange.requests import JobProcess
 from nodeagent.system.line_splitter import LineSplitter
 from nodeagent.wire import Device, Holder, ProtocolError
 
@@ -32,7 +44,7 @@ _POLL_ID: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ListedDevices:
     """The devices by name; for those that were asked who is on them, None where that is not known.
 
     ``missing``: those that ought to be there and are not listed, by their PCI addresses.
@@ -43,7 +55,9 @@ class Seen:
     holders: Mapping[str, tuple[Holder, ...] | None] = field(default_factory=dict)
 
 
-def look(vendor: str, section: VendorConfig, boot_id: str, holders_of: Collection[str] = ()) -> Seen:
+def list_devices(
+    vendor: str, section: VendorConfig, boot_id: str, holders_of: Collection[str] = ()
+) -> ListedDevices:
     """With the configured library. Raises ``ResetRefused`` where it cannot look."""
     configure = wire.Configure(driver=vendor, boot_id=boot_id, config=section.for_driver())
     command = (sys.executable, "-I", "-m", "nodeagent.worker", vendor)
@@ -52,20 +66,20 @@ def look(vendor: str, section: VendorConfig, boot_id: str, holders_of: Collectio
     except OSError as error:
         raise ResetRefused(f"the {vendor} worker cannot be started: {error.strerror}") from error
     try:
-        return _Conversation(worker).look(configure, holders_of)
+        return _WorkerConversation(worker).look(configure, holders_of)
     except (OSError, ProtocolError) as error:
         raise ResetRefused(f"the {vendor} devices cannot be read: {error}") from error
     finally:
-        _end(worker)
+        _end_worker(worker)
 
 
-class _Conversation:
+class _WorkerConversation:
     def __init__(self, worker: "subprocess.Popen[bytes]") -> None:
         self._orders = cast(IO[bytes], worker.stdin)
         self._said = cast(IO[bytes], worker.stdout)
         self._splitter = LineSplitter(wire.MAX_LINE_BYTES)
 
-    def look(self, configure: wire.Configure, holders_of: Collection[str]) -> Seen:
+    def look(self, configure: wire.Configure, holders_of: Collection[str]) -> ListedDevices:
         self._send(configure)
         opened = (wire.Hello, wire.Unavailable)
         hello = next((each for each in self._reports(LOOK_LIMIT_S) if isinstance(each, opened)), None)
@@ -75,7 +89,7 @@ class _Conversation:
             raise ResetRefused(f"the {configure.driver} devices cannot be read: {hello.reason}")
         devices = {device.device: device for device in hello.devices}
         holders = self._holders([name for name in holders_of if name in devices])
-        return Seen(
+        return ListedDevices(
             devices=devices,
             missing=frozenset(each.device for each in hello.missing),
             holders={**dict.fromkeys(holders_of), **holders},
@@ -107,7 +121,7 @@ class _Conversation:
             yield from map(wire.decode_report, self._splitter.feed(chunk))
 
 
-def _end(worker: "subprocess.Popen[bytes]") -> None:
+def _end_worker(worker: "subprocess.Popen[bytes]") -> None:
     """Its closed input asks it to end."""
     with contextlib.suppress(OSError):
         cast(IO[bytes], worker.stdin).close()
@@ -118,3 +132,83 @@ def _end(worker: "subprocess.Popen[bytes]") -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.wait(END_LIMIT_S)
     cast(IO[bytes], worker.stdout).close()
+
+
+KILL_WAIT_S: Final = 5.0
+"""A process that is killed is gone at once, unless it hangs in the kernel."""
+
+
+def processes_to_end(
+    named: Collection[JobProcess], holders: Mapping[str, tuple[Holder, ...] | None], procfs: Path
+) -> tuple[Holder, ...]:
+    """The processes on the devices that are among the named, each once; a named one that holds none is none
+    of them.
+
+    Raises ``ResetRefused`` where one of them may not be ended, or who holds a device is not known.
+    """
+    meant = {(process.pid, process.start_time) for process in named}
+    own = holder_of(procfs, os.getpid())
+    found: dict[int, Holder] = {}
+    for device, listed in holders.items():
+        if listed is None:
+            raise ResetRefused(f"who holds {device} is not known")
+        for holder in listed:
+            if (holder.pid, holder.start_time) not in meant:
+                continue
+            if not holder.job or (own is not None and holder.job == own.job):
+                raise ResetRefused(
+                    f"{holder.command} (pid {holder.pid}) on {device} is of no job that may be ended"
+                )
+            found[holder.pid] = holder
+    return tuple(found.values())
+
+
+def end_processes(
+    processes: Iterable[Holder], grace_s: float, procfs: Path, step: Callable[[str], None]
+) -> tuple[Holder, ...]:
+    """Those that are there still; empty where all have gone. ``step`` hears of each signal."""
+    with ExitStack() as handles:
+        living = {}
+        for process in processes:
+            descriptor = _handle_of(process, procfs)
+            if descriptor is not None:
+                handles.callback(os.close, descriptor)
+                living[descriptor] = process
+        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_WAIT_S)):
+            if living:
+                named = ", ".join(f"{process.command} ({process.pid})" for process in living.values())
+                step(f"{number.name} to {named}")
+            for descriptor in living:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, number)
+            for descriptor in _gone_within(wait_s, living):
+                del living[descriptor]
+        return tuple(living.values())
+
+
+def _handle_of(process: Holder, procfs: Path) -> int | None:
+    """None where it has gone, and its pid is perhaps another's."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return None
+    found = holder_of(procfs, process.pid)
+    if found is not None and found.start_time == process.start_time:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _gone_within(wait_s: float, descriptors: Iterable[int]) -> list[int]:
+    """A handle is readable once its process has ended."""
+    poll, left = select.poll(), set(descriptors)
+    for descriptor in left:
+        poll.register(descriptor, select.POLLIN)
+    gone: list[int] = []
+    until_s = time.monotonic() + wait_s
+    while left and (remaining_s := until_s - time.monotonic()) > 0:
+        for descriptor, _ in poll.poll(remaining_s * 1000):
+            poll.unregister(descriptor)
+            left.remove(descriptor)
+            gone.append(descriptor)
+    return gone
