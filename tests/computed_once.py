@@ -23,14 +23,14 @@ from nodeagent.tables.sections.schema import FileForm
 from nodeagent.toml.fields import Report
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
-from nodeagent.toml.source import Source, read_source
+from nodeagent.toml.source import ParsedFile, read_source
 
 T = TypeVar("T")
-ReadEntries = Callable[[Source, FileForm, Report], list[T]]
+ReadEntries = Callable[[ParsedFile, FileForm, Report], list[T]]
 
 _cache: Final = TemporaryDirectory(prefix="nodeagent-tests-")
 _shipped: Final = "TESTS_CACHE_OF_SHIPPED"
-_parsed: Final[dict[tuple[Path, bytes], Source]] = {}
+_parsed: Final[dict[tuple[Path, bytes], ParsedFile]] = {}
 
 
 def remember(patch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def with_shipped_tables() -> Mapping[str, str]:
     return {**os.environ, "CACHE_DIRECTORY": os.environ[_shipped]}
 
 
-def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None:
+def _parsed_once(path: Path, report: Callable[[Problem], None]) -> ParsedFile | None:
     """What is no sound file is read, and reported, each time."""
     if not path.is_file():
         return read_source(path, report)
@@ -65,9 +65,9 @@ def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None
 
 def _read_once(read: ReadEntries[T]) -> ReadEntries[T]:
     """The defaults stand in the file too. What is refused is read, and reported, each time."""
-    known: dict[int, tuple[Source, list[T]]] = {}
+    known: dict[int, tuple[ParsedFile, list[T]]] = {}
 
-    def once(source: Source, defaults: FileForm, report: Report) -> list[T]:
+    def once(source: ParsedFile, defaults: FileForm, report: Report) -> list[T]:
         if id(source) not in known:
             reported = list[str]()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.system.own_directory import NotOwnError, make_own
+from nodeagent.system.directories import NotOwnError, make_own
 
 NOBODY = 65534
 

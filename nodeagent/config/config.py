@@ -9,19 +9,21 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from nodeagent.config.agent import AgentConfig
-from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
-from nodeagent.config.grpc import GrpcConfig
-from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
-from nodeagent.config.kubernetes import KubernetesConfig
-from nodeagent.config.metrics import MetricsConfig
-from nodeagent.config.nvrx import NvrxConfig
 from nodeagent.config.public import PublicConfig
 from nodeagent.config.reset import ResetConfig
-from nodeagent.config.slurm import SlurmConfig
-from nodeagent.config.store import StoreConfig
+from nodeagent.config.schedulers import KubernetesConfig, SlurmConfig
+from nodeagent.config.sections import (
+    SOCKET_NAME,
+    AgentConfig,
+    GrpcConfig,
+    JobsConfig,
+    MetricsConfig,
+    NvrxConfig,
+    StoreConfig,
+)
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import KERNEL_LOG
+from nodeagent.vendors import ChipsConfig, DriverConfig, KmsgConfig
 
 
 class Config(Struct, frozen=True, kw_only=True):

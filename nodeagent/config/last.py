@@ -14,7 +14,7 @@ from typing import Final
 from nodeagent.config.config import Config
 from nodeagent.config.layers import Layers
 from nodeagent.config.load import ConfigError, load_config, read_alone, read_config
-from nodeagent.system.service_folder import service_folder
+from nodeagent.system.directories import service_folder
 from nodeagent.toml.writing import key_lines, key_text
 
 FILE_NAME: Final = "last-good.toml"

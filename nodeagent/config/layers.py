@@ -1,19 +1,23 @@
 """The files of one configuration over one another: a later one sets single keys, and each knows its place.
 
 Tables merge key by key; anything else, lists too, is replaced as a whole. It does not ask what a key means.
+
+Which files beside the configuration are read after it: those of its folder for drop-ins. It reads none.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
-from nodeagent.toml.source import Source, dotted
+from nodeagent.toml.source import ParsedFile, dotted, files_of
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FileSetting:
     """A key that a file sets: its value as TOML has it, and where it stands."""
 
     key: str
@@ -26,7 +30,7 @@ class Setting:
 class Layers:
     """The files that were read, later ones winning. Without any, every key has its default."""
 
-    sources: Sequence[Source]
+    sources: Sequence[ParsedFile]
 
     def data(self) -> dict[str, Any]:
         """What the files say together."""
@@ -46,13 +50,13 @@ class Layers:
         """The file that sets the key, None where none does."""
         return next((each.file for each in reversed(self.sources) if _holds(each.data, path)), None)
 
-    def settings(self) -> Iterator[Setting]:
+    def settings(self) -> Iterator[FileSetting]:
         """Every key that a file sets, in the order in which they were first named."""
         for path, value in _leaves(self.data()):
             if (source := self._source_of(path)) is not None:
-                yield Setting(dotted(path), value, source.file, source.lines.of(path))
+                yield FileSetting(dotted(path), value, source.file, source.lines.of(path))
 
-    def _source_of(self, path: KeyPath) -> Source | None:
+    def _source_of(self, path: KeyPath) -> ParsedFile | None:
         for length in range(len(path), 0, -1):
             for source in reversed(self.sources):
                 if _holds(source.data, path[:length]):
@@ -84,3 +88,23 @@ def _leaves(data: Mapping[str, Any], above: KeyPath = ()) -> Iterator[tuple[KeyP
             yield from _leaves(value, (*above, key))
         elif not isinstance(value, Mapping):
             yield (*above, key), value
+
+
+ENDING: Final = ".toml"
+MOST_FILES: Final = 64
+
+
+def drop_in_folder(file: Path) -> Path:
+    """``nodeagent.d`` beside ``nodeagent.toml``; for a file with another ending ``.d`` behind its name."""
+    return file.parent / f"{file.name.removesuffix(ENDING)}.d"
+
+
+def drop_ins(file: Path, report: Callable[[Problem], None]) -> list[Path]:
+    """The drop-ins of the configuration at ``file``, which need not exist, in the order of their names.
+
+    None where there is no such folder, and after having reported what is wrong with it.
+    """
+    folder = drop_in_folder(file)
+    if not os.path.lexists(folder):
+        return []
+    return files_of(folder, (ENDING,), MOST_FILES, "configuration files", report)

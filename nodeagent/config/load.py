@@ -11,26 +11,25 @@ from typing import Any
 
 from msgspec import Struct
 
-from nodeagent.config.agent import AgentConfig
 from nodeagent.config.config import Config
-from nodeagent.config.drivers import DriverConfig
-from nodeagent.config.drop_ins import drop_ins
-from nodeagent.config.grpc import GrpcConfig
-from nodeagent.config.jobs import JobsConfig
-from nodeagent.config.kubernetes import KubernetesConfig
-from nodeagent.config.layers import Layers
-from nodeagent.config.metrics import MetricsConfig
-from nodeagent.config.nvrx import NvrxConfig
+from nodeagent.config.layers import Layers, drop_ins
 from nodeagent.config.public import read_public
 from nodeagent.config.reset import ResetConfig
-from nodeagent.config.slurm import SlurmConfig
-from nodeagent.config.store import StoreConfig
+from nodeagent.config.schedulers import KubernetesConfig, SlurmConfig
+from nodeagent.config.sections import (
+    AgentConfig,
+    GrpcConfig,
+    JobsConfig,
+    MetricsConfig,
+    NvrxConfig,
+    StoreConfig,
+)
 from nodeagent.core.model import PREVIOUS_BOOT, Level
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
 from nodeagent.toml.source import read_source
-from nodeagent.vendors import DRIVERS
+from nodeagent.vendors import DRIVERS, DriverConfig
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"

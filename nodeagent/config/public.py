@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
 from nodeagent.toml.fields import Report, read_form, shown
-from nodeagent.toml.quantities import duration
+from nodeagent.toml.values import duration
 
 KNOWN_SENDERS: Final = ("CCAE", "fd-online", "pingmesh", "Netmind", "dpcStorage", "dtfsStorage")
 

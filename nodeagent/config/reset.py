@@ -13,8 +13,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog.settings import SECOND_NS, ResetSettings
 from nodeagent.core.model import ResetMode
-from nodeagent.toml.quantities import duration
-from nodeagent.toml.texts import FilePath, Word
+from nodeagent.toml.values import FilePath, Word, duration
 from nodeagent.vendors import RESETS
 
 RUN_DIRECTORY: Final = "/run/nodeagent/reset_unit"

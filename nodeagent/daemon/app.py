@@ -29,8 +29,8 @@ from nodeagent.metrics.http import MetricsServer
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
-from nodeagent.system.journal_stream import runs_under_journal
 from nodeagent.system.memory import give_back
+from nodeagent.system.streams import runs_under_journal
 from nodeagent.vendors import DRIVERS
 
 log = logging.getLogger(__name__)

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from nodeagent import wire
-from nodeagent.config.drivers import VendorConfig
 from nodeagent.drivers.shared.holders import holder_of
 from nodeagent.drivers.shared.resetting import ResetRefused
 from nodeagent.reset_unit.exchange.requests import JobProcess
-from nodeagent.system.line_splitter import LineSplitter
+from nodeagent.system.streams import LineSplitter
+from nodeagent.vendors import VendorConfig
 from nodeagent.wire import Device, Holder, ProtocolError
 
 LOOK_LIMIT_S: Final = 60.0

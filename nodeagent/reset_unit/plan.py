@@ -22,9 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.config.config import Config
-from nodeagent.config.drivers import NvidiaConfig, VendorConfig
-from nodeagent.config.drop_ins import drop_in_folder
-from nodeagent.config.layers import Layers
+from nodeagent.config.layers import Layers, drop_in_folder
 from nodeagent.config.load import DEFAULT_PATH, ConfigError, Read, config_file, config_files, read_config
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.model import ResetMode
@@ -36,7 +34,7 @@ from nodeagent.reset_unit.exchange.files import Untrusted, check_trusted
 from nodeagent.reset_unit.exchange.record import PastReset
 from nodeagent.reset_unit.exchange.requests import RequestedDevice, ResetRequest
 from nodeagent.toml.problem import Problems
-from nodeagent.vendors import RESETS
+from nodeagent.vendors import RESETS, NvidiaConfig, VendorConfig
 from nodeagent.wire import Device
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from nodeagent.core.catalog.settings import Settings
-from nodeagent.system.cache_files import cache_files
+from nodeagent.system.directories import cache_files
 from nodeagent.tables import size
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
 from nodeagent.tables.layers import table_files

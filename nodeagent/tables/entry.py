@@ -12,7 +12,7 @@ import msgspec
 from nodeagent.tables.sections.schema import FileForm
 from nodeagent.toml.fields import Report, refuse_unknown_keys
 from nodeagent.toml.lines import KeyPath
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
 
 Value = TypeVar("Value", covariant=True)
 
@@ -27,7 +27,7 @@ class Entry(Generic[Value]):
 
     key: str
     value: Value | None
-    source: Source
+    source: ParsedFile
     path: KeyPath
     strict: bool = True
     says_level: bool = True
@@ -39,7 +39,7 @@ class Entry(Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceAbove(Source):
+class SourceAbove(ParsedFile):
     """A file of a folder that lies over others: it may change single keys of what they hold."""
 
 
@@ -53,7 +53,7 @@ class Overlay:
     key: str
     section: str
     says: Mapping[str, Any]
-    source: Source
+    source: ParsedFile
     path: KeyPath
     defaults: FileForm
 

@@ -21,10 +21,9 @@ from nodeagent.tables.sections.rules import read_rules
 from nodeagent.tables.sections.schema import FileForm
 from nodeagent.tables.sections.sources import Traits
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
-from nodeagent.toml.folder import files_of
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
-from nodeagent.toml.source import Source, read_source
+from nodeagent.toml.source import ParsedFile, files_of, read_source
 
 FILES_PER_FOLDER = 256
 
@@ -155,7 +154,7 @@ def table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
 
 
 def _take_file(
-    layer: Layer, source: Source, report: Callable[[Problem], None], warn: Callable[[str], None]
+    layer: Layer, source: ParsedFile, report: Callable[[Problem], None], warn: Callable[[str], None]
 ) -> None:
     def report_key(path: KeyPath, reason: str) -> None:
         report(source.problem(path, reason))

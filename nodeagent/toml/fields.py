@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from nodeagent.toml.lines import KeyPath
-from nodeagent.toml.quantities import parse_duration_ns
+from nodeagent.toml.values import parse_duration_ns
 
 Report = Callable[[KeyPath, str], None]
 """Gets the path of the key and the reason."""

@@ -29,14 +29,14 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _KEY_OF_STATEMENT = re.compile(r"""((?:[^="']|"(?:\\.|[^"\\])*"|'[^']*')*)=""")
 
 
-class Lines(Protocol):
+class LineNumbers(Protocol):
     """Line numbers, from 1, of the keys of one text, however it is written."""
 
     def of(self, path: KeyPath) -> int | None:
         """The line of the key or of the closest one around it that has one."""
 
 
-class KeyLines:
+class TomlLines:
     """Line numbers, from 1, of the tables and keys of one TOML text.
 
     Every row is asked for its line, so the headers are found by one fast pass; ``data``, what ``tomllib``

@@ -1,6 +1,13 @@
-"""Reads one TOML file with clear errors: not a file, unreadable, too large, not UTF-8, not TOML.
+"""What may stand in a file of any kind: whole numbers that fit, and nothing nested without end.
+
+``tomllib`` and ``json`` take more than can be shown, compared and stored afterwards. What a value means, and
+whether it is right where it stands, is not asked here.
+
+Reads one TOML file with clear errors: not a file, unreadable, too large, not UTF-8, not TOML.
 
 Whatever its text is, it becomes data that can be shown and stored, or a problem.
+
+Which files of a folder are read: those with a known ending, in the order of their names. It opens none.
 """
 
 import codecs
@@ -8,14 +15,59 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from nodeagent.toml import limits
-from nodeagent.toml.lines import KeyLines, KeyPath, Lines
+from nodeagent.toml.lines import KeyPath, LineNumbers, TomlLines
 from nodeagent.toml.problem import Problem
+
+DEEPEST: Final = 32
+LEAST: Final = -(2**63)
+GREATEST: Final = 2**63 - 1
+
+TOO_DEEP: Final = f"nested too deeply; at most {DEEPEST} levels are read"
+TOO_LARGE: Final = f"a whole number out of range; it must be from {LEAST} to {GREATEST}"
+
+_LONG_NUMBER: Final = re.compile(r"[0-9][0-9_]{639,}")
+"""Python refuses what is longer than ``sys.set_int_max_str_digits`` says, which takes no less than 640."""
+
+
+def out_of_limits(data: object) -> Iterator[tuple[KeyPath, str]]:
+    """What of it cannot be taken: where, and why."""
+    path, pending = list[str | int](), [iter(_inside(data) or ())]
+    while pending:
+        for key, value in pending[-1]:
+            if isinstance(value, int):
+                if not LEAST <= value <= GREATEST:
+                    yield (*path, key), TOO_LARGE
+            elif (inner := _inside(value)) is not None:
+                if len(pending) < DEEPEST:
+                    path.append(key)
+                    pending.append(iter(inner))
+                    break
+                yield (*path, key), TOO_DEEP
+        else:
+            pending.pop()
+            del path[-1:]
+
+
+def parser_refusal(text: str, error: Exception) -> tuple[int | None, str]:
+    """What is wrong with a text that its parser failed over, and on which line, where one is to blame."""
+    if isinstance(error, RecursionError):
+        lines = [line.count("[") + line.count("{") for line in text.split("\n")]
+        return (lines.index(max(lines)) + 1 if max(lines) > DEEPEST else None), TOO_DEEP
+    if (number := _LONG_NUMBER.search(text)) is not None:
+        return text.count("\n", 0, number.start()) + 1, TOO_LARGE
+    return None, f"{type(error).__name__}: {error}"
+
+
+def _inside(value: object) -> Iterable[tuple[str | int, object]] | None:
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else None
+
 
 FILE_LIMIT_BYTES = 2 * 1024 * 1024
 
@@ -24,12 +76,12 @@ _TABLE_TWICE = re.compile(r"Cannot declare \((.*?),?\) twice")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ParsedFile:
     """A file that parsed: its name as it was given, what it holds, and where."""
 
     file: str
     data: Mapping[str, Any]
-    lines: Lines
+    lines: LineNumbers
 
     def problem(self, path: KeyPath, reason: str) -> Problem:
         return Problem(file=self.file, line=self.lines.of(path), key=dotted(path), reason=reason)
@@ -74,7 +126,7 @@ def read_text(path: Path, report: Callable[[Problem], None]) -> str | None:
     return text.replace("\r\n", "\n")
 
 
-def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
+def read_source(path: Path, report: Callable[[Problem], None]) -> ParsedFile | None:
     """The parsed file, or None after having reported why there is none."""
 
     def refuse(reason: str, line: int | None = None, key: str = "") -> None:
@@ -97,15 +149,15 @@ def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
             refuse(f"not valid TOML: {reason}", line)
         return None
     except Exception as error:  # noqa: BLE001  the boundary of a library: what it cannot take is reported, whatever it is
-        line, reason = limits.refusal(text, error)
+        line, reason = parser_refusal(text, error)
         refuse(f"not valid TOML: {reason}", line)
         return None
-    return within_limits(Source(str(path), data, KeyLines(text, data)), report)
+    return within_limits(ParsedFile(str(path), data, TomlLines(text, data)), report)
 
 
-def within_limits(source: Source, report: Callable[[Problem], None]) -> Source | None:
+def within_limits(source: ParsedFile, report: Callable[[Problem], None]) -> ParsedFile | None:
     """The same, or None after having reported what in it can be neither shown nor stored."""
-    unfit = [source.problem(path, reason) for path, reason in limits.unfit(source.data)]
+    unfit = [source.problem(path, reason) for path, reason in out_of_limits(source.data)]
     for problem in unfit:
         report(problem)
     return None if unfit else source
@@ -121,3 +173,29 @@ def _read_bytes(path: Path) -> bytes:
     if len(raw) > FILE_LIMIT_BYTES:
         raise ValueError(f"larger than {FILE_LIMIT_BYTES // (1024 * 1024)} MiB")
     return raw
+
+
+def files_of(
+    folder: Path, endings: Collection[str], most: int, kind: str, report: Callable[[Problem], None]
+) -> list[Path]:
+    """The files with one of the endings, dot files left out; none after having reported why.
+
+    ``kind`` is the word for what the files are, in the plural: ``tables``.
+    """
+
+    def refuse(file: str, reason: str) -> list[Path]:
+        report(Problem(file=file, line=None, key="", reason=reason))
+        return []
+
+    try:
+        files = sorted(
+            path for path in folder.iterdir() if path.suffix in endings and not path.name.startswith(".")
+        )
+    except OSError as error:
+        return refuse(str(folder), f"cannot be read as a folder of {kind}: {error.strerror or error}")
+    for path in files:
+        if not str(path).isprintable():
+            return refuse(ascii(str(path)), "its name holds what cannot be shown or is not UTF-8; rename it")
+    if len(files) > most:
+        return refuse(str(folder), f"holds {len(files)} {kind}; at most {most} are read")
+    return files

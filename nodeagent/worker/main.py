@@ -31,7 +31,7 @@ from typing import NoReturn, cast
 
 from nodeagent import wire
 from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Population, Reading, Unavailable
-from nodeagent.system.line_splitter import LineSplitter
+from nodeagent.system.streams import LineSplitter
 from nodeagent.vendors import DRIVERS
 from nodeagent.wire import MAX_TEXT, SOURCE, Configure, Pattern, Patterns, Poll, ProtocolError
 from nodeagent.worker.pollers import Pollers, name_thread

@@ -14,11 +14,9 @@ from nodeagent.api.faults.watch import Pace
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.client import AsyncClient
-from nodeagent.config.agent import AgentConfig
 from nodeagent.config.config import Config
-from nodeagent.config.grpc import GrpcConfig
 from nodeagent.config.load import load_config
-from nodeagent.config.nvrx import NvrxConfig
+from nodeagent.config.sections import AgentConfig, GrpcConfig, NvrxConfig
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, Level, Verdict, View
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nodeagent.api import interface
-from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.sections import JobsConfig
 from nodeagent.messages.generate import PROTO_ROOT
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2, types_pb2
 from nodeagent.messages.pb import fault_service_pb2 as pb

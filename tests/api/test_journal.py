@@ -12,7 +12,7 @@ import pytest
 from nodeagent.core.model import EventKind, Level
 from nodeagent.journal import fields, line, line_writer, priority, write_events
 from nodeagent.store.records import StoredEvent
-from nodeagent.system.journal_stream import runs_under_journal
+from nodeagent.system.streams import runs_under_journal
 from tests.api.samples import event
 from tests.api.stage import Stage
 from tests.waiting import until

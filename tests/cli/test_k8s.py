@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.cli.commands.schedulers import k8s
-from nodeagent.config.kubernetes import KubernetesConfig
+from nodeagent.config.schedulers import KubernetesConfig
 from tests.cli.conftest import Nodeagent
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config.drop_ins import MOST_FILES, drop_in_folder
 from nodeagent.config.last import FILE_NAME, choose, keep
+from nodeagent.config.layers import MOST_FILES, drop_in_folder
 from nodeagent.config.load import ConfigError, load_config, read_config, where_set
 from nodeagent.core.model import ResetMode
 

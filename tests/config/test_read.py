@@ -8,10 +8,10 @@ import pytest
 
 from nodeagent.config import load as config_module
 from nodeagent.config.config import Config
-from nodeagent.config.drivers import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
 from nodeagent.config.load import ConfigError, load_config
 from nodeagent.core.catalog.settings import SECOND_NS, JobSettings, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
+from nodeagent.vendors import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
 from nodeagent.wire import Configure, decode_order, encode
 from tests.config.given import SHIPPED, read
 

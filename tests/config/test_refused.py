@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.config.load import ConfigError, load_config
-from nodeagent.toml.limits import TOO_LARGE
+from nodeagent.toml.source import TOO_LARGE
 from tests.config.given import SHIPPED, read
 
 STORIES = [

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodeagent.config.grpc import GrpcConfig
+from nodeagent.config.sections import GrpcConfig
 from nodeagent.core.model import Event, EventKind, Level
 from tests.api import samples, stage
 from tests.api.stage import Stage

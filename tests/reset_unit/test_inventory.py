@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config.drivers import VendorConfig
 from nodeagent.drivers.shared.resetting import ResetRefused
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.reset_unit import devices
 from nodeagent.reset_unit.devices import list_devices
 from nodeagent.reset_unit.exchange.requests import RequestedDevice
+from nodeagent.vendors import VendorConfig
 from tests.reset_unit.conftest import Emulate, fake_tool, furnished
 
 TOOL = """

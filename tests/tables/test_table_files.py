@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import TablesError, load_catalog
-from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE
+from nodeagent.toml.source import TOO_DEEP, TOO_LARGE
 
 ROW = 'kind = "chip"\n[codes.A1]\nname = "a"\nlevel = "RestartNPU"\n'
 

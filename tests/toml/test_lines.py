@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from nodeagent.toml.lines import KeyLines, KeyPath
+from nodeagent.toml.lines import KeyPath, TomlLines
 
 TEXT = '''# comment with [a.bracket] and "quote
 kind = "chip" # trailing [x]
@@ -60,7 +60,7 @@ x = 1'''
     ],
 )
 def test_a_key_is_found_on_its_line(path: KeyPath, line: int | None) -> None:
-    assert KeyLines(TEXT, tomllib.loads(TEXT)).of(path) == line
+    assert TomlLines(TEXT, tomllib.loads(TEXT)).of(path) == line
 
 
 PLAIN = """kind = "chip"
@@ -90,7 +90,7 @@ id = "r1"
     ],
 )
 def test_headers_and_keys_of_a_plain_text_are_found(path: KeyPath, line: int) -> None:
-    assert KeyLines(PLAIN, tomllib.loads(PLAIN)).of(path) == line
+    assert TomlLines(PLAIN, tomllib.loads(PLAIN)).of(path) == line
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_headers_and_keys_of_a_plain_text_are_found(path: KeyPath, line: int) ->
 )
 def test_what_only_looks_like_a_header_leads_nowhere(text: str) -> None:
     expected = {"[codes . A]\n": 1, "[codes.'A']\n": 1, "codes = { A = {} }\n": 1, "[codes]\nA.x = 1\n": 2}
-    assert KeyLines(text, tomllib.loads(text)).of(("codes", "A")) == expected.get(text, 4)
+    assert TomlLines(text, tomllib.loads(text)).of(("codes", "A")) == expected.get(text, 4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.toml.quantities import parse_duration_ns, parse_size_bytes
+from nodeagent.toml.values import parse_duration_ns, parse_size_bytes
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.core.model import Kind
-from nodeagent.system.line_splitter import LineSplitter
+from nodeagent.system.streams import LineSplitter
 from nodeagent.wire import (
     MAX_LINE_BYTES,
     Active,

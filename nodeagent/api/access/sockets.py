@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nodeagent.api.access.credentials import group_id
-from nodeagent.system.own_directory import NotOwnError, make_own
+from nodeagent.system.directories import NotOwnError, make_own
 
 SOCKET_MODE = 0o660
 EVERYBODYS_MODE = 0o666

@@ -27,7 +27,7 @@ from nodeagent.api.jobs.shared import Shared
 from nodeagent.api.jobs.stream import Lines
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
-from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.core.state.job_names import answers_for
 from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode

@@ -14,7 +14,7 @@ from nodeagent.api.jobs.chips import Ownership
 from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
-from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import JobView, Peer, View
 from nodeagent.store.event_feed import EventFeed
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nodeagent.config.agent import AgentConfig
+from nodeagent.config.sections import AgentConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.daemon.rebuild import digests_of, replayed

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Final
 
 import nodeagent
-from nodeagent.config.agent import AgentConfig
 from nodeagent.config.config import Config
+from nodeagent.config.sections import AgentConfig
 
 INSTALLED: Final = Path(AgentConfig().tables[0])
 CHECKOUT: Final = Path(nodeagent.__file__).parents[1] / "fault_codes"

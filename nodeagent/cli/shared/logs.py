@@ -9,7 +9,7 @@ import sys
 from typing import Final
 
 from nodeagent.cli.shared.printable import printable
-from nodeagent.system.journal_stream import runs_under_journal
+from nodeagent.system.streams import runs_under_journal
 
 _PRIORITIES: Final = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
 _DEBUG: Final = 7

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.toml.quantities import parse_duration_ns
+from nodeagent.toml.values import parse_duration_ns
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

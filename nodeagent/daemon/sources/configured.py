@@ -8,7 +8,6 @@ from typing import Final
 from nodeagent import __version__
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.config.config import Config
-from nodeagent.config.drivers import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import ExpectedSource, Loss, SourceLost, Started, View
 from nodeagent.daemon.clock import Clock
@@ -23,7 +22,7 @@ from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.metrics.health_values import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
-from nodeagent.vendors import DRIVERS
+from nodeagent.vendors import DRIVERS, ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.wire import Device
 from nodeagent.worker.hosted import SOCKET
 

@@ -19,7 +19,7 @@ from typing import IO, Final
 
 from nodeagent import wire
 from nodeagent.daemon.workers.process import Process, Spawned
-from nodeagent.system.line_splitter import LineSplitter
+from nodeagent.system.streams import LineSplitter
 from nodeagent.wire import ProtocolError
 
 DRAIN_LIMIT_S: Final = 1.0

@@ -3,7 +3,7 @@
 The compiler takes a second of processor time and ten MiB for the shipped patterns; reading its result takes a
 millisecond. A worker of the kernel log that was killed sees the log again that much sooner.
 
-``nodeagent.system.cache_files`` says where, and when not. Hyperscan itself refuses what is torn, and what
+``nodeagent.system.directories`` says where, and when not. Hyperscan itself refuses what is torn, and what
 another version of it or another kind of processor has written (hs_deserialize_database).
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import hyperscan
 
-from nodeagent.system.cache_files import CacheFiles, cache_files
+from nodeagent.system.directories import CacheFiles, cache_files
 from nodeagent.system.memory import give_back
 
 _SUFFIX: Final = ".hyperscan"

@@ -15,7 +15,7 @@ from typing import Final
 
 from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
 from nodeagent.client.session import is_final
-from nodeagent.config.slurm import SlurmConfig
+from nodeagent.config.schedulers import SlurmConfig
 from nodeagent.schedulers.slurm.decide import (
     Acknowledge,
     Done,

@@ -16,7 +16,7 @@ from nodeagent.tables.mindcluster.keys import Refused, entries, fields
 from nodeagent.tables.rule_kinds import Rule
 from nodeagent.toml.fields import shown
 from nodeagent.toml.lines import KeyPath
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
 
 FILE = "faultCustomization.json"
 RULES_LIMIT = 4096
@@ -36,7 +36,7 @@ class _Skipped(Exception):
         self.key = key
 
 
-def read_rules(source: Source, warn: Warn) -> dict[str, Entry[Rule]]:
+def read_rules(source: ParsedFile, warn: Warn) -> dict[str, Entry[Rule]]:
     """The rules by id. Raises Refused where the file is not in the vendor's form at all."""
     top = fields(source.data, ())
     for lower, (key, _) in top.items():
@@ -76,7 +76,11 @@ def _tables(value: object, path: KeyPath) -> list[Any]:
 
 
 def _codes(
-    source: Source, given: Mapping[str, tuple[str, Any]], path: KeyPath, taken: Mapping[str, int], warn: Warn
+    source: ParsedFile,
+    given: Mapping[str, tuple[str, Any]],
+    path: KeyPath,
+    taken: Mapping[str, int],
+    warn: Warn,
 ) -> tuple[str, ...]:
     """The codes that no earlier rule has: the first that names a code counts."""
     key, value = given.get("eventid", ("EventId", None))
@@ -146,7 +150,7 @@ def _level(given: Mapping[str, tuple[str, Any]], allowed: tuple[Level, ...]) -> 
     raise _Skipped(key, f"{shown(value)}: must be one of {', '.join(allowed)}")
 
 
-def _look_at_grace(source: Source, key: str, value: object, warn: Warn) -> None:
+def _look_at_grace(source: ParsedFile, key: str, value: object, warn: Warn) -> None:
     if value is None:
         return
     given = {lower: item for lower, (_, item) in fields(value, (key,)).items()}

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nodeagent.toml import limits
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
-from nodeagent.toml.source import Source, read_text, within_limits
+from nodeagent.toml.source import ParsedFile, parser_refusal, read_text, within_limits
 
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\{')
 
@@ -50,7 +49,9 @@ class JsonLines:
         return None if at < 0 else bisect_right(self._newlines, at) + 1
 
 
-def read_json(path: Path, report: Callable[[Problem], None], warn: Callable[[str], None]) -> Source | None:
+def read_json(
+    path: Path, report: Callable[[Problem], None], warn: Callable[[str], None]
+) -> ParsedFile | None:
     """The parsed file, which is an object, or None after having reported why there is none."""
 
     def refuse(reason: str, line: int | None = None) -> None:
@@ -71,13 +72,13 @@ def read_json(path: Path, report: Callable[[Problem], None], warn: Callable[[str
         refuse(f"not valid JSON: {error}")
         return None
     except Exception as error:  # noqa: BLE001  the boundary of a library: what it cannot take is reported, whatever it is
-        line, reason = limits.refusal(text, error)
+        line, reason = parser_refusal(text, error)
         refuse(f"not valid JSON: {reason}", line)
         return None
     if not isinstance(data, dict):
         refuse("its lists must stand in an object, { }")
         return None
-    source = within_limits(Source(str(path), data, JsonLines(text)), report)
+    source = within_limits(ParsedFile(str(path), data, JsonLines(text)), report)
     if source is None:
         return None
     if not _is_unicode(data):

@@ -13,7 +13,7 @@ from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster.keys import Refused, entries, fields
 from nodeagent.tables.sections.sources import NETWORK_CODES
 from nodeagent.toml.lines import KeyPath
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
 
 _RESTARTS = frozenset(
     (Level.RESTART_REQUEST, Level.RESTART_BUSINESS, Level.FREE_RESTART_NPU, Level.RESTART_NPU)
@@ -35,7 +35,7 @@ class Given:
     code: str
     kind: Kind
     level: Level
-    source: Source
+    source: ParsedFile
     path: KeyPath
 
 
@@ -130,7 +130,7 @@ LEVEL_FILES: Mapping[str, LevelFile] = {
 }
 
 
-def read_levels(source: Source, form: LevelFile, warn: Warn) -> dict[str, Given] | None:
+def read_levels(source: ParsedFile, form: LevelFile, warn: Warn) -> dict[str, Given] | None:
     """The level of each code, by canonical code; None where the vendor would not take the file.
 
     Raises Refused where it is not in the vendor's form at all.
@@ -162,7 +162,7 @@ def read_levels(source: Source, form: LevelFile, warn: Warn) -> dict[str, Given]
     return given
 
 
-def _listed(source: Source, form: LevelFile, warn: Warn) -> Iterator[Given]:
+def _listed(source: ParsedFile, form: LevelFile, warn: Warn) -> Iterator[Given]:
     """Every code of every list, in the order of the lists, with the level that the list stands for here."""
     path: KeyPath = ()
     table = fields(source.data, path)
@@ -198,7 +198,7 @@ def _in_its_class(found: Given, network_list: bool, warn: Warn) -> Given | None:
 
 
 def _warn_of_unknown(
-    source: Source,
+    source: ParsedFile,
     rest: Mapping[str, tuple[str, object]],
     path: KeyPath,
     beside: frozenset[str],

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from nodeagent.core.catalog.codes import Decoding, Sensor
 from nodeagent.toml.fields import Report, read_form, refuse_unknown_keys, shown
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
 
 _PART = re.compile(r"[0-7][0-9A-F]{2}")
 _SENSOR = re.compile(r"[0-9A-F]{2}")
@@ -32,7 +32,7 @@ class PartForm(Struct, frozen=True, kw_only=True):
     name: Word
 
 
-def read_decoding(source: Source, report: Report) -> Decoding:
+def read_decoding(source: ParsedFile, report: Report) -> Decoding:
     """What the file says of parts and sensors; what is wrong is reported and left out."""
     table = source.data.get("decode", {})
     if not isinstance(table, Mapping):

@@ -12,15 +12,15 @@ from nodeagent.tables.levels import DEFAULT, KINDS_OF_CODES, objection
 from nodeagent.tables.sections.schema import CODE_PATTERN, FileForm, RowForm
 from nodeagent.toml.fields import Report, missing_keys, nearest, read_form, read_said, shown
 from nodeagent.toml.lines import KeyPath
-from nodeagent.toml.quantities import parse_duration_ns
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
+from nodeagent.toml.values import parse_duration_ns
 
 _CLEAR_WORDS = ("recover", "reset", "reboot", "job_end", "operator")
 _CODE = re.compile(CODE_PATTERN)
 _PROSE = ("description", "action", "level_reason")
 
 
-def read_rows(source: Source, defaults: FileForm, report: Report) -> list[Entry[Row] | Overlay]:
+def read_rows(source: ParsedFile, defaults: FileForm, report: Report) -> list[Entry[Row] | Overlay]:
     """Every sound row; what is wrong with the others is reported.
 
     In a file above others a row without a name or a kind is an overlay.
@@ -86,7 +86,9 @@ def changed_row(below: Row, overlay: Overlay, report: Report) -> Row | None:
     return replace(below, **{**said, **texts}, file=overlay.place)
 
 
-def _read_row(source: Source, path: KeyPath, table: object, defaults: FileForm, report: Report) -> Row | None:
+def _read_row(
+    source: ParsedFile, path: KeyPath, table: object, defaults: FileForm, report: Report
+) -> Row | None:
     code = str(path[-1])
     form = read_form(RowForm, table, path, report)
     if form is None:

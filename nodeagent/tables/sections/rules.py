@@ -12,10 +12,10 @@ from nodeagent.tables.rule_kinds.frequency import FrequencyForm
 from nodeagent.tables.sections.schema import FileForm, RuleForm
 from nodeagent.toml.fields import Report, missing_keys, read_form, read_said, shown
 from nodeagent.toml.lines import KeyPath
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
 
 
-def read_rules(source: Source, defaults: FileForm, report: Report) -> list[Entry[Rule] | Overlay]:
+def read_rules(source: ParsedFile, defaults: FileForm, report: Report) -> list[Entry[Rule] | Overlay]:
     """Every sound rule and pattern, kind by kind in the order of the file; the others are reported.
 
     In a file above others a rule with an id that lacks other keys is an overlay.
@@ -56,7 +56,7 @@ def _is_overlay(table: object, section: RuleSection) -> TypeGuard[Mapping[str, A
 
 
 def _read_overlay(
-    source: Source,
+    source: ParsedFile,
     section: RuleSection,
     table: Mapping[str, Any],
     path: KeyPath,
@@ -71,7 +71,7 @@ def _read_overlay(
 
 
 def _read_entry(
-    source: Source, section: RuleSection, table: object, path: KeyPath, defaults: FileForm, report: Report
+    source: ParsedFile, section: RuleSection, table: object, path: KeyPath, defaults: FileForm, report: Report
 ) -> Entry[Rule] | None:
     if is_removal(table):
         identifier = table.get("id")
@@ -87,7 +87,12 @@ def _read_entry(
 
 
 def rule_of(
-    section: RuleSection, form: RuleForm, source: Source, path: KeyPath, defaults: FileForm, report: Report
+    section: RuleSection,
+    form: RuleForm,
+    source: ParsedFile,
+    path: KeyPath,
+    defaults: FileForm,
+    report: Report,
 ) -> Rule | None:
     """The rule that the form says; None after having reported what is wrong with it."""
     if isinstance(form, FrequencyForm):

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Affects, Kind, Level, Recovery
 from nodeagent.tables.levels import KINDS_OF_CODES, LevelSource
-from nodeagent.toml.quantities import parse_duration_ns
+from nodeagent.toml.values import parse_duration_ns
 
 _READS_DURATION = {"reads": parse_duration_ns}
 _DAY_NS = 86_400 * SECOND_NS

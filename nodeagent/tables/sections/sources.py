@@ -10,7 +10,7 @@ from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.source_traits import OnceHold, SourceTraits
 from nodeagent.tables.sections.schema import Code, UpToOneHour
 from nodeagent.toml.fields import Report, read_form, shown
-from nodeagent.toml.source import Source
+from nodeagent.toml.source import ParsedFile
 
 Traits = Mapping[str, SourceTraits]
 
@@ -44,7 +44,7 @@ class SourceForm(Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-def read_sources(source: Source, report: Report) -> Traits:
+def read_sources(source: ParsedFile, report: Report) -> Traits:
     """What the file says of sources; what is wrong is reported and left out."""
     table = source.data.get("sources", {})
     if not isinstance(table, Mapping):

@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 
 from nodeagent.client import AsyncClient, ClientError
-from nodeagent.config.grpc import GrpcConfig
+from nodeagent.config.sections import GrpcConfig
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 from tests.api.certificates import Authority, Certificate
 from tests.api.stage import Stage

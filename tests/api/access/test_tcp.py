@@ -9,7 +9,7 @@ import pytest
 
 from nodeagent.api.access import addresses
 from nodeagent.api.access.sockets import OutletError
-from nodeagent.config.grpc import GrpcConfig
+from nodeagent.config.sections import GrpcConfig
 from tests.api.access.tcp import CONTROL, READ, REPORT, ROLES, SERVER_NAMES, answer, configured, opened
 from tests.api.certificates import Authority, Certificate
 from tests.api.stage import Stage

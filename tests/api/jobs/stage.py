@@ -10,7 +10,7 @@ from pathlib import Path
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.jobs.listener import JobListener
-from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (

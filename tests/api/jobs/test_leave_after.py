@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodeagent.api.jobs.leave_after import HOLD_LEAVE_S, LeaveAfter
-from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import Assertion, JobStage, Level, Signal
 from nodeagent.job import lines
 from nodeagent.job.lines import Word

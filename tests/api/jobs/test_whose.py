@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.api.jobs import peers
 from nodeagent.api.refusal import Refusal
-from nodeagent.config.jobs import JobsConfig
+from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import EventKind, Holder, JobBegun, JobStage, Peer
 from nodeagent.job import lines
 from nodeagent.job.lines import Word

@@ -2,10 +2,10 @@
 
 import pytest
 
-from nodeagent.config.drivers import DriverConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.sources.configured import spec_of
+from nodeagent.vendors import DriverConfig
 
 SLEEP_IN_THE_KERNEL_S = 150.0
 SILENT_MCUS_S = 8 * 2.0

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.drivers.kmsg import compiled
 from nodeagent.drivers.kmsg.match import Matcher
-from nodeagent.system.cache_files import KEPT
+from nodeagent.system.directories import KEPT
 from nodeagent.wire import Pattern
 
 

@@ -11,7 +11,7 @@ from nodeagent.core.catalog.catalog import Catalog, Row
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
-from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE
+from nodeagent.toml.source import TOO_DEEP, TOO_LARGE
 
 TESTS = Path(__file__).parents[2]
 SHIPPED = TESTS.parent / "fault_codes"

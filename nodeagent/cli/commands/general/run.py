@@ -9,7 +9,7 @@ from nodeagent.cli.shared.errors import EXIT_CONFIG, Failure
 from nodeagent.cli.shared.options import config_option
 from nodeagent.config.last import choose
 from nodeagent.config.load import ConfigError
-from nodeagent.system.journal_stream import runs_under_journal
+from nodeagent.system.streams import runs_under_journal
 
 
 @click.command("run")

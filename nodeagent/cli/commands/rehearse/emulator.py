@@ -20,7 +20,6 @@ from nodeagent.cli.shared import completion, front_commands
 from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
-from nodeagent.config.drivers import VendorConfig
 from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
@@ -29,8 +28,8 @@ from nodeagent.emulator.requests import REQUESTS, Request
 from nodeagent.emulator.server import Server
 from nodeagent.emulator.shared.ending import has_ended
 from nodeagent.emulator.shared.state import FILE
-from nodeagent.system.own_directory import NotOwnError, make_own
-from nodeagent.vendors import DRIVERS
+from nodeagent.system.directories import NotOwnError, make_own
+from nodeagent.vendors import DRIVERS, VendorConfig
 from nodeagent.worker.hosted import USER
 
 _SECTIONS: Final = {traits.library: name for name, traits in DRIVERS.items() if traits.library}

@@ -13,7 +13,7 @@ from nodeagent.cli.shared.options import public_socket, read_config, socket_opti
 from nodeagent.cli.shared.until_signalled import until_signalled
 
 if TYPE_CHECKING:
-    from nodeagent.config.kubernetes import KubernetesConfig
+    from nodeagent.config.schedulers import KubernetesConfig
     from nodeagent.schedulers.kubernetes.state import Settings
 
 NODE_VARIABLE: Final = "NODE_NAME"

@@ -10,7 +10,7 @@ from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import public_socket, read_config, socket_option
 from nodeagent.cli.shared.until_signalled import until_signalled
 from nodeagent.client import AsyncClient, ClientError
-from nodeagent.config.slurm import SlurmConfig
+from nodeagent.config.schedulers import SlurmConfig
 from nodeagent.schedulers.slurm.bridge import Bridge
 from nodeagent.schedulers.slurm.programs import Slurm
 

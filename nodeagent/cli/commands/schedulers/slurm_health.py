@@ -17,7 +17,7 @@ from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import Output, output_option, read_config, socket_option
 from nodeagent.cli.shared.output import write, write_json
 from nodeagent.client import received
-from nodeagent.config.slurm import SlurmConfig
+from nodeagent.config.schedulers import SlurmConfig
 from nodeagent.schedulers.slurm import health
 from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
 from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge

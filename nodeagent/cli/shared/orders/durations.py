@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from nodeagent.toml.quantities import parse_duration_ns
+from nodeagent.toml.values import parse_duration_ns
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -1,4 +1,10 @@
-"""Results that take long to compute, kept on the disk for the next start.
+"""A directory of one's own, also in a place where anybody may put something in its way. It makes no file.
+
+The folders that a service manager makes for the daemon, by the variables of systemd.exec(5).
+
+Without a service manager there are none. Nothing is made or looked at here.
+
+Results that take long to compute, kept on the disk for the next start.
 
 Files are kept only where a service manager gives a folder for them ($CACHE_DIRECTORY, systemd.exec(5)). They
 may be deleted at any time. One that cannot be read or written costs the time to compute it anew and nothing
@@ -12,9 +18,39 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
-from nodeagent.system.service_folder import service_folder
+
+class NotOwnError(Exception):
+    """It is no directory, or somebody else's; the text names it and says what to do."""
+
+
+def make_own(path: Path, mode: int) -> None:
+    """Makes it where it is missing, and gives it that mode. A symlink is not followed, whoever made it.
+
+    Raises ``NotOwnError``, and ``OSError`` where the system refuses.
+    """
+    what_to_do = "remove it, or choose another place"
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise NotOwnError(f"{path} is no directory; {what_to_do}") from error
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise NotOwnError(f"{path} belongs to another user; {what_to_do}")
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def service_folder(
+    variable: Literal["STATE_DIRECTORY", "CACHE_DIRECTORY"], environ: Mapping[str, str]
+) -> Path | None:
+    """The first, where the unit names several: systemd joins them by colons."""
+    first = environ.get(variable, "").partition(":")[0]
+    return Path(first) if first else None
+
 
 T = TypeVar("T")
 

@@ -1,4 +1,11 @@
-"""A byte stream, cut into lines of bounded length. It reads nothing itself, and looks at no line."""
+"""A byte stream, cut into lines of bounded length. It reads nothing itself, and looks at no line.
+
+Whether what is written to a descriptor goes to the systemd journal. It writes nothing itself.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Final
 
 
 class LineSplitter:
@@ -31,3 +38,15 @@ class LineSplitter:
             self._begun.clear()
         if not self._dropping:
             self._begun += part
+
+
+STDERR: Final = 2
+
+
+def runs_under_journal(environ: Mapping[str, str], descriptor: int = STDERR) -> bool:
+    """Whether systemd has connected this descriptor to the journal (systemd.exec(5), JOURNAL_STREAM)."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

@@ -1,9 +1,12 @@
 """Durations and sizes as people write them in TOML: ``"20s"``, ``"24h"``, ``"1GiB"``.
 
 One whole number and one unit, nothing else: a bare number is refused, because nobody can see its unit.
+
+Texts of a configuration that the kernel is given, or a person sees: paths, names, words of commands.
 """
 
 import re
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -47,3 +50,42 @@ def duration(least_ns: int, most_ns: int, words: str) -> Meta:
         description=f"a duration from {words}",
         extra={"reads": parse_duration_ns},
     )
+
+
+_NO_CONTROL = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
+
+FilePath = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=4096,
+        pattern=_NO_CONTROL,
+        description="a path in quotes, without control characters",
+    ),
+]
+OptionalPath = Annotated[
+    str,
+    Meta(
+        max_length=4096,
+        pattern=_NO_CONTROL,
+        description='a path in quotes, without control characters, or ""',
+    ),
+]
+ServiceUnit = Annotated[
+    str,
+    Meta(
+        max_length=255,
+        pattern=r"\A[A-Za-z0-9:_.\\@-]+\.service\Z",
+        description='a list of systemd services, such as ["slurmd.service"]',
+    ),
+]
+NodeName = Annotated[
+    str,
+    Meta(
+        max_length=253,
+        pattern=_NO_CONTROL,
+        description="the node's name in quotes, without control characters",
+    ),
+]
+Word = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"\A[^\x00]*\Z")]
+"""A word of a command: any text that ``execve`` takes."""
