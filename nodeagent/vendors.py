@@ -206,7 +206,7 @@ class DriverTraits:
 
 
 _ASCEND = DriverTraits(
-    module="nodeagent.drivers.ascend.npu.driver",
+    module="nodeagent.drivers.ascend.driver",
     section=ChipsConfig,
     lists=Kind.CHIP,
     library="libdcmi.so",
@@ -217,7 +217,7 @@ _ASCEND = DriverTraits(
     # the MCU of each card that is silent.
     hello_deadline_s=180.0,
     reset=ResetTraits(
-        module="nodeagent.drivers.ascend.npu.reset",
+        module="nodeagent.drivers.ascend.reset",
         needs_closed=False,
         report=("npu-smi", "info"),
     ),
@@ -260,7 +260,7 @@ _PREVIOUS_BOOT = DriverTraits(
 )
 
 _UNIFIEDBUS = DriverTraits(
-    module="nodeagent.drivers.ascend.unifiedbus.driver",
+    module="nodeagent.drivers.ascend.unifiedbus",
     section=VendorConfig,
     lists=Kind.UNIFIEDBUS,
     library="liblingqu-dcmi.so",

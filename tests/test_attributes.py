@@ -19,7 +19,7 @@ from nodeagent.core.model import Device, Kind
 from nodeagent.core.verdicts.recovery_action import NAMED_BY_DRIVER
 from nodeagent.daemon.recovery import _node
 from nodeagent.daemon.sources.observed import excluded
-from nodeagent.drivers.ascend.npu.product import Series
+from nodeagent.drivers.ascend.reset_groups import ProductSeries
 from nodeagent.drivers.nvidia import identity
 from tests.attributes import DOCUMENT, OF, ROW, TYPES, broken, contract, words_of
 from tests.documents import ROOT
@@ -57,7 +57,7 @@ def test_every_row_is_of_a_key_that_the_code_has() -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("series", Series),
+        ("series", ProductSeries),
         ("mig", identity._MIG_MODES.values()),
         ("virtualization", identity._VIRTUALIZATION.values()),
         ("events", [NO_EVENTS]),

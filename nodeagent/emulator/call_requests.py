@@ -1,21 +1,50 @@
-"""What the control socket can be asked to do to calls: hang, answer an error, take long, time out, crash."""
+"""What every request of the control socket is: a structure whose fields are those of the JSON object.
+
+What the control socket can be asked to do to calls: hang, answer an error, take long, time out, crash.
+"""
 
 import re
 import signal
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta
 
+from nodeagent.emulator.layout import FieldError, expect_function
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.request_base import Request
-from nodeagent.emulator.shared.fields import FieldError
-from nodeagent.emulator.shared.symbols import expect_function
+
+Deliver = Annotated[bool, Meta(description="Send it to subscribers; no: the event is lost.")]
+Severity = Annotated[
+    int, Meta(description="As the library has it: 0 suggestion, 1 minor, 2 major, 3 critical.")
+]
+Part = Annotated[int, Meta(description="Of an NPU: the number of its part, such as a port.")]
+EventName = Annotated[str, Meta(description="What the event calls it.")]
+
+
+def code_of(text: str) -> int:
+    """A code as people write it: eight hexadecimal digits, with or without 0x. Raises ``FieldError``."""
+    try:
+        code = int(text, 16)
+    except ValueError:
+        code = -1
+    if not 0 <= code <= 0xFFFFFFFF:
+        raise FieldError(f"code: hexadecimal digits such as 80E01801 are right, not {text!r}")
+    return code
+
+
+class EmulatorRequest(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
+    """``{"do": TAG, …}``."""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        """Does it; returns what to answer. Raises ``ValueError`` or ``LookupError`` that says why not."""
+        raise NotImplementedError
+
 
 _FIELD: Final = re.compile(r"field:\d{1,5}(?::\d{1,3})?", re.ASCII)
 _FIELD_BEGINS: Final = "field:"
 
 
-class _OfCalls(Request):
+class _OfCalls(EmulatorRequest):
     device: Annotated[str, Meta(description="Calls about this device; else all calls.")] = ""
     function: Annotated[
         str,
@@ -40,7 +69,7 @@ class _OfCalls(Request):
         return self.function
 
 
-class Hang(_OfCalls, tag="hang"):
+class HangCalls(_OfCalls, tag="hang"):
     """Let calls hang: of one device, or all. With lock the first one holds the driver's lock: all hang."""
 
     uninterruptibly: Annotated[
@@ -63,7 +92,7 @@ class Hang(_OfCalls, tag="hang"):
         return {"number": number}
 
 
-class Answer(_OfCalls, tag="answer", kw_only=True):
+class AnswerCalls(_OfCalls, tag="answer", kw_only=True):
     """Let calls answer this number, such as -8006, instead of what they would.
 
     -1: a field of a GPU is left as it came.
@@ -75,7 +104,7 @@ class Answer(_OfCalls, tag="answer", kw_only=True):
         return {"number": node.answer(self.answer, self._device(), self._function(node), times=self.times)}
 
 
-class Delay(_OfCalls, tag="delay", kw_only=True):
+class DelayCalls(_OfCalls, tag="delay", kw_only=True):
     """Let calls take so many milliseconds longer."""
 
     delay_ms: int
@@ -84,7 +113,7 @@ class Delay(_OfCalls, tag="delay", kw_only=True):
         return {"number": node.delay(self.delay_ms, self._device(), self._function(node), times=self.times)}
 
 
-class TimeOut(_OfCalls, tag="time-out", kw_only=True):
+class TimeOutCalls(_OfCalls, tag="time-out", kw_only=True):
     """Let calls of a device take so many milliseconds, while all other calls wait, and answer this number."""
 
     device: str
@@ -98,7 +127,7 @@ class TimeOut(_OfCalls, tag="time-out", kw_only=True):
         return {"number": number}
 
 
-class Crash(_OfCalls, tag="crash"):
+class CrashCalls(_OfCalls, tag="crash"):
     """Let the next call end its process."""
 
     times: Annotated[int, Meta(description="So many calls, one process each.")] = 1
@@ -109,7 +138,7 @@ class Crash(_OfCalls, tag="crash"):
         return {"number": number}
 
 
-class Release(Request, tag="release"):
+class ReleaseCalls(EmulatorRequest, tag="release"):
     """End what was done to calls: all of it, or what has the number."""
 
     number: Annotated[int, Meta(description="What the command that did it answered; else all.")] = -1
@@ -119,5 +148,12 @@ class Release(Request, tag="release"):
         return {}
 
 
-CALL_REQUESTS: Final[tuple[type[Request], ...]] = (Hang, Answer, Delay, TimeOut, Crash, Release)
+CALL_REQUESTS: Final[tuple[type[EmulatorRequest], ...]] = (
+    HangCalls,
+    AnswerCalls,
+    DelayCalls,
+    TimeOutCalls,
+    CrashCalls,
+    ReleaseCalls,
+)
 """Each has a command of its name."""

@@ -9,27 +9,24 @@ import signal
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.emulator import build
-from nodeagent.emulator.ascend.chips import matching, set_die
-from nodeagent.emulator.ascend.codes import (
+from nodeagent.emulator import build, processes
+from nodeagent.emulator.bmc import Controller
+from nodeagent.emulator.descriptions import describe, libraries_for, write_pci_tree
+from nodeagent.emulator.gpus import Gpus
+from nodeagent.emulator.layout import LIMITS, set_field, take_away
+from nodeagent.emulator.npus import (
     OCCUR,
     RECOVER,
-    Fault,
+    ChipFault,
     add_standing,
+    matching,
     remove_standing,
     send_event,
+    set_die,
     standing,
 )
-from nodeagent.emulator.bmc.controller import Controller
-from nodeagent.emulator.descriptions import describe, libraries_for
-from nodeagent.emulator.nvidia.gpus import Gpus
-from nodeagent.emulator.pci_tree import write_pci_tree
-from nodeagent.emulator.shared import processes
-from nodeagent.emulator.shared.fields import set_field
-from nodeagent.emulator.shared.layout import LIMITS
-from nodeagent.emulator.shared.state import FILE, State
-from nodeagent.emulator.shared.symbols import take_away
-from nodeagent.emulator.unifiedbus.switches import Switches
+from nodeagent.emulator.state import FILE, EmulatorState
+from nodeagent.emulator.switches import Switches
 
 
 class UnknownDevice(LookupError):
@@ -42,7 +39,7 @@ class EmulatedNode:
     def __init__(self, directory: Path) -> None:
         """Joins the node of a directory. Raises ``OSError`` and ``StateError`` where there is none."""
         self.directory = directory
-        self.state = State(directory / FILE)
+        self.state = EmulatorState(directory / FILE)
         self.gpus: Final = Gpus(self.state, self.nvml)
         self.switches: Final = Switches(self.state)
         self.bmc: Final = Controller(self.state)
@@ -59,7 +56,7 @@ class EmulatedNode:
             fresh = directory / f".{library.name}"
             shutil.copyfile(library, fresh)
             fresh.replace(directory / library.name)
-        state = State.create(directory / FILE)
+        state = EmulatorState.create(directory / FILE)
         describe(state, description)
         write_pci_tree(state, directory / "sys")
         return cls(directory)
@@ -146,7 +143,7 @@ class EmulatedNode:
         ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it
         stands, but nobody is notified (a lost callback). ``stand=False``: only sent. ``part``: of the chip.
         """
-        fault = Fault(code, severity, name, part)
+        fault = ChipFault(code, severity, name, part)
         index = self.index(device)
         if stand:
             add_standing(self.state, index, fault)
@@ -183,7 +180,7 @@ class EmulatedNode:
 
         ``device_id``: the event names another chip than its own.
         """
-        send_event(self.state, self.index(device), Fault(code, severity, name), assertion, device_id)
+        send_event(self.state, self.index(device), ChipFault(code, severity, name), assertion, device_id)
 
     # --- calls ---
 

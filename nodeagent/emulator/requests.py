@@ -9,17 +9,15 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from nodeagent.emulator.bmc.requests import BMC_REQUESTS
-from nodeagent.emulator.call_requests import CALL_REQUESTS
+from nodeagent.emulator import processes
+from nodeagent.emulator.bmc_requests import BMC_REQUESTS
+from nodeagent.emulator.call_requests import CALL_REQUESTS, Deliver, EventName, Part, Severity, code_of
+from nodeagent.emulator.call_requests import EmulatorRequest as Request
+from nodeagent.emulator.descriptions import address_of
+from nodeagent.emulator.gpu_requests import GPU_REQUESTS
+from nodeagent.emulator.layout import LIMITS, FieldError, field_names, set_text
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.requests import GPU_REQUESTS
-from nodeagent.emulator.pci_tree import address_of
-from nodeagent.emulator.request_base import Deliver, EventName, Part, Severity, code_of
-from nodeagent.emulator.request_base import Request as Request
-from nodeagent.emulator.shared import processes
-from nodeagent.emulator.shared.fields import FieldError, field_names, set_text
-from nodeagent.emulator.shared.layout import LIMITS
-from nodeagent.emulator.unifiedbus.switches import CHIP_LEVEL, NO_SUB_TYPE, FabricFault
+from nodeagent.emulator.switches import CHIP_LEVEL, NO_SUB_TYPE, FabricFault
 
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
 _SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?", re.ASCII)
@@ -158,7 +156,7 @@ class Return(Request, tag="return"):
         return {}
 
 
-class Hold(Request, tag="hold"):
+class HoldChip(Request, tag="hold"):
     """Let a process be on a chip, until you let it go; a real one at most until it ends."""
 
     device: str
@@ -183,7 +181,7 @@ class LetGo(Request, tag="let-go"):
         return {}
 
 
-class Replace(Request, tag="replace"):
+class ReplaceChip(Request, tag="replace"):
     """Put another chip into the slot; another SEED is another one."""
 
     device: str
@@ -221,7 +219,7 @@ class Show(Request, tag="show"):
         }
 
 
-class Fields(Request, tag="fields"):
+class ListFields(Request, tag="fields"):
     """List the fields that "set" knows of a device, or of the node where DEVICE is "node"."""
 
     device: str
@@ -253,12 +251,12 @@ REQUESTS: Final[tuple[type[Request], ...]] = (
     *CALL_REQUESTS,
     Drop,
     Return,
-    Hold,
+    HoldChip,
     LetGo,
-    Replace,
+    ReplaceChip,
     Support,
     Show,
-    Fields,
+    ListFields,
     *BMC_REQUESTS,
     *GPU_REQUESTS,
 )

@@ -2,20 +2,24 @@
 
 An answer is ``{"ok": …}`` or ``{"error": text}``; a refused request changed nothing. One is done after the
 other. Only the user who started it may connect.
+
+Asks the control socket of an emulated node. It checks nothing itself: the server knows what is right.
 """
 
 import functools
 import operator
 import os
+import socket
 import socketserver
 import threading
+from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.requests import REQUESTS, Request
-from nodeagent.emulator.shared.state import StateError
+from nodeagent.emulator.state import EmulatorStateError
 
 SOCKET: Final = "control.sock"
 LONGEST_LINE: Final = 1 << 16
@@ -29,12 +33,12 @@ def answer_line(node: EmulatedNode, line: bytes) -> bytes:
     """The answer to a line, without its end."""
     try:
         answer: dict[str, Any] = {"ok": _decoder.decode(line).do(node)}
-    except (msgspec.DecodeError, ValueError, LookupError, StateError) as refused:
+    except (msgspec.DecodeError, ValueError, LookupError, EmulatorStateError) as refused:
         answer = {"error": str(refused)}
     return msgspec.json.encode(answer)
 
 
-class _Conversation(socketserver.StreamRequestHandler):
+class _ControlConnection(socketserver.StreamRequestHandler):
     timeout = 60
 
     def handle(self) -> None:
@@ -62,7 +66,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.path.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:
-            super().__init__(str(self.path), _Conversation)
+            super().__init__(str(self.path), _ControlConnection)
         finally:
             os.umask(before)
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="emulator")
@@ -75,3 +79,26 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.server_close()
         self.path.unlink(missing_ok=True)
         self.node.release()
+
+
+TIMEOUT_S: Final = 30.0
+
+
+class RefusedByEmulator(ValueError):
+    """The server did nothing; its reason is the text."""
+
+
+def ask(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one request. Raises ``Refused``, and ``OSError`` where no emulator answers."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(TIMEOUT_S)
+        connection.connect(str(directory / SOCKET))
+        connection.sendall(msgspec.json.encode(request) + b"\n")
+        with connection.makefile("rb") as lines:
+            line = lines.readline()
+    if not line:
+        raise ConnectionError("the emulator ended before it answered")
+    answer = msgspec.json.decode(line, type=dict[str, Any])
+    if "error" in answer:
+        raise RefusedByEmulator(str(answer["error"]))
+    return dict(answer["ok"])

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from nodeagent.replay import journal_text
-from nodeagent.replay.log import Given, LogLine
+from nodeagent.replay import journal
+from nodeagent.replay.log import GivenFile, LogLine
 from nodeagent.replay.reading import MAX_LINE_BYTES, Reports
-from nodeagent.replay.text.clock import Clock
+from nodeagent.replay.text_clock import TextClock
 
 Object = dict[str, Any]
 Numbered = tuple[int, Object]
@@ -45,15 +45,15 @@ def is_of_container(first: str) -> bool:
     return _KEYS_OF_CONTAINER.match(first) is not None
 
 
-def read(blocks: Iterable[Sequence[str]], reports: Reports, given: Given) -> Iterator[LogLine]:
+def read(blocks: Iterable[Sequence[str]], reports: Reports, given: GivenFile) -> Iterator[LogLine]:
     """What the kernel logged; what is wrong is reported by line and field."""
-    clock = Clock(given.boot_ns, given.written_ns, given.tally.remark)
+    clock = TextClock(given.boot_ns, given.written_ns, given.tally.remark)
     for number, data in _objects(blocks, reports):
         if isinstance(records := data.get("dmesg"), list):
             for record in records:
                 yield from _of_dmesg(record, clock, partial(reports.add, number))
-        elif journal_text.is_entry(data):
-            line = journal_text.read(data, partial(reports.add, number))
+        elif journal.is_entry(data):
+            line = journal.read_entry(data, partial(reports.add, number))
             if line is not None:
                 yield line
             else:
@@ -115,7 +115,7 @@ def _decoded(number: int, text: str, reports: Reports) -> Iterator[Numbered]:
         reports.add(number, "", f"must be one JSON object on a line: {error}")
 
 
-def _of_dmesg(record: object, clock: Clock, report: Callable[[str, str], None]) -> Iterator[LogLine]:
+def _of_dmesg(record: object, clock: TextClock, report: Callable[[str, str], None]) -> Iterator[LogLine]:
     """``{"fac": "kern", "pri": 3, "time": 12.345678, "msg": "text"}``; ``fac`` only with ``dmesg -x``."""
     match record:
         case {"msg": str(message), "fac": facility}:

@@ -13,20 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from nodeagent.drivers.kmsg import parse
-from nodeagent.replay.log import UNKNOWN_WRITER, Given, LogLine
-from nodeagent.replay.packing import Readable
-from nodeagent.replay.reading import lines
-from nodeagent.replay.text.clock import Clock
-from nodeagent.replay.text.forms import (
-    FORMS,
-    OF_THE_KERNEL,
-    RECORD,
-    Form,
-    Found,
-    beginning_with,
-    kind_of,
-)
-from nodeagent.replay.text.prefixes import (
+from nodeagent.replay.log import UNKNOWN_WRITER, GivenFile, LogLine
+from nodeagent.replay.reading import Readable, lines
+from nodeagent.replay.text_clock import TextClock
+from nodeagent.replay.text_forms import FORMS, OF_THE_KERNEL, RECORD, Found, LogForm, beginning_with, kind_of
+from nodeagent.replay.text_prefixes import (
     CONTAINER,
     INDENT,
     OF_WRITER,
@@ -48,7 +39,7 @@ from nodeagent.replay.text.prefixes import (
 PLAIN: Final = "plain"
 """No form: each line is a message, without time."""
 
-_RELATIVE: Final = (Clock.since_boot, Clock.since_last, Clock.untimed)
+_RELATIVE: Final = (TextClock.since_boot, TextClock.since_last, TextClock.untimed)
 """What is added by a tool or a writer has a date, and knows better than these."""
 
 _BOOTS: Final = ("Linux version ", "Booting Linux on ")
@@ -68,12 +59,12 @@ _HOSTS_SHOWN: Final = 3
 class KernelText:
     """Reads the lines of one file in order."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: GivenFile) -> None:
         self._given = given
         self._tally = given.tally
-        self._clock = Clock(given.boot_ns, given.written_ns, given.tally.remark)
+        self._clock = TextClock(given.boot_ns, given.written_ns, given.tally.remark)
         self._forms = beginning_with(tuple(form for form in FORMS if given.only in (None, form.name)))
-        self._form: Form | None = None
+        self._form: LogForm | None = None
         self._path: tuple[Prefix, ...] = ()
         self._before: Found | None = None
         self._in_record = False
@@ -95,7 +86,7 @@ class KernelText:
     def read(self, blocks: Iterable[Sequence[str]]) -> Iterator[LogLine]:
         """As ``read_file``, of the lines of one block after the other."""
         begun: LogLine | None = None
-        form: Form | None = None
+        form: LogForm | None = None
         number = 0
         for block in blocks:
             if not number:
@@ -125,7 +116,7 @@ class KernelText:
 
     # --- where a line begins --------------------------------------------------------------------------------
 
-    def _as_before(self, text: str) -> tuple[Form, Found, Stripped] | None:
+    def _as_before(self, text: str) -> tuple[LogForm, Found, Stripped] | None:
         """In the form of the line before, behind the same prefixes."""
         at, stripped = 0, []
         for prefix in self._path:
@@ -157,7 +148,7 @@ class KernelText:
         spaces = len(taken[0]) - len(taken[0].lstrip(" "))
         return spaces - (len(usual) - len(usual.rstrip(" "))) >= end - start
 
-    def _search(self, text: str) -> tuple[Form, Found, Stripped] | None:
+    def _search(self, text: str) -> tuple[LogForm, Found, Stripped] | None:
         """The outermost form, and what stands before it: the fewest prefixes."""
         places: dict[int, Stripped] = {0: ()}
         tried = set[int]()
@@ -177,10 +168,12 @@ class KernelText:
             }
         return None
 
-    def _form_at(self, text: str, at: int, stripped: Stripped) -> tuple[Form, Found] | None:
+    def _form_at(self, text: str, at: int, stripped: Stripped) -> tuple[LogForm, Found] | None:
         for form in self._forms[kind_of(text[at])]:
             found = form.regex.match(text, at)
-            if found is not None and not (form.read == Clock.untimed and _hides_a_time(text, at, stripped)):
+            if found is not None and not (
+                form.read == TextClock.untimed and _hides_a_time(text, at, stripped)
+            ):
                 return form, found
         return None
 
@@ -209,7 +202,7 @@ class KernelText:
         self._form, self._path = form, tuple(prefix for prefix, _ in stripped)
         return self._understood(form, match, stripped)
 
-    def _understood(self, form: Form, found: Found, stripped: Stripped = ()) -> LogLine | None:
+    def _understood(self, form: LogForm, found: Found, stripped: Stripped = ()) -> LogLine | None:
         """None for a line of another writer. Raises ValueError for a day that never was."""
         self._before = found
         if form is RECORD:
@@ -219,7 +212,7 @@ class KernelText:
             at_ns = form.read(clock, found.group(*form.time))
             if (
                 at_ns < clock.last_ns
-                and form.read is Clock.since_boot
+                and form.read is TextClock.since_boot
                 and text.startswith(_BOOTS, found.end())
             ):
                 clock.boot()
@@ -259,7 +252,7 @@ class KernelText:
         trusted = record.facility == parse.KERNEL
         return LogLine(at_ns, record.message, trusted, record.continues)
 
-    def _inside(self, form: Form, outer: Found) -> tuple[Form, Found, Stripped] | None:
+    def _inside(self, form: LogForm, outer: Found) -> tuple[LogForm, Found, Stripped] | None:
         """A line of the kernel log that a tool wrote behind a date: where no writer is named, but one of the
         forms in which all is the kernel's follows at once.
         """
@@ -275,7 +268,7 @@ class KernelText:
                 return None if form.kernel and found[0].kernel else (*found, stripped)
         return None
 
-    def _as_told(self, form: Form, line: LogLine | None, stripped: Stripped) -> LogLine | None:
+    def _as_told(self, form: LogForm, line: LogLine | None, stripped: Stripped) -> LogLine | None:
         """With what the prefixes tell of it."""
         for prefix, taken in stripped:
             if prefix.host:
@@ -289,7 +282,7 @@ class KernelText:
         message = unclosed(line.message, (taken[0] for _, taken in stripped))
         return line if message is line.message else line._replace(message=message)
 
-    def _of_date(self, at_ns: int, form: Form, line: LogLine | None) -> LogLine | None:
+    def _of_date(self, at_ns: int, form: LogForm, line: LogLine | None) -> LogLine | None:
         if line is None or form.read not in _RELATIVE:
             return line
         self._clock.last_ns = at_ns

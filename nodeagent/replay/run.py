@@ -26,10 +26,9 @@ from nodeagent.core.model import (
     Tick,
 )
 from nodeagent.core.state.names import part_of
-from nodeagent.replay.formats import Signals
+from nodeagent.replay.formats import SignalsOfLog
 from nodeagent.replay.log import Log
-from nodeagent.replay.matching import matched
-from nodeagent.replay.signal_line import Moment
+from nodeagent.replay.matching import TimedSignal, matched
 from nodeagent.store.records import StoredEvent
 from nodeagent.vendors import DRIVERS
 
@@ -43,16 +42,16 @@ _PCI: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _KIND_OF_DEVICE: Final = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
 
-def moments(parsed: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
+def moments(parsed: Log | SignalsOfLog, catalog: Catalog, *, trust_userspace: bool) -> list[TimedSignal]:
     """In order of time, equal times as in the file; a log is matched with the catalog's patterns."""
     if isinstance(parsed, Log):
-        found: Iterable[Moment] = matched(parsed, catalog.patterns, trust_userspace=trust_userspace)
+        found: Iterable[TimedSignal] = matched(parsed, catalog.patterns, trust_userspace=trust_userspace)
     else:
         found = parsed.moments
     return sorted(found, key=lambda moment: moment.at_ns)
 
 
-def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]:
+def replay(ordered: Sequence[TimedSignal], catalog: Catalog) -> Iterator[StoredEvent]:
     """The events that would have been emitted, each with the number 0."""
     if not ordered:
         return
@@ -83,7 +82,7 @@ def _input_of(signal: Signal | None) -> Input:
     return PublicFaults(faults=(fault,))
 
 
-def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
+def _devices(ordered: Iterable[TimedSignal], catalog: Catalog) -> list[DeviceSeen]:
     """The node, and each device in the order in which the file first names it.
 
     One whose link was reported first is a chip all the same, once a chip's fault comes on it.

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from nodeagent.drivers.shared.resetting import Order, ResetFailed, ResetRefused, ResetTimedOut
+from nodeagent.drivers.shared.resetting import ResetFailed, ResetOrder, ResetRefused, ResetTimedOut
 from nodeagent.reset_unit import evidence
 from nodeagent.reset_unit.devices import end_processes, list_devices, processes_to_end
 from nodeagent.reset_unit.evidence import BugReport, CommandFailed, run_command
@@ -262,7 +262,7 @@ def _left_s(plan: ResetPlan) -> float:
     return left_ns / 1e9 - len(plan.reset.after) * plan.hook_timeout_s - MARGIN_S
 
 
-def _call_vendor(vendor: str, order: Order) -> tuple[AttemptState, str]:
+def _call_vendor(vendor: str, order: ResetOrder) -> tuple[AttemptState, str]:
     try:
         importlib.import_module(RESETS[vendor].module).reset(order)
     except ResetRefused as error:

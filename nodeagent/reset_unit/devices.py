@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from nodeagent import wire
-from nodeagent.drivers.shared.holders import holder_of
 from nodeagent.drivers.shared.resetting import ResetRefused
+from nodeagent.drivers.shared.users import user_of
 from nodeagent.reset_unit.exchange.requests import JobProcess
 from nodeagent.system.streams import LineSplitter
 from nodeagent.vendors import VendorConfig
@@ -147,7 +147,7 @@ def processes_to_end(
     Raises ``ResetRefused`` where one of them may not be ended, or who holds a device is not known.
     """
     meant = {(process.pid, process.start_time) for process in named}
-    own = holder_of(procfs, os.getpid())
+    own = user_of(procfs, os.getpid())
     found: dict[int, Holder] = {}
     for device, listed in holders.items():
         if listed is None:
@@ -192,7 +192,7 @@ def _handle_of(process: Holder, procfs: Path) -> int | None:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return None
-    found = holder_of(procfs, process.pid)
+    found = user_of(procfs, process.pid)
     if found is not None and found.start_time == process.start_time:
         return descriptor
     os.close(descriptor)

@@ -26,7 +26,7 @@ from nodeagent.config.layers import Layers, drop_in_folder
 from nodeagent.config.load import DEFAULT_PATH, ConfigError, Read, config_file, config_files, read_config
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.model import ResetMode
-from nodeagent.drivers.shared.resetting import Member, Order, ResetRefused
+from nodeagent.drivers.shared.resetting import ResetMember, ResetOrder, ResetRefused
 from nodeagent.reset_unit.devices import ListedDevices, list_devices
 from nodeagent.reset_unit.evidence import BugReport
 from nodeagent.reset_unit.exchange import record, requests
@@ -96,7 +96,7 @@ def members_of(
     groups: Mapping[str, str],
     missing: Collection[str] = (),
     unlisted: str = "",
-) -> tuple[Member, ...]:
+) -> tuple[ResetMember, ...]:
     """The members in the order of the request. ``groups``: of each seen device the group, "" where it is not
     known. A device that the library does not list may be one of those that PCI has and the library lacks, by
     their addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset. One of them that
@@ -123,7 +123,7 @@ def members_of(
     return found
 
 
-def as_counted(member: Member, seen: Mapping[str, Device]) -> requests.RequestedDevice:
+def as_counted(member: ResetMember, seen: Mapping[str, Device]) -> requests.RequestedDevice:
     """The device by what it says of itself: an id or an address that nobody has read would make another one
     of it.
     """
@@ -140,10 +140,10 @@ def _member_of(
     seen: Mapping[str, Device],
     missing: Collection[str],
     may_be_unlisted: bool,
-) -> Member:
+) -> ResetMember:
     there = seen.get(asked.name)
     if there is None and asked.pci in missing and may_be_unlisted:
-        return Member(name=asked.name, identity=asked.identity, pci=asked.pci)
+        return ResetMember(name=asked.name, identity=asked.identity, pci=asked.pci)
     if there is None and asked.pci in missing:
         raise ResetRefused(
             f"the library does not list {asked.name}, and PCI does: it has dropped, and cannot be reset by a "
@@ -163,7 +163,7 @@ def _member_of(
             raise ResetRefused(f"{other.device} sits at {asked.pci}, not {asked.name}")
         if other is not there and asked.identity and asked.identity == other.identity:
             raise ResetRefused(f"{other.device} is {asked.identity}, not {asked.name}")
-    return Member(
+    return ResetMember(
         name=asked.name,
         identity=there.identity or asked.identity,
         attributes=there.attributes,
@@ -184,7 +184,7 @@ class ResetPlan:
     config: Config
     section: VendorConfig
     seen: ListedDevices
-    members: tuple[Member, ...]
+    members: tuple[ResetMember, ...]
     devices: tuple[RequestedDevice, ...]
     group: str
     deadline_ns: int
@@ -214,9 +214,9 @@ class ResetPlan:
         limit_s = self.reset.bug_report_timeout_ns / 1e9
         return BugReport(self.vendor, self.evidence / name, limit_s, self.driver_root)
 
-    def order(self, step: Callable[[str], None]) -> Order:
+    def order(self, step: Callable[[str], None]) -> ResetOrder:
         """What the vendor's ``reset`` is given."""
-        return Order(
+        return ResetOrder(
             members=self.members,
             start_limit_s=self.reset.verify_timeout_ns / 1e9,
             step=step,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.emulator.ascend.codes import OCCUR, ONCE, RECOVER
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.npus import OCCUR, ONCE, RECOVER
 from tests.emulator.conftest import Program
 
 ABI: dict[str, Any] = json.loads((Path(__file__).parents[1] / "fixtures/dcmi_abi.json").read_text())

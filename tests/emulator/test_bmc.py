@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.cli.commands.rehearse.emulator import configuration_of
-from nodeagent.emulator.bmc.controller import BmcFault
+from nodeagent.emulator.bmc import BmcFault
+from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.shared.layout import LIMITS
 from tests.emulator.served import say, serving
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.emulator.layout import NoSuchFunction
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.shared.symbols import NoSuchFunction
 from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from nodeagent.cli.commands.rehearse.emulator import command
-from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.server import SOCKET
+from nodeagent.emulator.server import SOCKET, RefusedByEmulator, ask
 from tests.cli.live import running
 from tests.emulator.served import say, serving
 
@@ -25,7 +24,7 @@ def served(tmp_path: Path) -> Iterator[EmulatedNode]:
 
 
 def refusal(node: EmulatedNode, **request: Any) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedByEmulator) as refused:
         ask(node.directory, request)
     return str(refused.value)
 

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from nodeagent.emulator.shared.layout import FIELDS, LAYOUT, LayoutError, read_layout
+from nodeagent.emulator.layout import FIELDS, LAYOUT, LayoutError, read_layout
 
 
 def test_fields_become_structures_in_their_order() -> None:

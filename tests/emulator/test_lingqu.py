@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.switches import CHIP_LEVEL, FabricFault
+from nodeagent.emulator.switches import CHIP_LEVEL, FabricFault
 from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.library.namespace import PRIVILEGED
+from nodeagent.drivers.ascend.opening import PRIVILEGED
 from nodeagent.emulator.node import EmulatedNode
 from tests.waiting import Lines
 

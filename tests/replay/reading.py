@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from nodeagent.replay.kernel_text import KernelText
-from nodeagent.replay.log import Given, LogLine, Tally
+from nodeagent.replay.log import GivenFile, LogLine, ReadTally
 
 WRITTEN = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
 
-def read(text: str | bytes, *, only: str | None = None, boot_ns: int = 0) -> tuple[list[LogLine], Tally]:
+def read(text: str | bytes, *, only: str | None = None, boot_ns: int = 0) -> tuple[list[LogLine], ReadTally]:
     """The lines of a file that was last written at ``WRITTEN``."""
-    tally = Tally()
-    given = Given(boot_ns=boot_ns, written_ns=int(WRITTEN.timestamp() * 1e9), tally=tally, only=only)
+    tally = ReadTally()
+    given = GivenFile(boot_ns=boot_ns, written_ns=int(WRITTEN.timestamp() * 1e9), tally=tally, only=only)
     raw = text.encode() if isinstance(text, str) else text
     return list(KernelText(given).read_file(io.BytesIO(raw))), tally
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.replay.holdings import HOLDINGS, chosen, rank_of
+from nodeagent.replay.collection import HOLDINGS, chosen, rank_of
 from tests.cli.conftest import Nodeagent, Ran, configuration, nodeagent
 
 __all__ = ["configuration", "nodeagent"]

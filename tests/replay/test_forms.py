@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.replay.log import UNKNOWN_WRITER
 from nodeagent.replay.readers import EXAMPLES
-from nodeagent.replay.text.forms import FORMS, kind_of
+from nodeagent.replay.text_forms import FORMS, kind_of
 from tests.replay.reading import read, said
 
 DAY = "2025-03-11T03:11:09"

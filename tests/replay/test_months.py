@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.replay.text.months import months_of
+from nodeagent.replay.text_clock import months_of
 from tests.replay.reading import read, said
 
 YEARS = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nodeagent.replay.packing import PACKING_ERRORS, PackedError, unpacked
+from nodeagent.replay.reading import PACKING_ERRORS, PackedError, unpacked
 
 TEXT = b"".join(b"[%5d.000000] text\n" % number for number in range(50_000))
 

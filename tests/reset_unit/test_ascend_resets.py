@@ -13,8 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.npu import reset as ascend
-from nodeagent.drivers.shared.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
+from nodeagent.drivers.ascend import reset as ascend
+from nodeagent.drivers.shared.resetting import (
+    ResetFailed,
+    ResetMember,
+    ResetOrder,
+    ResetRefused,
+    ResetTimedOut,
+)
 from nodeagent.emulator.node import EmulatedNode
 from tests.reset_unit.conftest import Emulate
 from tests.waiting import Lines, wait_until
@@ -40,12 +46,14 @@ def swift(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ascend, "TRY_PAUSES_S", (0.01,) * (TRIES - 1))
 
 
-def order(node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 60) -> Order:
+def order(
+    node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 60
+) -> ResetOrder:
     for name in node.names():
         node.set(name, "reset_ms", 200)
-    return Order(
+    return ResetOrder(
         members=tuple(
-            Member(name=name, identity="", attributes={"series": SERIES.get(description, "")})
+            ResetMember(name=name, identity="", attributes={"series": SERIES.get(description, "")})
             for name in GROUPS[description]
         ),
         start_limit_s=limit_s,
@@ -154,10 +162,10 @@ def test_cards_that_a_missing_die_has_mixed_up_are_not_reset(emulate: Emulate) -
 
 def test_another_part_in_the_place_is_not_touched(emulate: Emulate) -> None:
     node = emulate("8x910B")
-    member = Member(name="npu0", identity="00000001-00000002-00000003-00000004-00000005")
+    member = ResetMember(name="npu0", identity="00000001-00000002-00000003-00000004-00000005")
     given = order(node, "8x910B")
     with pytest.raises(ResetRefused, match="another part sits in the place of npu0"):
-        ascend.reset(Order(members=(member,), start_limit_s=1, step=given.step, library=given.library))
+        ascend.reset(ResetOrder(members=(member,), start_limit_s=1, step=given.step, library=given.library))
     assert node.calls("dcmi_set_device_reset") == 0
 
 
@@ -275,7 +283,7 @@ def test_where_chips_are_one_group_for_want_of_knowledge_one_that_has_dropped_is
     node = emulate("16xA3")
     node.drop("npu4")
     attributes = {"group": "npus", "series": "A3"}
-    members = tuple(Member(name=name, identity="", attributes=attributes) for name in node.names())
+    members = tuple(ResetMember(name=name, identity="", attributes=attributes) for name in node.names())
     with pytest.raises(ResetRefused, match=r"^the library does not list npu4, npu5$"):
         ascend.reset(replace(order(node, "16xA3"), members=members))
     assert not any(node.chip(name).resets for name in node.names())

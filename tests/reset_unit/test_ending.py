@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.shared.holders import holder_of
 from nodeagent.drivers.shared.resetting import ResetRefused
+from nodeagent.drivers.shared.users import user_of
 from nodeagent.reset_unit.devices import end_processes, processes_to_end
 from nodeagent.reset_unit.exchange.requests import JobProcess
 from nodeagent.wire import Holder
@@ -47,7 +47,7 @@ def jobs() -> Iterator[list[Job]]:
 
 def holder(job: Job, older_by: int = 0) -> Holder:
     """``older_by``: clock ticks by which the one that is meant began before."""
-    found = holder_of(PROCFS, job.pid)
+    found = user_of(PROCFS, job.pid)
     assert found is not None
     return Holder(pid=job.pid, start_time=found.start_time - older_by, command="job", job="slurm:9.0")
 

@@ -7,7 +7,7 @@ import pytest
 from nodeagent import wire
 from nodeagent.core.model import Kind
 from nodeagent.drivers.nvidia import reset as nvidia
-from nodeagent.drivers.shared.resetting import Member, ResetRefused
+from nodeagent.drivers.shared.resetting import ResetMember, ResetRefused
 from nodeagent.reset_unit.exchange.requests import RequestedDevice
 from nodeagent.reset_unit.plan import as_counted, members_of
 
@@ -33,7 +33,7 @@ def asked(name: str, identity: str = "", pci: str = "") -> RequestedDevice:
 
 def test_what_a_device_says_of_itself_is_taken() -> None:
     (member,) = members_of([asked("gpu1")], seen(), ALONE)
-    assert member == Member(
+    assert member == ResetMember(
         name="gpu1", identity="GPU-gpu1", attributes={"pci": PCI["gpu1"]}, pci=PCI["gpu1"]
     )
 
@@ -56,7 +56,7 @@ def npus() -> dict[str, wire.Device]:
 def test_one_that_pci_has_and_the_library_lacks_is_of_the_group_of_all() -> None:
     wanted = [asked("npu2", "die2", NPU2), asked("npu0"), asked("npu1")]
     found = members_of(wanted, npus(), NPUS, missing={NPU2}, unlisted="npus")
-    assert found[0] == Member(name="npu2", identity="die2", pci=NPU2)
+    assert found[0] == ResetMember(name="npu2", identity="die2", pci=NPU2)
     assert as_counted(found[0], npus()) == RequestedDevice(name="npu2", pci=NPU2)
 
 

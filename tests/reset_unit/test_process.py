@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.daemon.resets.actuator import LOOK_EACH_S
 from nodeagent.daemon.resets.detach import BACK_LIMIT_S
-from nodeagent.drivers.ascend.npu.reset_groups import NODE_GROUP
+from nodeagent.drivers.ascend.reset_groups import NODE_GROUP
 from nodeagent.reset_unit import evidence
 from nodeagent.reset_unit.attempt import MARGIN_S, ResetAttempt
 from nodeagent.reset_unit.evidence import CommandFailed, run_command
@@ -70,7 +70,7 @@ def test_whatever_goes_wrong_is_told_and_the_hooks_after_it_are_run(
     def broken(*_: object) -> list[str]:
         raise RuntimeError("a bug\n<0>panic")
 
-    monkeypatch.setattr(evidence, "collect", broken)
+    monkeypatch.setattr(evidence, "collect_evidence", broken)
     desk.configure(f'after = [["touch", "{tmp_path}/after"]]')
     tried = ResetAttempt(desk.request, NAME, desk.folder, desk.config)
     with ExitStack() as locks:

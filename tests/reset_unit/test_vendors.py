@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.drivers.nvidia import reset as nvidia
 from nodeagent.drivers.nvidia.identity import OF_THE_HOST
-from nodeagent.drivers.shared.resetting import Member, Order, ResetFailed, ResetRefused
+from nodeagent.drivers.shared.resetting import ResetFailed, ResetMember, ResetOrder, ResetRefused
 from nodeagent.emulator.node import EmulatedNode
 from tests.reset_unit.conftest import Emulate, fake_tool
 
@@ -35,12 +35,12 @@ def gpus(emulate: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> E
     return node
 
 
-def gpu_order(tmp_path: Path, **attributes: str) -> Order:
+def gpu_order(tmp_path: Path, **attributes: str) -> ResetOrder:
     (tmp_path / "proc").mkdir(exist_ok=True)
-    member = Member(
+    member = ResetMember(
         name="gpu1", identity="GPU-1", attributes={"minor": "1", "pci": "0000:3b:00.0", **attributes}
     )
-    return Order(members=(member,), start_limit_s=20, step=lambda _: None, procfs=str(tmp_path / "proc"))
+    return ResetOrder(members=(member,), start_limit_s=20, step=lambda _: None, procfs=str(tmp_path / "proc"))
 
 
 def opened(tmp_path: Path, pid: int, command: str, path: str) -> None:
@@ -79,7 +79,7 @@ def test_gpus_that_are_linked_are_reset_in_one_go_and_never_under_a_fabric_manag
     gpus: EmulatedNode, tmp_path: Path
 ) -> None:
     (alone,) = gpu_order(tmp_path).members
-    other = Member(name="gpu0", identity="GPU-0", attributes={"minor": "0", "pci": "0000:1b:00.0"})
+    other = ResetMember(name="gpu0", identity="GPU-0", attributes={"minor": "0", "pci": "0000:1b:00.0"})
     both = replace(gpu_order(tmp_path), members=(alone, other))
     nvidia.reset(both)
     assert (gpus.directory / "called").read_text() == "--gpu-reset -i 0000:3b:00.0,0000:1b:00.0\n"
@@ -200,9 +200,11 @@ def listed_by_the_kernel(tmp_path: Path, uuid: str) -> None:
     (folder / "information").write_text(KERNEL_SAYS.format(uuid=uuid))
 
 
-def silent(tmp_path: Path) -> Order:
+def silent(tmp_path: Path) -> ResetOrder:
     """For a GPU that hangs."""
-    member = Member(name="gpu1", identity="GPU-" + "1" * 8 + "-1111" * 3 + "-" + "1" * 12, pci="0000:3b:00.0")
+    member = ResetMember(
+        name="gpu1", identity="GPU-" + "1" * 8 + "-1111" * 3 + "-" + "1" * 12, pci="0000:3b:00.0"
+    )
     return replace(gpu_order(tmp_path), members=(member,))
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.client import Event, EventKind
+from nodeagent.emulator.gpus import Gpus, xid_line
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.gpus import Gpus
-from nodeagent.emulator.nvidia.kernel_lines import xid_line
 from tests.computed_once import with_shipped_tables
 from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.sources import only_named

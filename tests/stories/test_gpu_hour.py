@@ -12,7 +12,7 @@ import pynvml
 import pytest
 
 from nodeagent.client import Event, EventKind, Handling, Verdict
-from nodeagent.emulator.nvidia.kernel_lines import Instance, recovery_line, xid_line
+from nodeagent.emulator.gpus import Instance, recovery_line, xid_line
 from tests.stories.clocks import SteppedClock
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.gpu_bench import GpuDaemon, last_of, raised_on

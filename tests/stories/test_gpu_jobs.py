@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import AsyncClient, EventKind, Handling, Verdict
-from nodeagent.emulator.nvidia.kernel_lines import xid_line
+from nodeagent.emulator.gpus import xid_line
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.drivers.shared.test_holders import process
 from tests.stories.conftest import Follow, LaunchGpus

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Handling, Verdict
-from nodeagent.emulator.nvidia.kernel_lines import Instance
-from nodeagent.emulator.pci_tree import write_pci_tree
+from nodeagent.emulator.descriptions import write_pci_tree
+from nodeagent.emulator.gpus import Instance
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.gpu_bench import GpuDaemon, last_of
 from tests.stories.subscriber import Subscriber, without_gap

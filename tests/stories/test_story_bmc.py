@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Handling, Level, Verdict
-from nodeagent.emulator.bmc.controller import BmcFault
+from nodeagent.emulator.bmc import BmcFault
 from tests.stories.bmc import emulated_bmc
 from tests.stories.subscriber import without_gap
 

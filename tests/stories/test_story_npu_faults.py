@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from nodeagent.client import Device, Event, EventKind, Verdict
-from nodeagent.emulator.shared.state import NO_LIE
+from nodeagent.emulator.state import NO_LIE
 from tests.stories.npus import CHIPS, Npus, eight_npus
 from tests.stories.subscriber import without_gap
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodeagent.client import EventKind, Level, Verdict
-from nodeagent.drivers.ascend.npu.chip.watched_chip import REMOVED
+from nodeagent.drivers.ascend.watched_chip import REMOVED
 from tests.stories.npus import CHIPS, DEVICE_LOST, Npus, eight_npus
 from tests.stories.subscriber import without_gap
 

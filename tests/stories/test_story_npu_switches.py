@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodeagent.client import EventKind, Level, Verdict
-from nodeagent.emulator.unifiedbus.switches import RING_IS_FULL, FabricFault
+from nodeagent.emulator.switches import RING_IS_FULL, FabricFault
 from tests.stories.npus import CHIPS, TABLE, Npus, emulated_npus
 from tests.stories.subscriber import without_gap
 

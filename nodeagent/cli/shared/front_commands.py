@@ -9,8 +9,8 @@ import click
 from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.output import write
 from nodeagent.emulator.build import BuildFailed
-from nodeagent.emulator.nvidia.front import Front
-from nodeagent.emulator.shared.fields import FieldError
+from nodeagent.emulator.layout import FieldError
+from nodeagent.emulator.nvml import Front
 
 FOLDER: Final = "front"
 LINES: Final = """\b

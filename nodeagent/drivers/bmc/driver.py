@@ -18,10 +18,8 @@ from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading
 from nodeagent.drivers.bmc import fault_list
 from nodeagent.drivers.bmc.fault_list import HUAWEI, FaultList
-from nodeagent.drivers.bmc.ipmi import INVALID_COMMAND, Bmc, Refused
-from nodeagent.drivers.bmc.sel import SYSTEM_EVENT, Added, EventLog
-from nodeagent.drivers.bmc.sel_events import CODES, LOG_IS_FULL
-from nodeagent.drivers.bmc.session import Session
+from nodeagent.drivers.bmc.ipmi import INVALID_COMMAND, Bmc, BmcSession, IpmiRefused
+from nodeagent.drivers.bmc.sel import CODES, LOG_IS_FULL, SYSTEM_EVENT, Added, EventLog
 from nodeagent.wire import Batch, CaughtUp, Configure, Lost, Pattern, Signal
 
 NETFN_APPLICATION: Final = 0x06
@@ -140,8 +138,8 @@ class BmcDriver:
         if self._ask_faults == "never" or (self._ask_faults == "auto" and not self._made_by_huawei()):
             return None
         try:
-            faults = fault_list.read(Session(self._bmc))
-        except Refused as refused:
+            faults = fault_list.read(BmcSession(self._bmc))
+        except IpmiRefused as refused:
             # A BMC that once had a list has one: it is starting anew, and its faults are not over.
             if refused.code != INVALID_COMMAND or self._has_listed:
                 raise
@@ -152,7 +150,7 @@ class BmcDriver:
     def _made_by_huawei(self) -> bool:
         """Whether its id (IPMI 2.0, section 20.1) is Huawei's; it is asked until it says so."""
         if not self._is_huaweis:
-            answer = Session(self._bmc).ask("the BMC's id", NETFN_APPLICATION, GET_DEVICE_ID)
+            answer = BmcSession(self._bmc).ask("the BMC's id", NETFN_APPLICATION, GET_DEVICE_ID)
             if len(answer) < 11:
                 raise CallFailed(f"the BMC's id: the answer has {len(answer)} bytes, at least 11 are right")
             self._is_huaweis = int.from_bytes(answer[6:9], "little") & 0xFFFFF == HUAWEI
@@ -178,8 +176,8 @@ class BmcDriver:
             return
         before = self._log.position
         try:
-            added = self._log.read(Session(self._bmc))
-        except Refused as refused:
+            added = self._log.read(BmcSession(self._bmc))
+        except IpmiRefused as refused:
             if refused.code != INVALID_COMMAND or self._log.info is not None:
                 raise
             self._log = None

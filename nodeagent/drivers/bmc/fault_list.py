@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.bmc.session import Session
+from nodeagent.drivers.bmc.ipmi import BmcSession
 from nodeagent.wire import Active
 
 HUAWEI: Final = 2011
@@ -40,7 +40,7 @@ WHAT: Final = "list of faults"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class BmcFault:
     """``severity``, ``part_type`` and ``part`` are the vendor's numbers."""
 
     code: int
@@ -53,23 +53,23 @@ class Fault:
 class FaultList:
     """Not ``complete``: these are shown, and others may be."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[BmcFault, ...]
     complete: bool
 
     @property
     def active(self) -> tuple[Active, ...]:
         """One for each code, whatever number of parts has it."""
-        by_code: dict[int, list[Fault]] = {}
+        by_code: dict[int, list[BmcFault]] = {}
         for fault in sorted(self.faults):
             by_code.setdefault(fault.code, []).append(fault)
         listed = islice(by_code.items(), MAX_CODES)
         return tuple(Active(code=f"{code:08X}", evidence=_evidence(same)) for code, same in listed)
 
 
-def read(session: Session) -> FaultList:
+def read(session: BmcSession) -> FaultList:
     """Raises ``CallFailed``."""
     before: FaultList | None = None
-    found: set[Fault] = set()
+    found: set[BmcFault] = set()
     for _ in range(MAX_READINGS):
         faults, pages = _read_once(session)
         is_whole = pages <= MAX_PAGES and len({fault.code for fault in faults}) <= MAX_CODES
@@ -81,9 +81,9 @@ def read(session: Session) -> FaultList:
     return FaultList(tuple(sorted(found)), complete=False)
 
 
-def _read_once(session: Session) -> tuple[Sequence[Fault], int]:
+def _read_once(session: BmcSession) -> tuple[Sequence[BmcFault], int]:
     """All faults, and on how many pages they came; more than ``MAX_PAGES``: there are further ones."""
-    faults: list[Fault] = []
+    faults: list[BmcFault] = []
     for page in range(1, MAX_PAGES + 1):
         start = len(faults).to_bytes(2, "little")
         total, some = _understood(session.ask(WHAT, NETFN, COMMAND, REQUEST + start + REQUEST_END))
@@ -95,7 +95,7 @@ def _read_once(session: Session) -> tuple[Sequence[Fault], int]:
     return faults, MAX_PAGES + 1
 
 
-def _understood(answer: bytes) -> tuple[int, Sequence[Fault]]:
+def _understood(answer: bytes) -> tuple[int, Sequence[BmcFault]]:
     """The number of all faults, and those in this answer."""
     if len(answer) < HEAD_BYTES:
         raise CallFailed(f"{WHAT}: the answer has {len(answer)} bytes, at least {HEAD_BYTES} are right")
@@ -106,11 +106,11 @@ def _understood(answer: bytes) -> tuple[int, Sequence[Fault]]:
     return total, [_fault(body[place : place + FAULT_BYTES]) for place in places]
 
 
-def _fault(entry: bytes) -> Fault:
-    return Fault(int.from_bytes(entry[0:4], "little"), entry[8], entry[9], entry[10])
+def _fault(entry: bytes) -> BmcFault:
+    return BmcFault(int.from_bytes(entry[0:4], "little"), entry[8], entry[9], entry[10])
 
 
-def _evidence(faults: Iterable[Fault]) -> dict[str, str]:
+def _evidence(faults: Iterable[BmcFault]) -> dict[str, str]:
     same = tuple(faults)
     severity = str(max(fault.severity for fault in same))
     parts = ", ".join(dict.fromkeys(f"type {fault.part_type} number {fault.part}" for fault in same))

@@ -7,6 +7,8 @@ the number of its request. It repeats nothing.
 
 The packages that speak IPMI do so over the network (pyghmi, python-ipmi), or by running ipmitool. pyghmi's
 ``localsession`` takes the next answer for the one it waits for, and waits without limit.
+
+One reading of the BMC: its requests share one time limit. A BMC that is busy is asked again within it.
 """
 
 import ctypes
@@ -58,16 +60,16 @@ class _Address(ctypes.Structure):
     _fields_ = (("addr_type", c_int), ("channel", c_short), ("lun", c_ubyte))
 
 
-class _Message(ctypes.Structure):
+class _IpmiMessage(ctypes.Structure):
     """``struct ipmi_msg``."""
 
     _fields_ = (("netfn", c_ubyte), ("cmd", c_ubyte), ("data_len", c_ushort), ("data", c_void_p))
 
 
-class _Request(ctypes.Structure):
+class _IpmiRequest(ctypes.Structure):
     """``struct ipmi_req``."""
 
-    _fields_ = (("addr", c_void_p), ("addr_len", c_uint), ("msgid", c_long), ("msg", _Message))
+    _fields_ = (("addr", c_void_p), ("addr_len", c_uint), ("msgid", c_long), ("msg", _IpmiMessage))
 
 
 class _Received(ctypes.Structure):
@@ -78,7 +80,7 @@ class _Received(ctypes.Structure):
         ("addr", c_void_p),
         ("addr_len", c_uint),
         ("msgid", c_long),
-        ("msg", _Message),
+        ("msg", _IpmiMessage),
     )
 
 
@@ -91,15 +93,15 @@ def _number(direction: int, number: int, structure: type[ctypes.Structure]) -> i
     return direction << 30 | ctypes.sizeof(structure) << 16 | ord("i") << 8 | number
 
 
-SEND_COMMAND: Final = _number(_READ, 13, _Request)
+SEND_COMMAND: Final = _number(_READ, 13, _IpmiRequest)
 RECEIVE_MSG: Final = _number(_READ | _WRITE, 12, _Received)
 
 
-class NoAnswer(CallFailed):
+class IpmiTimeout(CallFailed):
     """Nothing came within the time, or the kernel says that the BMC did not answer."""
 
 
-class Refused(CallFailed):
+class IpmiRefused(CallFailed):
     """The BMC answered with a completion code that is not 0; it is ``errno``."""
 
     def __init__(self, what: str, code: int) -> None:
@@ -158,18 +160,18 @@ class Bmc:
             answer = self._receive(what, netfn, command)
             if answer is not None:
                 return _completed(what, answer)
-        raise NoAnswer(f"{what}: the BMC does not answer")
+        raise IpmiTimeout(f"{what}: the BMC does not answer")
 
     def _send(self, what: str, netfn: int, command: int, data: bytes) -> None:
         self._last_id += 1
         self.requests += 1
         address = _Address(SYSTEM_INTERFACE, BMC_CHANNEL, 0)
         buffer = ctypes.create_string_buffer(data, len(data)) if data else None
-        request = _Request(
+        request = _IpmiRequest(
             ctypes.addressof(address),
             ctypes.sizeof(address),
             self._last_id,
-            _Message(netfn, command, len(data), ctypes.addressof(buffer) if buffer is not None else None),
+            _IpmiMessage(netfn, command, len(data), ctypes.addressof(buffer) if buffer is not None else None),
         )
         if self._library.ioctl(self._descriptor, SEND_COMMAND, byref(request)) < 0:
             raise _failed(what, "send to", self._path)
@@ -182,7 +184,7 @@ class Bmc:
             received = _Received(
                 addr=ctypes.addressof(address),
                 addr_len=len(address),
-                msg=_Message(data_len=len(buffer), data=ctypes.addressof(buffer)),
+                msg=_IpmiMessage(data_len=len(buffer), data=ctypes.addressof(buffer)),
             )
             if self._library.ioctl(self._descriptor, RECEIVE_MSG, byref(received)) < 0:
                 if ctypes.get_errno() in (errno.EAGAIN, errno.EINTR):
@@ -219,7 +221,40 @@ def _completed(what: str, answer: bytes) -> bytes:
         raise CallFailed(f"{what}: the answer is empty")
     if answer[0] == 0:
         return answer[1:]
-    refused = Refused(what, answer[0])
+    refused = IpmiRefused(what, answer[0])
     if answer[0] in (0xC3, 0xFF):
-        raise NoAnswer(str(refused), errno=answer[0])
+        raise IpmiTimeout(str(refused), errno=answer[0])
     raise refused
+
+
+ANSWER_LIMIT_S: Final = 5.0
+"""So long one answer may take; ipmi_kcs_sm.c of the kernel gives the BMC as long for each byte
+(OBF_RETRY_TIMEOUT).
+"""
+
+READING_LIMIT_S: Final = 20.0
+BUSY_PAUSE_S: Final = 0.2
+BUSY_TRIES: Final = 5
+
+
+class BmcSession:
+    """``limit_s`` from now on."""
+
+    def __init__(self, bmc: Bmc, limit_s: float = READING_LIMIT_S) -> None:
+        self._bmc = bmc
+        self._until_s = time.monotonic() + limit_s
+
+    def ask(self, what: str, netfn: int, command: int, data: bytes = b"") -> bytes:
+        """As ``Bmc.ask``."""
+        for _ in range(BUSY_TRIES - 1):
+            try:
+                return self._ask_once(what, netfn, command, data)
+            except IpmiRefused as refused:
+                if refused.code != NODE_BUSY:
+                    raise
+            time.sleep(BUSY_PAUSE_S)
+        return self._ask_once(what, netfn, command, data)
+
+    def _ask_once(self, what: str, netfn: int, command: int, data: bytes) -> bytes:
+        until_s = min(self._until_s, time.monotonic() + ANSWER_LIMIT_S)
+        return self._bmc.ask(what, netfn, command, data, until_s=until_s)

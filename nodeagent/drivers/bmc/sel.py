@@ -7,16 +7,23 @@ The BMC's clock is another one than the host's, and may be wrong by hours. So th
 compared: its time against the BMC's clock now. What is older than this boot of the host says how things were
 before it, and is never reported. A record without a time counts as one of before, unless it was added while
 this process watched.
+
+Which events of a BMC's log are faults, and by which code they are reported. The tables say what it means.
+
+Most of a log is no fault: starts, buttons, drives that were put in. An event is a fault here if the part that
+it names has failed, or is about to. The rows are the standard's own (IPMI 2.0, tables 42-2 and 42-3; the same
+in freeipmi's ipmi-sensor-and-event-code-tables-spec.h and in ipmitool's ipmi_sel.h); events of a vendor's
+own kinds are left out. So are threshold events that only warn.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.bmc.ipmi import Refused
-from nodeagent.drivers.bmc.session import Session
+from nodeagent.drivers.bmc.ipmi import BmcSession, IpmiRefused
 
 NETFN: Final = 0x0A
 GET_INFO: Final = 0x40
@@ -49,7 +56,7 @@ def _boot_age_s() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SelRecord:
     """``at_s`` is on the BMC's clock; ``data`` are the three bytes of the event, its offset in the first."""
 
     number: int
@@ -85,7 +92,7 @@ class Info:
 class Added:
     """A record to be reported, and how long ago it was written; None: it has no time."""
 
-    record: Record
+    record: SelRecord
     age_s: int | None
 
 
@@ -99,7 +106,7 @@ class EventLog:
         self._seen = b""
         self._has_read = False
 
-    def read(self, session: Session) -> list[Added]:
+    def read(self, session: BmcSession) -> list[Added]:
         """What was added since, oldest first, none of before this boot. Raises ``CallFailed``."""
         self.info = info = _info(session.ask("the log", NETFN, GET_INFO))
         if info.state == self._seen:
@@ -115,8 +122,8 @@ class EventLog:
         return added if is_new else [one for one in added if self._is_of_this_boot(one, before)]
 
     def _records_behind(
-        self, before: int | None, session: Session, info: Info, now_s: int
-    ) -> tuple[list[Record], bool, bool]:
+        self, before: int | None, session: BmcSession, info: Info, now_s: int
+    ) -> tuple[list[SelRecord], bool, bool]:
         """The records; whether the end of the log was reached; whether all are surely new."""
         if info.records == 0:
             return [], True, True
@@ -130,12 +137,12 @@ class EventLog:
             return [one for one in records if one.at_s >= least_s], is_all, True
         return self._backward(session, now_s), True, False
 
-    def _backward(self, session: Session, now_s: int) -> list[Record]:
+    def _backward(self, session: BmcSession, now_s: int) -> list[SelRecord]:
         """From the last record back to the first of this boot: a log of years is not read.
 
         Records have no link back, but numbers that follow one another; a gap ends the search.
         """
-        records: list[Record] = []
+        records: list[SelRecord] = []
         found = _entry(session, LAST)
         while found is not None and len(records) < MAX_RECORDS:
             record = found[0]
@@ -153,8 +160,8 @@ class EventLog:
         return is_behind and one.age_s is not None and one.age_s <= self._boot_age_s()
 
 
-def _forward(session: Session, first: int) -> tuple[list[Record], bool]:
-    records: list[Record] = []
+def _forward(session: BmcSession, first: int) -> tuple[list[SelRecord], bool]:
+    records: list[SelRecord] = []
     for record, next_number in _entries(session, first):
         records.append(record)
         if len(records) == MAX_RECORDS:
@@ -162,7 +169,7 @@ def _forward(session: Session, first: int) -> tuple[list[Record], bool]:
     return records, True
 
 
-def _entries(session: Session, number: int) -> Iterator[tuple[Record, int]]:
+def _entries(session: BmcSession, number: int) -> Iterator[tuple[SelRecord, int]]:
     while (found := _entry(session, number)) is not None:
         yield found
         if found[1] in (LAST, number):
@@ -170,12 +177,12 @@ def _entries(session: Session, number: int) -> Iterator[tuple[Record, int]]:
         number = found[1]
 
 
-def _entry(session: Session, number: int) -> tuple[Record, int] | None:
+def _entry(session: BmcSession, number: int) -> tuple[SelRecord, int] | None:
     """A record, and the id of the next one; None: there is none of this id."""
     request = b"\0\0" + number.to_bytes(2, "little") + b"\0\xff"
     try:
         answer = session.ask("a record of the log", NETFN, GET_ENTRY, request)
-    except Refused as refused:
+    except IpmiRefused as refused:
         if refused.code == NOT_PRESENT:
             return None
         raise
@@ -187,9 +194,9 @@ def _entry(session: Session, number: int) -> tuple[Record, int] | None:
     return record, int.from_bytes(answer[:2], "little")
 
 
-def _record(raw: bytes) -> Record:
+def _record(raw: bytes) -> SelRecord:
     """Section 32.1; of records of a vendor's own kinds only number and kind mean anything."""
-    return Record(
+    return SelRecord(
         number=int.from_bytes(raw[0:2], "little"),
         at_s=int.from_bytes(raw[3:7], "little") if raw[2] < NO_TIME_FROM else 0,
         kind=raw[2],
@@ -218,8 +225,90 @@ def _time(answer: bytes) -> int:
     return int.from_bytes(answer[0:4], "little")
 
 
-def _age_s(record: Record, now_s: int) -> int | None:
+def _age_s(record: SelRecord, now_s: int) -> int | None:
     """None where either has no time: its clock was not set, or is not known (0xFFFFFFFF)."""
     if not NOT_A_TIME <= record.at_s < 0xFFFFFFFF or now_s < NOT_A_TIME:
         return None
     return max(0, now_s - record.at_s)
+
+
+THRESHOLD: Final = 0x01
+SENSOR_SPECIFIC: Final = 0x6F
+"""Event types: what the offset counts."""
+
+TEMPERATURE: Final = 0x01
+VOLTAGE: Final = 0x02
+FAN: Final = 0x04
+PROCESSOR: Final = 0x07
+POWER_SUPPLY: Final = 0x08
+POWER_UNIT: Final = 0x09
+MEMORY: Final = 0x0C
+DRIVE: Final = 0x0D
+CRITICAL_INTERRUPT: Final = 0x13
+CHIP_SET: Final = 0x19
+SLOT: Final = 0x21
+WATCHDOG: Final = 0x23
+MANAGEMENT: Final = 0x28
+
+LOWER_CRITICAL: Final = 0x02
+LOWER_NON_RECOVERABLE: Final = 0x04
+UPPER_CRITICAL: Final = 0x09
+UPPER_NON_RECOVERABLE: Final = 0x0B
+
+LOG_IS_FULL: Final = "BMC_LOG_FULL"
+
+CODES: Final[Mapping[tuple[int, int, int], str]] = MappingProxyType(
+    {
+        (THRESHOLD, TEMPERATURE, UPPER_CRITICAL): "BMC_TEMPERATURE_CRITICAL",
+        (THRESHOLD, TEMPERATURE, UPPER_NON_RECOVERABLE): "BMC_TEMPERATURE_NON_RECOVERABLE",
+        (THRESHOLD, VOLTAGE, LOWER_CRITICAL): "BMC_VOLTAGE_CRITICAL",
+        (THRESHOLD, VOLTAGE, UPPER_CRITICAL): "BMC_VOLTAGE_CRITICAL",
+        (THRESHOLD, VOLTAGE, LOWER_NON_RECOVERABLE): "BMC_VOLTAGE_NON_RECOVERABLE",
+        (THRESHOLD, VOLTAGE, UPPER_NON_RECOVERABLE): "BMC_VOLTAGE_NON_RECOVERABLE",
+        (THRESHOLD, FAN, LOWER_CRITICAL): "BMC_FAN_CRITICAL",
+        (THRESHOLD, FAN, LOWER_NON_RECOVERABLE): "BMC_FAN_CRITICAL",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x00): "BMC_CPU_IERR",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x01): "BMC_CPU_THERMAL_TRIP",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x02): "BMC_CPU_START_FAILED",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x03): "BMC_CPU_START_FAILED",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x04): "BMC_CPU_START_FAILED",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x05): "BMC_CPU_CONFIGURATION",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x06): "BMC_CPU_UNCORRECTABLE",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x0A): "BMC_CPU_THROTTLED",
+        (SENSOR_SPECIFIC, PROCESSOR, 0x0B): "BMC_CPU_UNCORRECTABLE",
+        (SENSOR_SPECIFIC, POWER_SUPPLY, 0x01): "BMC_POWER_SUPPLY_FAILED",
+        (SENSOR_SPECIFIC, POWER_SUPPLY, 0x02): "BMC_POWER_SUPPLY_PREDICTED",
+        (SENSOR_SPECIFIC, POWER_SUPPLY, 0x03): "BMC_POWER_SUPPLY_INPUT",
+        (SENSOR_SPECIFIC, POWER_SUPPLY, 0x04): "BMC_POWER_SUPPLY_INPUT",
+        (SENSOR_SPECIFIC, POWER_SUPPLY, 0x05): "BMC_POWER_SUPPLY_INPUT",
+        (SENSOR_SPECIFIC, POWER_UNIT, 0x05): "BMC_POWER_UNIT_FAILED",
+        (SENSOR_SPECIFIC, POWER_UNIT, 0x06): "BMC_POWER_UNIT_FAILED",
+        (SENSOR_SPECIFIC, POWER_UNIT, 0x07): "BMC_POWER_SUPPLY_PREDICTED",
+        (SENSOR_SPECIFIC, MEMORY, 0x01): "BMC_MEMORY_UNCORRECTABLE",
+        (SENSOR_SPECIFIC, MEMORY, 0x02): "BMC_MEMORY_UNCORRECTABLE",
+        (SENSOR_SPECIFIC, MEMORY, 0x03): "BMC_MEMORY_SCRUB_FAILED",
+        (SENSOR_SPECIFIC, MEMORY, 0x04): "BMC_MEMORY_DISABLED",
+        (SENSOR_SPECIFIC, MEMORY, 0x05): "BMC_MEMORY_CORRECTABLE_LIMIT",
+        (SENSOR_SPECIFIC, MEMORY, 0x07): "BMC_MEMORY_CONFIGURATION",
+        (SENSOR_SPECIFIC, MEMORY, 0x0A): "BMC_MEMORY_OVERTEMPERATURE",
+        (SENSOR_SPECIFIC, DRIVE, 0x01): "BMC_DRIVE_FAULT",
+        (SENSOR_SPECIFIC, DRIVE, 0x02): "BMC_DRIVE_PREDICTED",
+        (SENSOR_SPECIFIC, DRIVE, 0x06): "BMC_DRIVE_FAULT",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x02): "BMC_IO_CHECK",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x04): "BMC_PCI_PARITY",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x05): "BMC_PCI_SYSTEM_ERROR",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x08): "BMC_BUS_UNCORRECTABLE",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x09): "BMC_FATAL_NMI",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x0A): "BMC_BUS_FATAL",
+        (SENSOR_SPECIFIC, CRITICAL_INTERRUPT, 0x0B): "BMC_BUS_DEGRADED",
+        (SENSOR_SPECIFIC, CHIP_SET, 0x01): "BMC_CHIP_SET_THERMAL_TRIP",
+        (SENSOR_SPECIFIC, SLOT, 0x00): "BMC_SLOT_FAULT",
+        (SENSOR_SPECIFIC, WATCHDOG, 0x00): "BMC_WATCHDOG",
+        (SENSOR_SPECIFIC, WATCHDOG, 0x01): "BMC_WATCHDOG",
+        (SENSOR_SPECIFIC, WATCHDOG, 0x02): "BMC_WATCHDOG",
+        (SENSOR_SPECIFIC, WATCHDOG, 0x03): "BMC_WATCHDOG",
+        (SENSOR_SPECIFIC, MANAGEMENT, 0x04): "BMC_SENSOR_FAILED",
+        (SENSOR_SPECIFIC, MANAGEMENT, 0x05): "BMC_PART_FAILED",
+    }
+)
+"""(event type, sensor type, offset) -> code, which the number of the sensor refines."""

@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.core.model import NODE
-from nodeagent.drivers.host.check import Look
-from nodeagent.drivers.host.files import optional
-from nodeagent.drivers.host.hardware import Hardware
+from nodeagent.drivers.host.check import CheckResult, Hardware, optional
 from nodeagent.system.job_cgroups import job_of_process
 from nodeagent.system.processes import printable, stat_of
 
@@ -64,9 +62,9 @@ class BlockedProcesses:
     def is_here(self) -> bool:
         return bool(self._hardware.functions().accelerators)
 
-    def look(self) -> Look:
+    def look(self) -> CheckResult:
         if not self.is_here():
-            return Look()
+            return CheckResult()
         now_s = self._now_s()
         pids = list(self._known)
         if now_s - self._scanned_s >= SCAN_S:
@@ -80,9 +78,9 @@ class BlockedProcesses:
         lasting = (each for each in self._known.values() if now_s - each.since_s >= LASTS_S)
         texts = [text for each in lasting if (text := self._text_of(each, now_s))]
         if not texts:
-            return Look()
+            return CheckResult()
         evidence = {"processes": "; ".join(texts[:MAX_NAMED]), "number": str(len(texts))}
-        return Look(active={(NODE, CODE): evidence})
+        return CheckResult(active={(NODE, CODE): evidence})
 
     def _blocked(self, pid: int, now_s: float) -> Blocked | None:
         """None where it is not, has ended, or is the kernel's own."""

@@ -17,15 +17,12 @@ from typing import Final
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.api import Driver, Emit, Population, Reading, Unavailable
-from nodeagent.drivers.host.aer import Aer
 from nodeagent.drivers.host.blocked import BlockedProcesses
-from nodeagent.drivers.host.check import Check, Evidence, Finding, Look
+from nodeagent.drivers.host.check import Check, CheckResult, Evidence, Finding, Hardware
 from nodeagent.drivers.host.edac import Memory
-from nodeagent.drivers.host.hardware import Hardware
-from nodeagent.drivers.host.pcie_link import PcieLinks, is_virtual
-from nodeagent.drivers.host.services import Services
+from nodeagent.drivers.host.pcie import Aer, PcieLinks, is_virtual
+from nodeagent.drivers.host.services import Services, Units
 from nodeagent.drivers.host.storage_clients import StorageClients
-from nodeagent.drivers.host.units import Units
 from nodeagent.wire import MAX_SIGNALS, Active, Batch, CaughtUp, Configure, Device, Pattern, Signal
 
 NOTHING: Final = (
@@ -64,7 +61,7 @@ class HostDriver:
         self._memory = memory
         self._checks = checks
         self._emit = emit
-        self._found: dict[str, Look] = {}
+        self._found: dict[str, CheckResult] = {}
         self._failures: dict[str, str] = {}
         self._listings = 0
         self._active: Mapping[Finding, Evidence] = {}
@@ -110,14 +107,14 @@ class HostDriver:
         except OSError as error:
             self._say(MODULES, f"{MODULES} cannot be listed: {error}")
 
-    def _look(self, what: str, check: Check) -> Look:
+    def _look(self, what: str, check: Check) -> CheckResult:
         """A check that fails leaves the others alone; what it found before stands."""
         try:
             look = self._found[what] = check.look()
             self._say(what, "")
         except OSError as error:
             self._say(what, f"{what} cannot be looked at: {error}")
-            look = self._found[what] = Look(active=self._found.get(what, Look()).active)
+            look = self._found[what] = CheckResult(active=self._found.get(what, CheckResult()).active)
         return look
 
     def _say(self, what: str, failure: str) -> None:
@@ -132,7 +129,7 @@ class HostDriver:
 
     # ------------------------------------------------------------------ reporting
 
-    def _report(self, looks: Sequence[Look], begun_ns: int) -> None:
+    def _report(self, looks: Sequence[CheckResult], begun_ns: int) -> None:
         """As it changes. The first report names all that is active: what else stands of an earlier life is
         over.
         """

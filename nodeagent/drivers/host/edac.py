@@ -18,7 +18,7 @@ from typing import Final
 
 from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Reading
-from nodeagent.drivers.host.files import number_of, optional
+from nodeagent.drivers.host.check import number_of, optional
 from nodeagent.wire import MAX_DEVICES, Active, Device, Signal
 
 CORRECTED: Final = "DIMM_CE"

@@ -1,4 +1,16 @@
-"""Services that accelerators need: which of them do not run, and which come and go. It starts none.
+"""What systemd says of its services, by the files that it keeps for others to read. It asks systemd nothing.
+
+- ``/run/systemd/units/invocation:NAME`` is a link while the unit runs, starts or stops, and says which run of
+  it this is; one that has failed, has ended or waits to be restarted has none (``unit_export_state_files``,
+  ``unit_notify`` in src/core/unit.c of systemd, from version 235 on).
+- ``*.wants/NAME`` and ``*.requires/NAME`` in the folders of units: it is enabled (systemd.unit(5),
+  [Install]).
+- ``NAME`` in one of those folders as a link to ``/dev/null``: it is masked.
+
+systemd's bus would say more, such as why a service failed. But to root it obeys: whoever reads it there could
+also stop any service, and the daemon is to have no such power.
+
+Services that accelerators need: which of them do not run, and which come and go. It starts none.
 
 A service is expected where it is enabled and the node has what needs it: so a fabric manager is missed on a
 node with NVSwitches, and no container engine on a laptop. One that the configuration names is expected
@@ -8,19 +20,71 @@ NVIDIA's own driver looks for the fabric manager too, as a process, which finds 
 report one code, so that it is one fault.
 """
 
+import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from nodeagent.core.model import NODE, Assertion
-from nodeagent.drivers.host.check import Evidence, Finding, Look
-from nodeagent.drivers.host.hardware import Functions, Hardware
-from nodeagent.drivers.host.units import Units
+from nodeagent.drivers.host.check import CheckResult, Evidence, Finding, Functions, Hardware
 from nodeagent.wire import Signal
+
+_RUNS: Final = "run/systemd/units"
+_FOLDERS: Final = ("etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+"""The first one that has a unit decides (systemd.unit(5), unit file load path)."""
+
+_WANTED_BY: Final = (".wants", ".requires")
+
+
+class Units:
+    """``root`` is that of the node's file system."""
+
+    def __init__(self, root: Path) -> None:
+        self._runs = root / _RUNS
+        self._folders = [root / folder for folder in _FOLDERS]
+
+    def are_kept(self) -> bool:
+        """False where the node has no systemd, or this process may not see it."""
+        return self._runs.is_dir()
+
+    def run_of(self, unit: str) -> str:
+        """Which run of it this is, "" where it does not run. Raises ``OSError``."""
+        try:
+            return str((self._runs / f"invocation:{unit}").readlink())
+        except FileNotFoundError:
+            return ""
+
+    def enabled(self) -> frozenset[str]:
+        """The names of the services that are started with the node, or with others. Raises ``OSError``."""
+        wanted = {name for folder in self._folders for name in _wanted_in(folder)}
+        return frozenset(name for name in wanted if not self._is_masked(name))
+
+    def _is_masked(self, unit: str) -> bool:
+        for folder in self._folders:
+            file = folder / unit
+            if file.is_symlink() or file.exists():
+                return file.is_symlink() and str(file.readlink()) == os.devnull
+        return False
+
+
+def _wanted_in(folder: Path) -> Iterator[str]:
+    for target in _names(folder):
+        if target.endswith(_WANTED_BY):
+            yield from (name for name in _names(folder / target) if name.endswith(".service"))
+
+
+def _names(folder: Path) -> list[str]:
+    """Empty where there is no such folder."""
+    try:
+        return [entry.name for entry in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
 
 DOWN: Final = "SERVICE_DOWN"
 RESTARTED: Final = "SERVICE_RESTARTED"
@@ -92,9 +156,9 @@ class Services:
     def is_here(self) -> bool:
         return self._units.are_kept() and bool(self._find())
 
-    def look(self) -> Look:
+    def look(self) -> CheckResult:
         if not self._units.are_kept():
-            return Look()
+            return CheckResult()
         if self._now_s() - self._looked_s >= LOOK_S:
             self._expect(self._find())
             self._looked_s = self._now_s()
@@ -112,7 +176,7 @@ class Services:
                 active[NODE, _code(unit)] = {"service": unit}
             readings[f"service_up.{_short(unit)}"] = float(bool(run))
             readings[f"service_restarts_total.{_short(unit)}"] = service.restarts
-        return Look(active=active, occurred=occurred, readings=readings)
+        return CheckResult(active=active, occurred=occurred, readings=readings)
 
     def _find(self) -> Sequence[str]:
         enabled, there = self._units.enabled(), _needs(self._hardware.functions())

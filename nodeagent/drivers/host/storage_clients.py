@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.core.model import NODE
-from nodeagent.drivers.host.check import Evidence, Finding, Look
+from nodeagent.drivers.host.check import CheckResult, Evidence, Finding
 
 LASTS_S: Final = 600.0
 MAX_BYTES: Final = 64 * 1024
@@ -34,7 +34,7 @@ _VALUE: Final = re.compile(r"(\w{1,64}):\s*(-?\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class StorageFault:
     """``key`` of the file has the value ``wrong`` where it is so, else 0."""
 
     key: str
@@ -43,14 +43,14 @@ class Fault:
     lasts_s: float = 0.0
 
 
-CLIENTS: Final[Mapping[str, tuple[Fault, ...]]] = {
+CLIENTS: Final[Mapping[str, tuple[StorageFault, ...]]] = {
     "user/mind-cluster/dpcstatus/dpc_status_check": (
-        Fault(key="DPC_INTERNAL_ERROR", wrong=-12, code="110001021", lasts_s=LASTS_S),
-        Fault(key="DPC_PROCESS_ERROR", wrong=-1, code="110001020"),
+        StorageFault(key="DPC_INTERNAL_ERROR", wrong=-12, code="110001021", lasts_s=LASTS_S),
+        StorageFault(key="DPC_PROCESS_ERROR", wrong=-1, code="110001020"),
     ),
     "user/mind-cluster/dtfsstatus/dtfs_status_check": (
-        Fault(key="DTFS_PROCESS_ERROR", wrong=-1, code="110001022"),
-        Fault(key="DTFS_LINK_ERROR", wrong=-1, code="110001023"),
+        StorageFault(key="DTFS_PROCESS_ERROR", wrong=-1, code="110001022"),
+        StorageFault(key="DTFS_LINK_ERROR", wrong=-1, code="110001023"),
     ),
 }
 """The faults of a file in the order of its lines."""
@@ -59,7 +59,7 @@ Instances = Mapping[int, tuple[bool, ...]]
 """For each instance, by its number, whether it has each of the faults."""
 
 
-class Refused(ValueError):
+class RefusedStorage(ValueError):
     """The file is not to be believed; the text says why."""
 
 
@@ -73,17 +73,17 @@ class StorageClients:
     def is_here(self) -> bool:
         return any(client.file.exists() for client in self._clients)
 
-    def look(self) -> Look:
+    def look(self) -> CheckResult:
         active: dict[Finding, Evidence] = {}
         for client in self._clients:
             active |= client.look(self._now_s())
-        return Look(active=active)
+        return CheckResult(active=active)
 
 
 class _Client:
     """One file. ``_since_s``: by instance and key, since when it is as it is, and whether that is wrong."""
 
-    def __init__(self, file: Path, faults: tuple[Fault, ...], owner: int) -> None:
+    def __init__(self, file: Path, faults: tuple[StorageFault, ...], owner: int) -> None:
         self.file = file
         self._faults = faults
         self._owner = owner
@@ -117,7 +117,7 @@ class _Client:
                 since_s[number, fault.key] = before if before and is_same else (now_s, is_wrong)
         self._since_s = since_s
 
-    def _is_wrong(self, fault: Fault, now_s: float) -> bool:
+    def _is_wrong(self, fault: StorageFault, now_s: float) -> bool:
         states = [state for (_, key), state in self._since_s.items() if key == fault.key]
         if fault.code in self._stands:
             return any(is_wrong or now_s - since_s < fault.lasts_s for since_s, is_wrong in states)
@@ -129,28 +129,28 @@ class _Client:
         self._said = what
 
 
-def parse(text: str, faults: tuple[Fault, ...]) -> Instances:
+def parse(text: str, faults: tuple[StorageFault, ...]) -> Instances:
     """Raises ``Refused``."""
     lines = text.splitlines()
     height = 1 + len(faults)
     if not lines or len(lines) % height:
-        raise Refused(f"it has {len(lines)} lines where each instance has {height}")
+        raise RefusedStorage(f"it has {len(lines)} lines where each instance has {height}")
     return dict(_instance(lines[first : first + height], faults) for first in range(0, len(lines), height))
 
 
-def _instance(lines: list[str], faults: tuple[Fault, ...]) -> tuple[int, tuple[bool, ...]]:
+def _instance(lines: list[str], faults: tuple[StorageFault, ...]) -> tuple[int, tuple[bool, ...]]:
     named = _INSTANCE.fullmatch(lines[0])
     if named is None:
-        raise Refused(f"{lines[0][:80]!r} where [instidx=NUMBER] is needed")
+        raise RefusedStorage(f"{lines[0][:80]!r} where [instidx=NUMBER] is needed")
     return int(named[1]), tuple(
         _value(line, fault) == fault.wrong for line, fault in zip(lines[1:], faults, strict=True)
     )
 
 
-def _value(line: str, fault: Fault) -> int:
+def _value(line: str, fault: StorageFault) -> int:
     found = _VALUE.fullmatch(line)
     if found is None or found[1] != fault.key or int(found[2]) not in (0, fault.wrong):
-        raise Refused(f"{line[:80]!r} where {fault.key} with 0 or {fault.wrong} is needed")
+        raise RefusedStorage(f"{line[:80]!r} where {fault.key} with 0 or {fault.wrong} is needed")
     return int(found[2])
 
 
@@ -160,7 +160,7 @@ def _text(file: Path, owner: int) -> str:
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("it is no plain file")
+            raise RefusedStorage("it is no plain file")
         if status.st_uid != owner or status.st_mode & 0o022:
-            raise Refused(f"it has to belong to user {owner}, and be writable for no other")
+            raise RefusedStorage(f"it has to belong to user {owner}, and be writable for no other")
         return opened.read(MAX_BYTES).decode("ascii")

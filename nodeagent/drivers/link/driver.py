@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.drivers.link import place, rdma
-from nodeagent.drivers.link.chips import Chips
-from nodeagent.drivers.link.expected import Expected, ExpectedRdma
-from nodeagent.drivers.link.faults import Found, Seen, faults_of
-from nodeagent.drivers.link.interface import Interface, Vanished
-from nodeagent.drivers.link.ports import ports_of
-from nodeagent.drivers.link.watched import WatchedPort
+from nodeagent.drivers.link import place
+from nodeagent.drivers.link.faults import Found, LinkState, faults_of
+from nodeagent.drivers.link.netlink import Interface, Vanished
+from nodeagent.drivers.link.place import NearbyChips
+from nodeagent.drivers.link.ports import ports_of, rdma_ports, read_counters, read_state
+from nodeagent.drivers.link.watched import Expected, ExpectedRdma, WatchedPort
 from nodeagent.wire import MAX_DEVICES, MAX_SIGNALS, Active, Batch, Configure, Pattern, Signal
 
 LOOK_EACH_NS: Final = 60_000_000_000
@@ -32,7 +31,7 @@ RECEIVE_BUFFER_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class LinkSettings:
     """``watch`` are patterns of names of further interfaces, ``expected_ports`` names of ports that ought
     to be up, ``chips`` the chips behind a port by its name.
     """
@@ -52,10 +51,10 @@ def create(configure: Configure, emit: Emit) -> Driver:
     return LinkDriver(settings_of(configure), emit)
 
 
-def settings_of(configure: Configure) -> Settings:
+def settings_of(configure: Configure) -> LinkSettings:
     """``config`` keys: those of ``LinkConfig``."""
     config: Mapping[str, Any] = configure.config
-    return Settings(
+    return LinkSettings(
         sysfs=Path(config.get("sysfs", "/sys")),
         watch=tuple(config.get("watch", ())),
         expected_ports=tuple(config.get("expected_ports", ())),
@@ -71,12 +70,12 @@ class LinkDriver:
     """One lock for all that is known of ports: it is held for no read of sysfs."""
 
     def __init__(
-        self, settings: Settings, emit: Emit, receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
+        self, settings: LinkSettings, emit: Emit, receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
     ) -> None:
         self._settings = settings
         self._emit = emit
         self._receive_buffer_bytes = receive_buffer_bytes
-        self._chips = Chips(settings.sysfs, settings.chips)
+        self._chips = NearbyChips(settings.sysfs, settings.chips)
         self._expected = ExpectedRdma(settings.expected)
         self._follower: Any = None
         self._lock = threading.RLock()
@@ -96,9 +95,9 @@ class LinkDriver:
             if not self._settings.names_any and not place.has_any(self._settings.sysfs):
                 raise Unavailable("there is no network port of hardware", absent=True)
             # Its library is large: where there is nothing to watch it is not worth its memory.
-            from nodeagent.drivers.link.follower import Follower
+            from nodeagent.drivers.link.netlink import LinkFollower
 
-            self._follower = Follower(self, self._receive_buffer_bytes)
+            self._follower = LinkFollower(self, self._receive_buffer_bytes)
             self._follower.begin()
         except OSError as error:
             raise Unavailable(
@@ -133,9 +132,9 @@ class LinkDriver:
         now_ns = _now_ns()
         state, counters = None, watched.counters
         if watched.port.rdma is not None:
-            state = rdma.read_state(watched.port.rdma)
+            state = read_state(watched.port.rdma)
             if watched.is_count_due(state, now_ns, COUNT_EACH_NS):
-                counters = rdma.read_counters(watched.port.rdma)
+                counters = read_counters(watched.port.rdma)
                 watched.counted_ns = now_ns
         with self._lock:
             watched.rdma_state, watched.counters = state, counters
@@ -221,7 +220,7 @@ class LinkDriver:
             self._chips.look()
             ports = ports_of(
                 interfaces,
-                rdma.rdma_ports(sysfs),
+                rdma_ports(sysfs),
                 place_of=lambda name: place.place_of_interface(sysfs, name),
                 chips_of=self._chips.of,
                 watch=self._settings.watch,
@@ -243,7 +242,7 @@ class LinkDriver:
             print(f"{len(ports)} ports, of which {MAX_DEVICES} are watched", file=sys.stderr, flush=True)
         self._rdma_names, self._looked_ns = names, now_ns
 
-    def _judge(self, watched: WatchedPort) -> tuple[Found, Seen]:
+    def _judge(self, watched: WatchedPort) -> tuple[Found, LinkState]:
         seen = watched.look(self._interfaces)
         least_gbps = self._expected.least_gbps(self._ports.values())
         return faults_of(watched.port, seen, least_gbps), seen

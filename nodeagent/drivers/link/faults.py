@@ -20,7 +20,7 @@ Evidence = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class LinkState:
     """``words`` say how the link is. ``was_up``: it worked once, as far as anybody knows.
 
     ``losses`` is how often it lost its link, None where nobody counts. ``idle_members`` are the interfaces
@@ -48,7 +48,7 @@ def down_code(port: Port) -> str:
     return PORT_DOWN if port.is_needed else ETHERNET_PORT_DOWN
 
 
-def faults_of(port: Port, seen: Seen, least_gbps: float) -> Found:
+def faults_of(port: Port, seen: LinkState, least_gbps: float) -> Found:
     """``least_gbps`` is the rate that it ought to have, 0 for any."""
     if port.is_missing:
         return Found(codes={PORT_MISSING: {"state": "no port of this name is on the node"}})
@@ -69,6 +69,6 @@ def faults_of(port: Port, seen: Seen, least_gbps: float) -> Found:
     return Found(codes=codes, unread=unread)
 
 
-def _evidence(port: Port, seen: Seen) -> Evidence:
+def _evidence(port: Port, seen: LinkState) -> Evidence:
     rdma = {"rdma": port.rdma.name} if port.rdma is not None else {}
     return {"state": seen.words, **rdma}

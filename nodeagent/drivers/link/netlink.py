@@ -1,20 +1,62 @@
-"""Network interfaces as the kernel tells of them over rtnetlink: as they change, and all of them when asked.
+"""A network interface, as the kernel last told of it. Values only.
+
+Network interfaces as the kernel tells of them over rtnetlink: as they change, and all of them when asked.
 
 The kernel drops messages for a socket whose buffer is full, and says so once (ENOBUFS, netlink(7)): then only
 a list of all interfaces is the truth. Which interfaces matter is not decided here.
+
+Follows the network interfaces in a thread of its own: each change at once, and all of them now and then.
+
+The list is the truth: it is asked for at the start, once a minute, and at once where changes were lost.
+What they mean is for whoever takes them.
 """
 
 import errno
+import os
+import select
 import socket
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from pyroute2.netlink import NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR
 from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTMGRP_LINK
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-from nodeagent.drivers.link.interface import Interface, Vanished
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """A network interface. ``is_enabled``: an administrator has set it up; ``has_carrier``: it works.
+
+    ``losses`` and ``gains`` are how often it lost and got its carrier since it was made. ``kind`` is that of
+    a virtual one ("bond", "veth"), "" of others. ``bond`` is the index of the bond that it is a part of, 0
+    for none.
+    """
+
+    index: int
+    name: str
+    is_enabled: bool
+    has_carrier: bool
+    losses: int = 0
+    gains: int = 0
+    kind: str = ""
+    bond: int = 0
+
+    @property
+    def is_up(self) -> bool:
+        return self.is_enabled and self.has_carrier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vanished:
+    """The interface of this index is no longer here."""
+
+    index: int
+
 
 RECEIVE_BUFFER_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 16
@@ -160,3 +202,88 @@ def _interface(message: bytes) -> Interface:
         kind=(details.get_attr("IFLA_INFO_KIND") if details is not None else None) or "",
         bond=(decoded.get_attr("IFLA_MASTER") or 0) if is_in_bond else 0,
     )
+
+
+LIST_EACH_S: Final = 60.0
+
+
+class InterfaceListener(Protocol):
+    """Who is called on a change. All calls come from the follower's thread, but for the first
+    ``interfaces_listed``.
+    """
+
+    def is_relevant(self, index: int) -> bool:
+        """Whether the interface of this index is worth being read."""
+
+    def interfaces_listed(self, interfaces: Mapping[int, Interface]) -> None:
+        """These there are, and no others that are wanted."""
+
+    def changed(self, changes: Sequence[Interface | Vanished]) -> None:
+        """These interfaces have changed, in this order."""
+
+    def report_due(self) -> float | None:
+        """Report what has fallen due. The answer: in how many seconds something more will; None: nothing."""
+
+
+class LinkFollower:
+    """``begin`` subscribes and lists, and then follows until ``end``. ``failed`` says why it stopped by
+    itself.
+    """
+
+    def __init__(
+        self, taker: InterfaceListener, receive_buffer_bytes: int, list_each_s: float = LIST_EACH_S
+    ) -> None:
+        self.failed = ""
+        self.overruns = 0
+        self.changes = 0
+        self.lists = 0
+        self._taker = taker
+        self._list_each_s = list_each_s
+        self._socket = LinkSocket(taker.is_relevant, receive_buffer_bytes)
+        self._end: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._list_at_s = 0.0
+
+    def begin(self) -> None:
+        """Raises ``OSError``."""
+        self._list()
+        threading.Thread(target=self._run, name="netlink", daemon=True).start()
+
+    def end(self) -> None:
+        os.eventfd_write(self._end, 1)
+
+    def _run(self) -> None:
+        """The thread's boundary: where it fails, the next listing of ports says so, and the worker ends."""
+        try:
+            self._follow()
+        except OSError as error:
+            self.failed = f"netlink cannot be read: {error.strerror or error}"
+        except Exception as error:  # noqa: BLE001  the boundary of a thread; it reports
+            traceback.print_exc()
+            self.failed = f"the reader of netlink failed: {error!r}"
+
+    def _follow(self) -> None:
+        waiting = select.poll()
+        for descriptor in (self._socket.fileno(), self._end):
+            waiting.register(descriptor, select.POLLIN)
+        while True:
+            due_s = self._taker.report_due()
+            left_s = max(0.0, self._list_at_s - time.monotonic())
+            ready = waiting.poll(1000 * (left_s if due_s is None else min(left_s, due_s)) + 1)
+            if any(descriptor == self._end for descriptor, _ in ready):
+                return
+            try:
+                changes = list(self._socket.changes())
+            except Overrun:
+                self.overruns += 1
+                self._list()
+                continue
+            if changes:
+                self.changes += len(changes)
+                self._taker.changed(changes)
+            if time.monotonic() >= self._list_at_s:
+                self._list()
+
+    def _list(self) -> None:
+        self._list_at_s = time.monotonic() + self._list_each_s
+        self._taker.interfaces_listed(list_interfaces(self._taker.is_relevant))
+        self.lists += 1

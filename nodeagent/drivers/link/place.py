@@ -2,21 +2,28 @@
 
 Sources: Documentation/ABI/testing/sysfs-class-net of Linux (``dev_port``, ``phys_port_name``), and
 ``__devlink_port_phys_port_name_get`` of net/devlink/port.c for the names of representors.
+
+Which chips use a port: those below the nearest PCI Express bridge that is above the port too.
+
+On servers for training each network card shares a switch with the chips that send through it. Where a port
+has no bridge in common with any chip, nothing is said: then the configuration may. It opens no chip.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.drivers.shared.pci import ADDRESS
+from nodeagent.drivers.shared import pci
+from nodeagent.drivers.shared.pci import ADDRESS, Bus, PciFunction
 
 _REPRESENTOR: Final = re.compile(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 """``phys_port_name`` of what stands for a part of a card that is given to a guest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PortPlace:
     """``pci`` is the function that the interface belongs to, ``upstream`` the bridges above it, the nearest
     first; ``number`` counts the ports of one function from 0.
     """
@@ -27,7 +34,7 @@ class Place:
     driver: str = ""
 
 
-def place_of_interface(sysfs: Path, name: str) -> Place | None:
+def place_of_interface(sysfs: Path, name: str) -> PortPlace | None:
     """None if it is virtual, a guest's (SR-IOV), wireless or on USB: those come and go as somebody uses them.
 
     Raises ``OSError``, but for one that is not there.
@@ -39,7 +46,7 @@ def place_of_interface(sysfs: Path, name: str) -> Place | None:
     return None if _REPRESENTOR.fullmatch(_text(here / "phys_port_name")) else place
 
 
-def place_of_device(device: Path, number: int) -> Place | None:
+def place_of_device(device: Path, number: int) -> PortPlace | None:
     """The place of what the link ``device`` of a class leads to; None as above."""
     if not device.exists() or (device / "physfn").exists() or _target(device / "subsystem") == "usb":
         return None
@@ -47,7 +54,9 @@ def place_of_device(device: Path, number: int) -> Place | None:
     addresses = tuple(each.name for each in (real, *real.parents) if ADDRESS.fullmatch(each.name))
     if not addresses:
         return None
-    return Place(pci=addresses[0], upstream=addresses[1:], number=number, driver=_target(device / "driver"))
+    return PortPlace(
+        pci=addresses[0], upstream=addresses[1:], number=number, driver=_target(device / "driver")
+    )
 
 
 def has_any(sysfs: Path) -> bool:
@@ -85,3 +94,31 @@ def _text(file: Path) -> str:
         return file.read_text(errors="replace").strip()
     except OSError:
         return ""
+
+
+_CLASSES: Final = (pci.PROCESSING_ACCELERATOR, pci.VGA_CONTROLLER, pci.CONTROLLER_3D)
+
+
+class NearbyChips:
+    """``named`` says by the name of a port or of its RDMA device which chips use it, whatever PCI says."""
+
+    def __init__(self, sysfs: Path, named: Mapping[str, Sequence[str]]) -> None:
+        self._buses = (Bus(sysfs, pci.HUAWEI), Bus(sysfs, pci.NVIDIA))
+        self._named = named
+        self._functions: tuple[PciFunction, ...] = ()
+
+    def look(self) -> None:
+        """List the chips anew. Raises ``OSError``."""
+        self._functions = tuple(
+            function for bus in self._buses for function in bus.functions(_CLASSES) if not function.virtual
+        )
+
+    def of(self, names: Sequence[str], place: PortPlace | None) -> tuple[str, ...]:
+        """The chips behind the port of these names at this place, by name, id or PCI address."""
+        for name in names:
+            if name in self._named:
+                return tuple(self._named[name])
+        for bridge in place.upstream if place is not None else ():
+            if below := tuple(each.address for each in self._functions if bridge in each.upstream):
+                return below
+        return ()

@@ -2,16 +2,20 @@
 
 A port that goes up and down a hundred times a second is reported at once, and from then on once a second:
 as it is by then, and that it was down meanwhile. How often that was is counted by the kernel.
+
+How many RDMA ports of the node work, and whether that is as many as the configuration expects. Pure.
+
+It is a fault of the node: which port is missing nobody can know where one is not there at all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.core.model import Assertion
-from nodeagent.drivers.link.faults import Evidence, Found, Seen, down_code, faults_of
-from nodeagent.drivers.link.interface import Interface
-from nodeagent.drivers.link.ports import Port
-from nodeagent.drivers.link.rdma import RdmaState
+from nodeagent.core.model import NODE, Assertion
+from nodeagent.drivers.link.faults import Evidence, Found, LinkState, down_code, faults_of
+from nodeagent.drivers.link.netlink import Interface
+from nodeagent.drivers.link.ports import Port, RdmaState
 from nodeagent.wire import Signal
 
 QUIET_NS: Final = 1_000_000_000
@@ -32,7 +36,7 @@ class WatchedPort:
         self._losses: int | None = None
         self._quiet_until_ns = 0
 
-    def look(self, interfaces: Mapping[int, Interface]) -> Seen:
+    def look(self, interfaces: Mapping[int, Interface]) -> LinkState:
         """How it is, by what was read of it last."""
         seen = self._infiniband() if self.port.is_infiniband else self._interface(interfaces)
         self._was_up = seen.was_up
@@ -54,13 +58,13 @@ class WatchedPort:
             return False
         return True
 
-    def begin(self, found: Found, seen: Seen) -> None:
+    def begin(self, found: Found, seen: LinkState) -> None:
         """Its first poll reports what stands: from now on changes are reported."""
         self.is_listed = True
         self._reported = dict(found.codes)
         self._losses = seen.losses
 
-    def report(self, found: Found, seen: Seen, now_ns: int) -> list[Signal]:
+    def report(self, found: Found, seen: LinkState, now_ns: int) -> list[Signal]:
         """What changed since the last report, what is over first."""
         lost = max(0, (seen.losses or 0) - (self._losses or 0)) if self._losses is not None else 0
         down = down_code(self.port)
@@ -87,7 +91,7 @@ class WatchedPort:
             self._quiet_until_ns = now_ns + QUIET_NS
         return signals
 
-    def readings(self, found: Found, seen: Seen) -> dict[str, float]:
+    def readings(self, found: Found, seen: LinkState) -> dict[str, float]:
         """Telemetry; rules watch what is wrong with needed ports apart from others."""
         part = "needed" if self.port.is_needed else "other"
         down = down_code(self.port)
@@ -100,12 +104,12 @@ class WatchedPort:
             readings["link_rate_bits_per_second"] = seen.rate_gbps * 1e9
         return readings
 
-    def _infiniband(self) -> Seen:
+    def _infiniband(self) -> LinkState:
         state = self.rdma_state
         losses = self.counters.get("port_errors_total.link_downed")
         if state is None:
-            return Seen(is_up=False, is_enabled=True, words="not read yet", was_up=self._was_up)
-        return Seen(
+            return LinkState(is_up=False, is_enabled=True, words="not read yet", was_up=self._was_up)
+        return LinkState(
             is_up=state.is_active,
             is_enabled=not state.is_disabled,
             words=state.words,
@@ -114,13 +118,13 @@ class WatchedPort:
             rate_gbps=state.rate_gbps,
         )
 
-    def _interface(self, interfaces: Mapping[int, Interface]) -> Seen:
+    def _interface(self, interfaces: Mapping[int, Interface]) -> LinkState:
         here = interfaces.get(self.port.index)
         if here is None:
             # Deleted, or given to a container: the next list of ports says what that means.
-            return Seen(is_up=False, is_enabled=True, words="gone")
+            return LinkState(is_up=False, is_enabled=True, words="gone")
         members = [interfaces[index] for index in self.port.members if index in interfaces]
-        return Seen(
+        return LinkState(
             is_up=here.is_up,
             is_enabled=here.is_enabled,
             words="no carrier" if here.is_enabled else "switched off by an administrator",
@@ -144,5 +148,64 @@ class WatchedPort:
         )
 
 
-def _as_down(seen: Seen) -> Seen:
-    return Seen(is_up=False, is_enabled=seen.is_enabled, words="was down, and is up again", was_up=True)
+def _as_down(seen: LinkState) -> LinkState:
+    return LinkState(is_up=False, is_enabled=seen.is_enabled, words="was down, and is up again", was_up=True)
+
+
+FEWER: Final = "fewer_rdma_ports_than_expected"
+MAX_NAMED: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """``rdma`` ports ought to be up, 0 for any number, each at ``least_gbps`` or more, 0 for any rate."""
+
+    rdma: int
+    least_gbps: float
+
+
+class ExpectedRdma:
+    """Over the life of a worker."""
+
+    def __init__(self, expected: Expected) -> None:
+        self._expected = expected
+        self._is_short: bool | None = None
+
+    def least_gbps(self, ports: Iterable[WatchedPort]) -> float:
+        """What each port ought to have. Where there are more than expected, some are for something else."""
+        rdma = sum(watched.port.rdma is not None for watched in ports)
+        is_each_meant = self._expected.rdma in (0, rdma) or rdma < self._expected.rdma
+        return self._expected.least_gbps if is_each_meant else 0.0
+
+    def judge(self, ports: Iterable[WatchedPort], now_ns: int) -> list[Signal]:
+        """What is to be reported once each was read. At first also that all is well: an earlier worker may
+        have said otherwise.
+        """
+        rdma = [watched for watched in ports if watched.port.rdma is not None]
+        if any(watched.rdma_state is None for watched in rdma):
+            return []
+        idle = [watched.port.name for watched in rdma if not self._is_working(watched)]
+        working = len(rdma) - len(idle)
+        is_short = working < self._expected.rdma
+        if is_short is self._is_short:
+            return []
+        self._is_short = is_short
+        return [self._signal(working, idle, now_ns)]
+
+    def _is_working(self, watched: WatchedPort) -> bool:
+        state = watched.rdma_state
+        return state is not None and state.is_active and state.rate_gbps >= self._expected.least_gbps
+
+    def _signal(self, working: int, idle: Sequence[str], now_ns: int) -> Signal:
+        at_rate = f" at {self._expected.least_gbps:g} Gb/s or more" if self._expected.least_gbps else ""
+        reason = f"{working} up{at_rate}, drivers.link.expected_rdma is {self._expected.rdma}"
+        if idle:
+            reason += f"; down or slow: {', '.join(idle[:MAX_NAMED])}"
+        return Signal(
+            device=NODE,
+            code=FEWER,
+            assertion=Assertion.OCCUR if self._is_short else Assertion.RECOVER,
+            first_ns=now_ns,
+            last_ns=now_ns,
+            evidence={"reason": reason} if self._is_short else {},
+        )

@@ -1,4 +1,6 @@
-"""NVIDIA GPUs as a driver: load NVML, list the GPUs, compare with PCI, poll each, hear their Xids.
+"""How the kernel's driver was set up, as it says itself in /proc. It changes nothing.
+
+NVIDIA GPUs as a driver: load NVML, list the GPUs, compare with PCI, poll each, hear their Xids.
 
     NVML ──list──> population (and what of PCI is missing)
       ├──poll of a GPU──> codes that are active, readings, holders
@@ -24,18 +26,32 @@ import pynvml
 
 from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.drivers.nvidia import identity, library
-from nodeagent.drivers.nvidia.baseline import Baselines
-from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
-from nodeagent.drivers.nvidia.checks.fabric_manager import DOWN, Manager
-from nodeagent.drivers.nvidia.checks.imex import Imex
+from nodeagent.drivers.nvidia import identity
+from nodeagent.drivers.nvidia.checks.fabric import MANAGER_DOWN, Imex, Manager
 from nodeagent.drivers.nvidia.checks.nvlink import Peers
-from nodeagent.drivers.nvidia.driver_options import switched_off
-from nodeagent.drivers.nvidia.events import Doubles, Owner
+from nodeagent.drivers.nvidia.events import Doubles, EventOwner
 from nodeagent.drivers.nvidia.gpu import Gpu
 from nodeagent.drivers.nvidia.missing import Slots, taken
+from nodeagent.drivers.nvidia.nvml import library
+from nodeagent.drivers.nvidia.nvml.baseline import GpuBaselines
+from nodeagent.drivers.nvidia.nvml.calls import STALE, DriverGone, GpuFault, name_of
 from nodeagent.drivers.nvidia.part import Surroundings
 from nodeagent.wire import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
+
+_NVLINK_DISABLED: Final = "NvLinkDisable: 1"
+"""A line of its parameters: the option NVreg_NvLinkDisable, by which it trains no NVLink (nv-reg.h of
+NVIDIA's open modules; ``nv_procfs_read_params`` in nv-procfs.c prints them).
+"""
+
+
+def switched_off(procfs: Path) -> bool:
+    """Whether NVLink is switched off for all GPUs."""
+    try:
+        lines = (procfs / "driver/nvidia/params").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    return _NVLINK_DISABLED in map(str.strip, lines)
+
 
 DISCOVERY_LIMIT_S: Final = 4.0
 """Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.
@@ -60,7 +76,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
         sysfs=Path(str(configure.config.get("sysfs", "/sys"))),
         procfs=Path(str(configure.config.get("procfs", "/proc"))),
         skip=frozenset(configure.skip),
-        baselines=Baselines(configure.baselines, configure.open_codes),
+        baselines=GpuBaselines(configure.baselines, configure.open_codes),
         emit=emit,
     )
 
@@ -76,7 +92,7 @@ class NvidiaDriver:
         sysfs: Path,
         procfs: Path,
         skip: frozenset[str],
-        baselines: Baselines,
+        baselines: GpuBaselines,
         emit: Emit,
     ) -> None:
         self._path = path
@@ -235,7 +251,7 @@ class NvidiaDriver:
         runs = self._manager.look(switches=bool(self._slots.switches))
         if runs is not None and runs is not self._manager_runs:
             self._manager_runs = runs
-            self._report_of_the_node(DOWN, active=not runs)
+            self._report_of_the_node(MANAGER_DOWN, active=not runs)
 
     def _watch_imex(self) -> None:
         """Reported as it changes, and once at the start."""
@@ -256,7 +272,7 @@ class NvidiaDriver:
             return False
         return time.clock_gettime(time.CLOCK_BOOTTIME) < TRAINED_S or self._manager_runs is False
 
-    def _owner_of(self, handle: Any) -> Owner | None:
+    def _owner_of(self, handle: Any) -> EventOwner | None:
         """Whose event it is that names another GPU than the one whose set it came by; from any thread."""
         try:
             uuid = identity.normal_uuid(str(pynvml.nvmlDeviceGetUUID(handle)))

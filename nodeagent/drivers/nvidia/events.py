@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import STALE, UNSUPPORTED, name_of
+from nodeagent.drivers.nvidia.nvml.calls import STALE, UNSUPPORTED, name_of
 from nodeagent.wire import Signal
 
 WAIT_MS: Final = 5000
@@ -84,7 +84,7 @@ class Storm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class EventOwner:
     """A GPU as its events see it. ``known_by_state``: whether polls tell of that Xid; ``is_divided``: MIG."""
 
     device: str
@@ -111,7 +111,7 @@ class Doubles:
             return False
 
 
-class Events:
+class GpuEvents:
     """The events of one GPU. ``heal`` is called at each poll, and listens again where that has ended.
 
     ``owner_of`` says which GPU another handle is of, None: none of this node.
@@ -119,10 +119,10 @@ class Events:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: EventOwner,
         handle: Any,
         report: Report,
-        owner_of: Callable[[Any], Owner | None],
+        owner_of: Callable[[Any], EventOwner | None],
         doubles: Doubles,
     ) -> None:
         self.refused = 0

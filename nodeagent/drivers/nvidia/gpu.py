@@ -1,4 +1,10 @@
-"""One GPU: who it is, and everything that one poll of it reads.
+"""What a GPU does not answer, in words: nobody sees from outside what it is not judged by.
+
+    failed, or refused though it was answered before ──lasting──> attributes and readings of the GPU
+
+What comes and goes from one poll to the next is not shown, so that the GPU is not described anew each time.
+
+One GPU: who it is, and everything that one poll of it reads.
 
     identity ── state: codes that are active ── telemetry: readings ── processes: holders
 
@@ -10,7 +16,7 @@ waits for a question that the GPU's own processor answers, for it is asked with 
 
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pynvml
@@ -18,13 +24,103 @@ from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.nvidia import identity
-from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
-from nodeagent.drivers.nvidia.events import Owner
-from nodeagent.drivers.nvidia.part import Codes, Part, Surroundings
-from nodeagent.drivers.nvidia.recovery_action import RECOVERY_CODES
-from nodeagent.drivers.nvidia.reset_groups import LINKED
-from nodeagent.drivers.nvidia.unanswered import Unanswered
+from nodeagent.drivers.nvidia.events import EventOwner
+from nodeagent.drivers.nvidia.identity import LINKED
+from nodeagent.drivers.nvidia.nvml.baseline import Question
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuFault, GpuHung, GpuReadings, name_of, words_of
+from nodeagent.drivers.nvidia.part import RECOVERY_CODES, Codes, GpuPart, Surroundings
 from nodeagent.wire import Active, Device
+
+LASTING: Final = 3
+"""So many slow polls one after the other."""
+
+MAX_TEXT: Final = 250
+
+QUESTIONS: Final = "unanswered"
+CODES: Final = "unjudged"
+"""The attributes' keys; their readings have the same names."""
+
+
+class Lasting:
+    """Of things that are seen poll by poll, those that last. Pure."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}
+        self._polls: dict[str, int] = {}
+
+    def see(self, now: Mapping[str, str]) -> Mapping[str, str]:
+        """Each with what is said of it."""
+        for name in {*now, *self._shown, *self._polls}:
+            if (name in now) == (name in self._shown):
+                self._polls.pop(name, None)
+                continue
+            self._polls[name] = self._polls.get(name, 0) + 1
+            if self._polls[name] < LASTING:
+                continue
+            del self._polls[name]
+            if name in now:
+                self._shown[name] = now[name]
+            else:
+                del self._shown[name]
+        return self._shown
+
+
+class Unanswered:
+    """Those of one GPU. ``attributes`` and ``readings`` are what is shown of them."""
+
+    def __init__(self) -> None:
+        self.attributes: Mapping[str, str] = {}
+        self.readings: Mapping[str, float] = {}
+        self._questions = Lasting()
+        self._codes = Lasting()
+
+    def see(self, questions: Mapping[Question, int], codes: Iterable[str]) -> bool:
+        """At each slow poll: questions with NVML's number, and codes that cannot be judged. Whether what is
+        shown has changed.
+        """
+        asked = self._questions.see({words_of(each): name_of(number) for each, number in questions.items()})
+        judged = self._codes.see(dict.fromkeys(codes, ""))
+        before, self.attributes = self.attributes, _attributes(asked, sorted(judged))
+        self.readings = {
+            QUESTIONS: float(len(asked)),
+            **{f"{CODES}.{code}": 1.0 for code in judged},
+        }
+        return before != self.attributes
+
+
+def _attributes(questions: Mapping[str, str], codes: Iterable[str]) -> dict[str, str]:
+    said = [f"{words} {answer}" for words, answer in sorted(_together(questions).items())]
+    found = {}
+    if said:
+        found[QUESTIONS] = _cut(said)
+    if names := ",".join(codes):
+        found[CODES] = names
+    return found
+
+
+def _together(questions: Mapping[str, str]) -> dict[str, str]:
+    """The same question about several links as one."""
+    numbers: dict[tuple[str, str], list[str]] = {}
+    for words, answer in questions.items():
+        name, _, about = words.partition("/")
+        numbers.setdefault((name, answer), []).append(about)
+    return {_about(name, about): answer for (name, answer), about in numbers.items()}
+
+
+def _about(name: str, about: Sequence[str]) -> str:
+    if len(about) > 1:
+        return f"{name} (x{len(about)})"
+    return f"{name}/{about[0]}" if about[0] else name
+
+
+def _cut(said: list[str]) -> str:
+    text = ", ".join(said)
+    shown = len(said)
+    while len(text) > MAX_TEXT:
+        shown -= 1
+        text = ", ".join([*said[:shown], f"and {len(said) - shown} more"])
+    return text
+
 
 SELDOM: Final = 5
 """Polls from one that asks for everything to the next; those of the GPUs take turns."""
@@ -46,7 +142,7 @@ class Gpu:
         self.device: Device = identity.unread(index)
         self._index = index
         self._around = around
-        self._part: Part | None = None
+        self._part: GpuPart | None = None
         self._refused_before = 0
         self._turn = 0
         self._slow_polls = 0
@@ -98,7 +194,7 @@ class Gpu:
         if self._part is not None:
             self._part.news()
 
-    def owner(self) -> Owner | None:
+    def owner(self) -> EventOwner | None:
         """Whose events those of its handle are."""
         return None if self._part is None else self._part.owner
 
@@ -108,10 +204,10 @@ class Gpu:
 
     # ------------------------------------------------------------------ one poll
 
-    def _read(self, part: Part, found: list[str], values: dict[str, float]) -> Reading:
+    def _read(self, part: GpuPart, found: list[str], values: dict[str, float]) -> Reading:
         """``found`` and ``values`` are filled as they are read: a fault midway takes none back."""
         calls = part.calls
-        readings, codes = Readings(calls, values), Codes(calls, part.baseline)
+        readings, codes = GpuReadings(calls, values), Codes(calls, part.baseline)
         part.events.heal()
         codes.take(RECOVERY_CODES, lambda: part.recovery.each_second(readings))
         found += codes.active
@@ -148,7 +244,7 @@ class Gpu:
             baseline=baseline if self.device.identity else None,
         )
 
-    def _is_slow(self, part: Part) -> bool:
+    def _is_slow(self, part: GpuPart) -> bool:
         """Whether this poll asks for everything."""
         return part.asked or (self._turn + self._index) % SELDOM == 0
 
@@ -206,7 +302,7 @@ class Gpu:
             raise CallFailed(calls.failed[0] if calls.failed else f"no GPU has the index {self._index}")
         return handle
 
-    def _same_part(self) -> Part:
+    def _same_part(self) -> GpuPart:
         """The part in that slot, described anew if it is another; looked at as seldom as the rest."""
         part = self._part
         assert part is not None, "identify has taken it up"
@@ -219,11 +315,11 @@ class Gpu:
             part.calls.turn()
         return part
 
-    def _take_up(self, handle: Any, described: Device) -> Part:
+    def _take_up(self, handle: Any, described: Device) -> GpuPart:
         if self._part is not None:
             self._refused_before = self.refused
             self._part.events.end()
-        self._part = Part(handle, described, self._around)
+        self._part = GpuPart(handle, described, self._around)
         self._unanswered = Unanswered()
         self._turn = 0
         return self._part

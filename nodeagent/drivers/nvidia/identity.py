@@ -1,4 +1,18 @@
-"""Who a GPU is: its UUID, where it sits, and what an operator wants to know of the part.
+"""The MIG devices of a GPU that is divided: the GPU instance of each, and the UUID by which programs name it.
+
+Programs know no other name: CUDA_VISIBLE_DEVICES takes it. It watches none of them.
+
+Which GPUs are reset together, as ``nvidia-smi --gpu-reset`` wants it.
+
+    Hopper and later     each GPU by itself, with NVSwitches or without
+    Ampere, Ada          by itself too, but all GPUs of the node where NVSwitches join them
+    before Ampere        all GPUs that have NVLink; by itself without
+
+The manual of nvidia-smi has it so, but for Ampere behind NVSwitches: there it lets the fabric manager
+reset one alone, while NVIDIA's own remediation (NVSentinel) leaves that out, and so does this. A GPU in
+MIG mode is reset as a whole. It resets nothing.
+
+Who a GPU is: its UUID, where it sits, and what an operator wants to know of the part.
 
 Its name is ``gpu`` and NVML's index. A UUID or an address that does not look like one is taken as
 unreadable, never as another part. It watches nothing.
@@ -12,11 +26,96 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.core.model import Kind
-from nodeagent.drivers.nvidia.calls import Calls
-from nodeagent.drivers.nvidia.mig import mig_devices
-from nodeagent.drivers.nvidia.reset_groups import reset_group
+from nodeagent.drivers.nvidia.nvml.calls import Calls
 from nodeagent.drivers.shared.pci import PciFunction, normal
 from nodeagent.wire import Device
+
+NONE: Final = "none"
+
+_UUID: Final = re.compile(r"MIG-[!-+\--~]{1,80}")
+"""``MIG-`` and a UUID, or from older drivers the GPU's own and two numbers; no comma or blank in either."""
+
+
+def mig_devices(handle: Any) -> str:
+    """``gi1=MIG-...,gi2=MIG-...``, in NVML's order; ``NONE`` where there is none, "" where it cannot be read.
+
+    Of a GPU instance that is divided further each compute instance is a MIG device.
+    """
+    try:
+        most = pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)
+        parts = [_part(handle, index) for index in range(most)]
+        found = [_described(part) for part in parts if part is not None]
+    except (pynvml.NVMLError, UnicodeDecodeError):
+        return ""
+    return ",".join(filter(None, found)) or NONE
+
+
+def _part(handle: Any, index: int) -> Any:
+    """None where no MIG device has this index: they are not numbered without gaps."""
+    try:
+        return pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+    except pynvml.NVMLError as error:
+        if error.value in (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT):
+            return None
+        raise
+
+
+def _described(part: Any) -> str:
+    uuid = str(pynvml.nvmlDeviceGetUUID(part)).strip()
+    return f"gi{pynvml.nvmlDeviceGetGpuInstanceId(part)}={uuid}" if _UUID.fullmatch(uuid) else ""
+
+
+LINKED: Final = "nvlink"
+"""The group of all GPUs of the node that NVLink joins, by switches or from one to the other."""
+
+_NOBODY: Final = (None, pynvml.NVML_NVLINK_DEVICE_TYPE_UNKNOWN)
+
+
+def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
+    """The name that GPUs have in common which must be reset together, ``name`` for one by itself.
+
+    By the links as they are now: one that is down does not say where it led. ``switches``: PCI lists
+    NVSwitches. Raises as ``Calls.ask``.
+    """
+    architecture = calls.ask(pynvml.nvmlDeviceGetArchitecture)
+    if architecture == pynvml.NVML_DEVICE_ARCH_UNKNOWN:
+        architecture = None
+    if architecture is not None and architecture >= pynvml.NVML_DEVICE_ARCH_HOPPER:
+        return name
+    links = [
+        link
+        for link in range(pynvml.NVML_NVLINK_MAX_LINKS)
+        if calls.ask(pynvml.nvmlDeviceGetNvLinkState, link, variant=(link,)) is not None
+    ]
+    partners = {
+        calls.ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, link, variant=(link,)) for link in links
+    } - {*_NOBODY}
+    if pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH in partners or (switches and links):
+        return LINKED
+    if architecture is not None and architecture >= pynvml.NVML_DEVICE_ARCH_AMPERE:
+        return name
+    return LINKED if partners else name
+
+
+def settled(gpus: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The group of each of all GPUs of the node, from their attributes; "" where nothing says it.
+
+    A GPU whose links are down says that it is alone, and one that hangs says nothing: GPUs of one product
+    are joined alike, and a machine has one product.
+    """
+    known = {name: attributes["group"] for name, attributes in gpus.items() if "group" in attributes}
+    linked = {name for name, group in known.items() if group == LINKED}
+    products = {gpus[name]["product"] for name in linked if "product" in gpus[name]}
+
+    def group_of(name: str, product: str) -> str:
+        if name in linked or product in products:
+            return LINKED
+        if name in known:
+            return known[name]
+        return LINKED if linked else name if known else ""
+
+    return {name: group_of(name, attributes.get("product", "")) for name, attributes in gpus.items()}
+
 
 VENDOR: Final = "nvidia"
 UUID: Final = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

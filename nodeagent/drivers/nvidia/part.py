@@ -1,10 +1,19 @@
-"""The readers of one GPU, for as long as the same part is in its slot, and what they read seldom.
+"""Which processes hold a GPU, as NVML lists them: they compute, draw, or share it by MPS.
+
+Those that compute are asked for at each poll. The other lists are asked for seldom: that of those that draw
+takes milliseconds, and keeps other programs from submitting work meanwhile.
+
+What a GPU says of its own state: the codes that are active now, read at start and at each poll.
+
+Events report what happens while somebody listens; this finds what happened before, and what is over.
+
+The readers of one GPU, for as long as the same part is in its slot, and what they read seldom.
 
 They remember what that part refuses. When what is read is decided by ``gpu``.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,24 +22,138 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.drivers.nvidia import identity
-from nodeagent.drivers.nvidia.baseline import Baseline, Baselines, Question
-from nodeagent.drivers.nvidia.calls import UNSUPPORTED, Calls, Readings
-from nodeagent.drivers.nvidia.checks import fabric, persistence
-from nodeagent.drivers.nvidia.checks.c2c import C2C_CODES, C2c
-from nodeagent.drivers.nvidia.checks.ecc import ROW_CODES, Flag, Memory
+from nodeagent.drivers.nvidia.checks import fabric, telemetry
 from nodeagent.drivers.nvidia.checks.fabric import FABRIC_CODES
-from nodeagent.drivers.nvidia.checks.inforom import INFOROM_CODES, Inforom
-from nodeagent.drivers.nvidia.checks.nvlink import LINK_CODES, Board, Links, Peers
-from nodeagent.drivers.nvidia.checks.pcie import PciExpress
-from nodeagent.drivers.nvidia.checks.persistence import PERSISTENCE_CODES
-from nodeagent.drivers.nvidia.checks.slowdown import SlowdownMinutes
-from nodeagent.drivers.nvidia.checks.telemetry import Telemetry
-from nodeagent.drivers.nvidia.checks.thermal import Thermal
-from nodeagent.drivers.nvidia.events import Doubles, Events, Owner, Report
-from nodeagent.drivers.nvidia.processes import Processes
-from nodeagent.drivers.nvidia.recovery_action import RECOVERY_ACTION, Recovery
+from nodeagent.drivers.nvidia.checks.host_link import C2C_CODES, C2c, PciExpress
+from nodeagent.drivers.nvidia.checks.memory import INFOROM_CODES, ROW_CODES, Flag, Inforom, MemoryState
+from nodeagent.drivers.nvidia.checks.nvlink import LINK_CODES, Board, NvLinkCheck, Peers
+from nodeagent.drivers.nvidia.checks.telemetry import PERSISTENCE_CODES, GpuTelemetry
+from nodeagent.drivers.nvidia.checks.thermal import SlowdownMinutes, Thermal
+from nodeagent.drivers.nvidia.events import Doubles, EventOwner, GpuEvents, Report
+from nodeagent.drivers.nvidia.nvml.baseline import GpuBaseline, GpuBaselines, Question
+from nodeagent.drivers.nvidia.nvml.calls import UNSUPPORTED, Calls, GpuReadings
+from nodeagent.drivers.nvidia.nvml.fields import Field, FieldValues
 from nodeagent.drivers.shared.pci import PciFunction
-from nodeagent.wire import Active, Device
+from nodeagent.drivers.shared.users import user_of
+from nodeagent.wire import Active, Device, Holder
+
+MAX_HOLDERS: Final = 1024
+
+_List = tuple[Callable[..., Any], Callable[..., Any]]
+"""A list and its older version."""
+
+_COMPUTING: Final[Sequence[_List]] = (
+    (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2),
+)
+_OTHERS: Final[Sequence[_List]] = (
+    (pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3, pynvml.nvmlDeviceGetGraphicsRunningProcesses_v2),
+    (pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3, pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v2),
+)
+
+
+class GpuUsers:
+    """The processes on one GPU."""
+
+    def __init__(self, calls: Calls, procfs: Path) -> None:
+        self._calls = calls
+        self._procfs = procfs
+        self._others: set[int] | None = None
+        self._asked = False
+
+    def seldom(self) -> None:
+        """Those that draw or share it. Raises as ``Calls.ask``."""
+        self._asked = False
+        self._others = self._listed(_OTHERS)
+
+    def holders(self) -> tuple[Holder, ...] | None:
+        """Them, by pid; None where NVML cannot say, which is not the same as none. Raises as ``Calls.ask``.
+
+        A process that is listed and not there may have ended meanwhile. One that is listed again holds the
+        GPU, unseen: it is of another namespace, or NVML's list has entries of another size than ours.
+        """
+        listed = self._all()
+        found = self._seen(listed)
+        if listed is not None and found is None:
+            self.seldom()
+            found = self._seen(self._all())
+        return found
+
+    def _all(self) -> set[int] | None:
+        computing = self._listed(_COMPUTING)
+        if computing is None or self._others is None or not self._asked:
+            return None
+        return computing | self._others
+
+    def _listed(self, lists: Sequence[_List]) -> set[int] | None:
+        """None where one failed, or is refused though it was there; one that the GPU never had is empty."""
+        pids: set[int] = set()
+        for newer, older in lists:
+            listed = self._calls.newest((newer, list), (older, list), strict=True)
+            if listed is not None:
+                self._asked = True
+                pids.update(process.pid for process in listed)
+            elif not self._calls.lacks(older) or self._calls.is_lost(newer, older):
+                return None
+        return pids
+
+    def _seen(self, pids: Collection[int] | None) -> tuple[Holder, ...] | None:
+        """None unless all of them are."""
+        found = [user_of(self._procfs, pid) for pid in sorted(pids or ())[:MAX_HOLDERS]]
+        seen = tuple(holder for holder in found if holder is not None)
+        return seen if pids is not None and len(seen) == len(found) else None
+
+
+RECOVERY_ACTION: Final = 154
+"""The Xid that says that the recovery action has changed; the field holds what it is."""
+
+RECOVERY_CODES: Final = frozenset({f"XID_{RECOVERY_ACTION}"})
+"""What is reported here, without what refines it; so in the other readers of a GPU."""
+
+_ACTION: Final[Field] = (pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)
+_RESET: Final[Field] = (pynvml.NVML_FI_DEV_RESET_STATUS, 0)
+_DRAIN: Final[Field] = (pynvml.NVML_FI_DEV_DRAIN_AND_RESET_STATUS, 0)
+
+
+class RecoveryActions:
+    """What the driver wants done with the GPU: the code of Xid 154 with the action as its detail."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._action = FieldValues(calls, [_ACTION])
+        self._older = FieldValues(calls, [_RESET, _DRAIN])
+        self._answered = False
+        self._names_action = False
+
+    @property
+    def names_action(self) -> bool:
+        """Whether the GPU names its action, as it did last; only then its Xid need not be reported."""
+        return self._names_action
+
+    def decides(self) -> bool:
+        """Whether the driver has said which recovery this GPU needs, be it none: then that decides."""
+        self._answered = self._answered or self._read() is not None
+        return self._answered
+
+    def each_second(self, readings: GpuReadings) -> list[str] | None:
+        """Older drivers say only whether a reset is needed. None: this one says nothing."""
+        action = self._read()
+        if action is None and self._action.lacks(_ACTION):
+            older = self._older.read()
+            if not older:
+                return None
+            if older.get(_DRAIN):
+                action = pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET
+            elif older.get(_RESET):
+                action = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
+        readings.put("recovery_action", action, most=15)
+        if action is not None and "recovery_action" not in readings.values:
+            return None
+        return [f"XID_{RECOVERY_ACTION}.{action:g}"] if action else []
+
+    def _read(self) -> float | None:
+        action = self._action.read().get(_ACTION)
+        self._names_action = action is not None
+        return action
+
 
 _EVENTS: Final[Question] = ("nvmlDeviceRegisterEvents",)
 
@@ -50,10 +173,10 @@ class Surroundings:
     uses_links: Callable[[], bool]
     links_may_train: Callable[[], bool]
     versions: Mapping[str, str]
-    baselines: Baselines
+    baselines: GpuBaselines
     peers: Peers
     doubles: Doubles
-    owner_of: Callable[[Any], Owner | None]
+    owner_of: Callable[[Any], EventOwner | None]
     report: Report
 
 
@@ -72,7 +195,7 @@ class Codes:
     are.
     """
 
-    def __init__(self, calls: Calls, baseline: Baseline) -> None:
+    def __init__(self, calls: Calls, baseline: GpuBaseline) -> None:
         self.active: dict[str, Active] = {}
         self._calls = calls
         self._baseline = baseline
@@ -114,7 +237,7 @@ class Codes:
         return self.lost | frozenset(filter(self._baseline.is_unseen, silent))
 
 
-class Part:
+class GpuPart:
     """The readers for one handle: they remember what that part refuses.
 
     ``asked``: everything is to be read at the next poll; ``wanted`` are the codes by which its driver wanted
@@ -125,20 +248,20 @@ class Part:
         self.baseline = around.baselines.of(described.identity)
         self.calls = Calls(handle, self.baseline)
         self.baseline.begin(_mode(self.calls, described, around))
-        self.recovery = Recovery(self.calls)
-        self.memory = Memory(self.calls)
+        self.recovery = RecoveryActions(self.calls)
+        self.memory = MemoryState(self.calls)
         self.flags: Sequence[Flag] = (
             *self.memory.flags,
             (INFOROM_CODES, Inforom(self.calls).read),
             (C2C_CODES, C2c(self.calls, baseline=self.baseline).read),
-            (PERSISTENCE_CODES, partial(persistence.read, self.calls)),
+            (PERSISTENCE_CODES, partial(telemetry.read, self.calls)),
         )
         product = described.attributes.get("product", "")
-        self.links = Links(self.calls, described.device, product, around.peers, self.baseline)
-        self.telemetry = Telemetry(self.calls)
+        self.links = NvLinkCheck(self.calls, described.device, product, around.peers, self.baseline)
+        self.telemetry = GpuTelemetry(self.calls)
         self.thermal = Thermal(self.calls)
         self.pci_express = PciExpress(self.calls)
-        self.processes = Processes(self.calls, around.procfs)
+        self.processes = GpuUsers(self.calls, around.procfs)
         self.minutes = SlowdownMinutes()
         self.slow = Slow()
         self.asked = True
@@ -146,10 +269,10 @@ class Part:
         self._around = around
         self._handle = handle
         self._was_divided = described.attributes.get("mig") == "enabled"
-        self.owner = Owner(
+        self.owner = EventOwner(
             device=described.device, known_by_state=self._known_by_state, is_divided=self._is_divided
         )
-        self.events = Events(self.owner, handle, around.report, around.owner_of, around.doubles)
+        self.events = GpuEvents(self.owner, handle, around.report, around.owner_of, around.doubles)
 
     def news(self) -> None:
         """Something has happened to it: all is asked at the next poll, also what was refused."""
@@ -182,7 +305,7 @@ class Part:
     def seldom(self, device: Device) -> Slow:
         """What is asked seldom; ``device`` is how the part was last described. Raises as ``Calls.ask``."""
         values: dict[str, float] = {}
-        readings, codes = Readings(self.calls, values), Codes(self.calls, self.baseline)
+        readings, codes = GpuReadings(self.calls, values), Codes(self.calls, self.baseline)
         codes.take(ROW_CODES, lambda: self.memory.rows(readings))
         failed = len(self.calls.failed)
         state = fabric.ask(self.calls)
@@ -204,7 +327,7 @@ class Part:
         self.processes.seldom()
         return Slow(values=values, active=codes.active, unread=codes.unread, lost=codes.lost)
 
-    def _board(self, device: Device, state: fabric.Fabric | None) -> Board:
+    def _board(self, device: Device, state: fabric.FabricCheck | None) -> Board:
         """A GPU that is cut in pieces uses no links; of a guest's share of one nobody knows."""
         attributes = device.attributes
         is_in_guest = identity.is_in_guest(device)

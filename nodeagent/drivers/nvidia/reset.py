@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nodeagent.drivers.nvidia.identity import UUID
-from nodeagent.drivers.nvidia.reset_groups import settled
+from nodeagent.drivers.nvidia.identity import UUID, settled
 from nodeagent.drivers.shared.resetting import (
-    Member,
-    Order,
     ResetFailed,
+    ResetMember,
+    ResetOrder,
     ResetRefused,
     ResetTimedOut,
     in_root,
@@ -56,7 +55,7 @@ def unlisted(_: Mapping[str, Mapping[str, str]]) -> str:
     return ""
 
 
-def reset(order: Order) -> None:
+def reset(order: ResetOrder) -> None:
     """Those that are linked in one go, as the tool wants it.
 
     Raises ``ResetRefused``, ``ResetFailed`` and ``ResetTimedOut``.
@@ -71,7 +70,7 @@ def reset(order: Order) -> None:
     _reset(members, order)
 
 
-def _located(member: Member, procfs: Path) -> Member:
+def _located(member: ResetMember, procfs: Path) -> ResetMember:
     """With its address and its device file. Where it does not say them, the kernel's driver does."""
     if {"pci", "minor"} <= member.attributes.keys():
         return member
@@ -97,7 +96,7 @@ def _listed(procfs: Path, pci: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _check(member: Member, procfs: Path, sysfs: Path) -> None:
+def _check(member: ResetMember, procfs: Path, sysfs: Path) -> None:
     attributes = member.attributes
     if why := attributes.get("no_reset"):
         raise ResetRefused(f"{member.name} cannot be reset: {why}")
@@ -153,7 +152,7 @@ def _leads_to(link: Path, device: str) -> bool:
     return path == device or (device == SWITCHES and path.startswith(SWITCHES))
 
 
-def _reset(members: tuple[Member, ...], order: Order) -> None:
+def _reset(members: tuple[ResetMember, ...], order: ResetOrder) -> None:
     target = ",".join(member.attributes["pci"] for member in members)
     command = in_root(order.driver_root, (TOOL, "--gpu-reset", "-i", target))
     try:

@@ -36,7 +36,7 @@ class ResetTimedOut(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ResetMember:
     """A device that is reset with the others: its name, its own id ("" : never read), its attributes as it
     lists them now (none of one that the library does not list), and ``pci``: the address that it gives, else
     the one that it had when it gave one.
@@ -49,14 +49,14 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ResetOrder:
     """``members``: the device that asked comes first. They have ``start_limit_s`` to start again.
 
     ``library``, ``driver_root``, ``sysfs`` and ``procfs`` are as in the driver's configuration. ``step`` is
     called with what is done, as it is begun.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[ResetMember, ...]
     start_limit_s: float
     step: Callable[[str], None]
     library: str = ""

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeagent import wire
-from nodeagent.drivers.ascend.library.abi import Event, SwitchEvent
-from nodeagent.drivers.ascend.npu.chip.events import ChipEvents, Listener
-from nodeagent.drivers.ascend.unifiedbus.fault import read_fault, signal_of
+from nodeagent.drivers.ascend.abi import DcmiEvent, SwitchEvent
+from nodeagent.drivers.ascend.events import ChipEvents, Listener
+from nodeagent.drivers.ascend.unifiedbus import read_fault, signal_of
 from nodeagent.wire import Batch
 from tests.drivers.ascend.recorder import Recorder
 
-EVENT_BYTES, SWITCH_EVENT_BYTES = ctypes.sizeof(Event), ctypes.sizeof(SwitchEvent)
+EVENT_BYTES, SWITCH_EVENT_BYTES = ctypes.sizeof(DcmiEvent), ctypes.sizeof(SwitchEvent)
 
 
 def taken(batch: wire.Report) -> wire.Report:
@@ -24,7 +24,7 @@ def taken(batch: wire.Report) -> wire.Report:
 def test_any_event_is_refused_or_told_in_words_that_the_daemon_takes(raw: bytes, plausible: bool) -> None:
     emit = Recorder()
     listener = Listener(emit.enqueue)
-    event = Event.from_buffer_copy(raw)
+    event = DcmiEvent.from_buffer_copy(raw)
     if plausible:
         event.type, event.event_t.deviceid, event.event_t.assertion = 0, 3, event.event_t.assertion % 3
     listener.expect({3: ChipEvents("npu3")})

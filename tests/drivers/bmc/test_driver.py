@@ -2,7 +2,7 @@
 
 from nodeagent.core.model import ActiveSet, Assertion, SourceLost
 from nodeagent.drivers.bmc.driver import SETTLING_READINGS
-from nodeagent.emulator.bmc.controller import SUPERMICRO, BmcFault
+from nodeagent.emulator.bmc import SUPERMICRO, BmcFault
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import Staged, staged
 from tests.drivers.bmc.test_contract import bmc_spec

@@ -7,14 +7,13 @@ import pytest
 from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.bmc import fault_list
 from nodeagent.drivers.bmc.fault_list import FaultList
-from nodeagent.drivers.bmc.ipmi import Bmc, Refused
-from nodeagent.drivers.bmc.session import Session
-from nodeagent.emulator.bmc.controller import BmcFault
+from nodeagent.drivers.bmc.ipmi import Bmc, BmcSession, IpmiRefused
+from nodeagent.emulator.bmc import BmcFault
 from nodeagent.emulator.node import EmulatedNode
 
 
 def read(bmc: Bmc) -> FaultList:
-    return fault_list.read(Session(bmc))
+    return fault_list.read(BmcSession(bmc))
 
 
 def stand(node: EmulatedNode, codes: Sequence[int]) -> list[str]:
@@ -92,6 +91,6 @@ def test_a_number_of_faults_that_is_not_theirs_is_refused(node: EmulatedNode, bm
 
 def test_a_bmc_without_a_list_does_not_know_the_command(node: EmulatedNode, bmc: Bmc) -> None:
     node.set_node("bmc_has_list", 0)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(IpmiRefused) as refused:
         read(bmc)
     assert refused.value.code == 0xC1

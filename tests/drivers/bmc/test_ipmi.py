@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.api import CallFailed, Unavailable
-from nodeagent.drivers.bmc.ipmi import Bmc, NoAnswer, Refused
-from nodeagent.drivers.bmc.session import Session
+from nodeagent.drivers.bmc.ipmi import Bmc, BmcSession, IpmiRefused, IpmiTimeout
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.bmc.conftest import DEVICE
 
@@ -28,7 +27,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_that_to_the_next_request(
     node: EmulatedNode, bmc: Bmc
 ) -> None:
     node.set_node("bmc_delay_ms", 300)
-    with pytest.raises(NoAnswer, match="a test: the BMC does not answer"):
+    with pytest.raises(IpmiTimeout, match="a test: the BMC does not answer"):
         ask(bmc, GET_ID, limit_s=0.05)
     node.set_node("bmc_delay_ms", 0)
     assert len(ask(bmc, GET_TIME)) == 4
@@ -38,7 +37,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_that_to_the_next_request(
 def test_the_answer_to_the_same_request_of_before_is_late_too(node: EmulatedNode, bmc: Bmc) -> None:
     node.set_node("bmc_delay_ms", 300)
     node.set_node("bmc_manufacturer", 1)
-    with pytest.raises(NoAnswer):
+    with pytest.raises(IpmiTimeout):
         ask(bmc, GET_ID, limit_s=0.05)
     node.set_node("bmc_delay_ms", 0)
     node.set_node("bmc_manufacturer", 2)
@@ -47,7 +46,7 @@ def test_the_answer_to_the_same_request_of_before_is_late_too(node: EmulatedNode
 
 def test_what_the_bmc_still_owes_is_gone_when_it_is_opened_anew(node: EmulatedNode, bmc: Bmc) -> None:
     node.set_node("bmc_delay_ms", 300)
-    with pytest.raises(NoAnswer):
+    with pytest.raises(IpmiTimeout):
         ask(bmc, GET_ID, limit_s=0.05)
     node.set_node("bmc_delay_ms", 0)
     bmc.close()
@@ -58,7 +57,7 @@ def test_what_the_bmc_still_owes_is_gone_when_it_is_opened_anew(node: EmulatedNo
 
 def test_a_refusal_is_named(bmc: Bmc) -> None:
     with pytest.raises(
-        Refused, match=r"the BMC does not know the command \(completion code 0xC1\)"
+        IpmiRefused, match=r"the BMC does not know the command \(completion code 0xC1\)"
     ) as refused:
         ask(bmc, OTHER)
     assert refused.value.code == 0xC1
@@ -66,20 +65,20 @@ def test_a_refusal_is_named(bmc: Bmc) -> None:
 
 def test_a_busy_bmc_is_asked_again(node: EmulatedNode, bmc: Bmc) -> None:
     node.bmc.answer("busy", times=2)
-    assert len(Session(bmc).ask("a test", *GET_ID)) == 11
+    assert len(BmcSession(bmc).ask("a test", *GET_ID)) == 11
 
 
 def test_a_bmc_that_stays_busy_has_failed(node: EmulatedNode, bmc: Bmc) -> None:
     node.bmc.answer("busy")
-    with pytest.raises(Refused, match="the BMC is busy"):
-        Session(bmc).ask("a test", *GET_ID)
+    with pytest.raises(IpmiRefused, match="the BMC is busy"):
+        BmcSession(bmc).ask("a test", *GET_ID)
 
 
 def test_a_silent_bmc_costs_no_more_than_the_limit_of_the_reading(node: EmulatedNode, bmc: Bmc) -> None:
     node.bmc.answer("silent")
-    session = Session(bmc, limit_s=0.1)
+    session = BmcSession(bmc, limit_s=0.1)
     for _ in range(3):
-        with pytest.raises(NoAnswer):
+        with pytest.raises(IpmiTimeout):
             session.ask("a test", *GET_ID)
 
 

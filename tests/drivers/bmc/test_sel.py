@@ -3,9 +3,8 @@
 import pytest
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.bmc.ipmi import Bmc
+from nodeagent.drivers.bmc.ipmi import Bmc, BmcSession
 from nodeagent.drivers.bmc.sel import MAX_RECORDS, EventLog
-from nodeagent.drivers.bmc.session import Session
 from nodeagent.emulator.node import EmulatedNode
 
 BOOT_AGE_S = 1000.0
@@ -24,7 +23,7 @@ def begin(position: int | None = None) -> EventLog:
 
 def read(log: EventLog, bmc: Bmc) -> list[int]:
     """The numbers of the records."""
-    return [added.record.number for added in log.read(Session(bmc))]
+    return [added.record.number for added in log.read(BmcSession(bmc))]
 
 
 def test_an_empty_log_has_nothing(log: EventLog, bmc: Bmc) -> None:
@@ -35,7 +34,7 @@ def test_an_empty_log_has_nothing(log: EventLog, bmc: Bmc) -> None:
 def test_what_is_added_is_read_once(node: EmulatedNode, log: EventLog, bmc: Bmc) -> None:
     read(log, bmc)
     node.bmc.log(*MEMORY, sensor=0x53)
-    (added,) = log.read(Session(bmc))
+    (added,) = log.read(BmcSession(bmc))
     record = added.record
     assert (record.sensor_type, record.offset, record.sensor, record.is_over) == (0x0C, 1, 0x53, False)
     assert read(log, bmc) == []

@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Kind, Level
-from nodeagent.drivers.bmc.sel_events import CODES, LOG_IS_FULL
+from nodeagent.drivers.bmc.sel import CODES, LOG_IS_FULL
 from tests.shipped import shipped_catalog
 
 

@@ -48,8 +48,8 @@ class DeviceFile:
     ) -> str:
         address = ipmi._Address(kind, channel, 0)
         buffer = ctypes.create_string_buffer(data, max(1, len(data)))
-        message = ipmi._Message(netfn, command, len(data), ctypes.addressof(buffer))
-        request = ipmi._Request(ctypes.addressof(address), address_bytes, number, message)
+        message = ipmi._IpmiMessage(netfn, command, len(data), ctypes.addressof(buffer))
+        request = ipmi._IpmiRequest(ctypes.addressof(address), address_bytes, number, message)
         return self.ioctl(SEND_COMMAND, byref(request))
 
     def ioctl(self, call: int, argument: Any) -> str:
@@ -66,7 +66,7 @@ class DeviceFile:
         received = ipmi._Received(
             addr=ctypes.addressof(address),
             addr_len=address_bytes,
-            msg=ipmi._Message(data_len=size, data=ctypes.addressof(buffer)),
+            msg=ipmi._IpmiMessage(data_len=size, data=ctypes.addressof(buffer)),
         )
         ended = self.ioctl(call, byref(received))
         if ended not in ("ok", "EMSGSIZE") or (ended == "EMSGSIZE" and call == RECEIVE_MSG):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.host.aer import Aer
-from nodeagent.drivers.host.hardware import Hardware
+from nodeagent.drivers.host.check import Hardware
+from nodeagent.drivers.host.pcie import Aer
 from tests.daemon.staged import put
 from tests.drivers.host.node_tree import CARD, GPU, PORT_OF_CARD, NodeTree, aer
 

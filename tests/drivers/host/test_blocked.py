@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.host.blocked import LASTS_S, SCAN_S, BlockedProcesses
-from nodeagent.drivers.host.hardware import Hardware
+from nodeagent.drivers.host.check import Hardware
 from tests.cgroups import make_folders
 from tests.drivers.host.node_tree import NodeTree
 from tests.waiting import WAIT_LIMIT_S, wait_until

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.host.check import Look
+from nodeagent.drivers.host.check import CheckResult
 from nodeagent.drivers.host.driver import NOTHING, HostDriver
 from nodeagent.drivers.host.edac import Memory
 from nodeagent.wire import Batch, CaughtUp, Following
@@ -41,14 +41,14 @@ class Said:
 class Check:
     """Finds what it is given, one after the other; an error is raised."""
 
-    def __init__(self, *finds: Look | OSError, here: bool = True) -> None:
+    def __init__(self, *finds: CheckResult | OSError, here: bool = True) -> None:
         self._finds = list(finds)
         self._here = here
 
     def is_here(self) -> bool:
         return self._here
 
-    def look(self) -> Look:
+    def look(self) -> CheckResult:
         found = self._finds.pop(0)
         if isinstance(found, OSError):
             raise found
@@ -59,8 +59,8 @@ def driver(node: NodeTree, said: Said, **checks: Check) -> HostDriver:
     return HostDriver(memory=Memory(node.sysfs), checks=checks, emit=said)
 
 
-def found(*active: tuple[str, str]) -> Look:
-    return Look(active={finding: {"service": "a.service"} for finding in active})
+def found(*active: tuple[str, str]) -> CheckResult:
+    return CheckResult(active={finding: {"service": "a.service"} for finding in active})
 
 
 def listed(made: HostDriver, said: Said, times: int) -> Sequence[list[object]]:

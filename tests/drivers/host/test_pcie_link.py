@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.host.hardware import Hardware
-from nodeagent.drivers.host.pcie_link import IN_A_ROW, PcieLinks, is_virtual
+from nodeagent.drivers.host.check import Hardware
+from nodeagent.drivers.host.pcie import IN_A_ROW, PcieLinks, is_virtual
 from tests.daemon.staged import put
 from tests.drivers.host.node_tree import CARD, NPU, PORT_OF_CARD, NodeTree
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.drivers.host.hardware import Hardware
-from nodeagent.drivers.host.services import LOOK_S, START_S, Services
-from nodeagent.drivers.host.units import Units
+from nodeagent.drivers.host.check import Hardware
+from nodeagent.drivers.host.services import LOOK_S, START_S, Services, Units
 from tests.drivers.host.node_tree import NodeTree
 
 FABRIC_MANAGER = "nvidia-fabricmanager.service"

@@ -8,8 +8,7 @@ from typing import Any
 from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_NEWLINK
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-from nodeagent.drivers.link.interface import Interface
-from nodeagent.drivers.link.netlink import _interface, _messages
+from nodeagent.drivers.link.netlink import Interface, _interface, _messages
 
 
 def encoded(kind: int, index: int, *attributes: tuple[str, Any], family: int = socket.AF_UNSPEC) -> bytes:

@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from nodeagent.drivers.link.chips import Chips
-from nodeagent.drivers.link.faults import Seen, faults_of
-from nodeagent.drivers.link.interface import Interface
-from nodeagent.drivers.link.place import has_any, place_of_interface
-from nodeagent.drivers.link.ports import Port, ports_of
-from nodeagent.drivers.link.rdma import rdma_ports
+from nodeagent.drivers.link.faults import LinkState, faults_of
+from nodeagent.drivers.link.netlink import Interface
+from nodeagent.drivers.link.place import NearbyChips, has_any, place_of_interface
+from nodeagent.drivers.link.ports import Port, ports_of, rdma_ports
 from nodeagent.drivers.link.watched import WatchedPort
 from tests.drivers.link.tree import HUAWEI_NPU, Tree
 
@@ -24,7 +22,7 @@ def interface(name: str, index: int, **words: Any) -> Interface:
 def found(
     tree: Tree, *interfaces: Interface, named: dict[str, Sequence[str]] | None = None, **words: Any
 ) -> dict[str, Port]:
-    chips = Chips(tree.root, named or {})
+    chips = NearbyChips(tree.root, named or {})
     chips.look()
     return ports_of(
         interfaces,
@@ -155,6 +153,6 @@ def test_a_name_that_means_another_device_is_marked(tree: Tree) -> None:
 def test_more_rdma_ports_than_expected_are_not_judged_by_the_expected_rate(tree: Tree) -> None:
     tree.rdma("mlx5_0", ROOT_PORT, "0000:02:00.0")
     (port,) = found(tree).values()
-    slow = Seen(is_up=True, is_enabled=True, words="4: ACTIVE", rate_gbps=200.0)
+    slow = LinkState(is_up=True, is_enabled=True, words="4: ACTIVE", rate_gbps=200.0)
     assert list(faults_of(port, slow, 400.0).codes) == ["PORT_SLOW"]
     assert list(faults_of(port, slow, 0.0).codes) == []

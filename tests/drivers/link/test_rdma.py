@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.link.rdma import RdmaPort, RdmaState, rdma_ports, read_counters, read_state
+from nodeagent.drivers.link.ports import RdmaPort, RdmaState, rdma_ports, read_counters, read_state
 from tests.daemon.staged import staged
 from tests.drivers.link.namespace import Namespace
 from tests.drivers.link.test_interfaces import signals, spec_of

@@ -3,25 +3,25 @@
 from typing import Any
 
 from nodeagent.core.model import Assertion
-from nodeagent.drivers.link.faults import Seen, faults_of
+from nodeagent.drivers.link.faults import LinkState, faults_of
 from nodeagent.drivers.link.ports import Port
 from nodeagent.drivers.link.watched import QUIET_NS, WatchedPort
 
 NEEDED = Port(name="eth0", index=2, is_needed=True)
 
 
-def seen(is_up: bool, losses: int = 0, **words: Any) -> Seen:
+def seen(is_up: bool, losses: int = 0, **words: Any) -> LinkState:
     words = {"is_enabled": True, "was_up": True, "words": "up" if is_up else "no carrier", **words}
-    return Seen(is_up=is_up, losses=losses, **words)
+    return LinkState(is_up=is_up, losses=losses, **words)
 
 
-def listed(first: Seen) -> WatchedPort:
+def listed(first: LinkState) -> WatchedPort:
     watched = WatchedPort(NEEDED)
     watched.begin(faults_of(NEEDED, first, 0.0), first)
     return watched
 
 
-def report(watched: WatchedPort, now: Seen, now_ns: int) -> list[tuple[str, Assertion, int]]:
+def report(watched: WatchedPort, now: LinkState, now_ns: int) -> list[tuple[str, Assertion, int]]:
     signals = watched.report(faults_of(NEEDED, now, 0.0), now, now_ns)
     return [(signal.code, signal.assertion, signal.count) for signal in signals]
 

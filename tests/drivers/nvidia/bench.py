@@ -29,8 +29,8 @@ from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
+from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.gpus import Gpus
 from tests.daemon.staged import BOOT, Staged, command, worker_spec
 from tests.shipped import shipped_catalog
 

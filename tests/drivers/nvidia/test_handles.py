@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import Verdict
-from nodeagent.drivers.nvidia import library
+from nodeagent.drivers.nvidia.nvml import library
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 from tests.shipped import shipped_catalog
 

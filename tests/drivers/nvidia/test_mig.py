@@ -5,7 +5,7 @@ import re
 import pytest
 
 from nodeagent.core.model import Handling, Kind, Verdict
-from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
+from nodeagent.emulator.gpus import Instance, xid_line
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 PROGRAMS = (13, 31, 43, 45, 68, 69, 94)

@@ -6,12 +6,12 @@ import pytest
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.nvidia import calls, library
-from nodeagent.drivers.nvidia.checks import ecc, fabric, fabric_manager, imex, nvlink
-from nodeagent.drivers.nvidia.checks.fabric import Fabric, faults
+from nodeagent.drivers.nvidia.checks import fabric, memory, nvlink
+from nodeagent.drivers.nvidia.checks.fabric import CODES, MANAGER_DOWN, FabricCheck, faults
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.missing import Slots
-from nodeagent.drivers.nvidia.recovery_action import RECOVERY_ACTION
+from nodeagent.drivers.nvidia.nvml import calls, library
+from nodeagent.drivers.nvidia.part import RECOVERY_ACTION
 from nodeagent.wire import Device, Signal
 from tests.shipped import shipped_catalog
 
@@ -66,7 +66,7 @@ def test_a_storm_of_one_xid_holds_up_no_other() -> None:
     ],
 )
 def test_a_health_mask_is_read_field_by_field(mask: int, summary: int, codes: list[str]) -> None:
-    assert faults(Fabric(state=3, status=0, clique=0, mask=mask, summary=summary)) == codes
+    assert faults(FabricCheck(state=3, status=0, clique=0, mask=mask, summary=summary)) == codes
 
 
 def test_a_slot_is_missing_only_once_every_listed_gpu_has_said_where_it_sits(tmp_path: Path) -> None:
@@ -200,15 +200,21 @@ def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_pe
     named = {
         *calls.FAULTS.values(),
         *library.CODES.values(),
-        *(ecc.REMAP_PENDING, ecc.REMAP_FAILED, ecc.SRAM_THRESHOLD, ecc.CHANNEL_REPAIR, ecc.TPC_REPAIR),
-        *(ecc.BANK_REMAP, ecc.UNREPAIRABLE, nvlink.INACTIVE, fabric_manager.DOWN),
+        *(
+            memory.REMAP_PENDING,
+            memory.REMAP_FAILED,
+            memory.SRAM_THRESHOLD,
+            memory.CHANNEL_REPAIR,
+            memory.TPC_REPAIR,
+        ),
+        *(memory.BANK_REMAP, memory.UNREPAIRABLE, nvlink.INACTIVE, MANAGER_DOWN),
         *(fabric.NOT_READY, fabric.FAILED, fabric.UNHEALTHY, fabric.MISCONFIGURED, *fabric.FLAGS),
-        *(fabric.LIMITED, fabric.UNSUPPORTED, *imex.CODES),
+        *(fabric.LIMITED, fabric.UNSUPPORTED, *CODES),
         *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),
     }
     rows = {code: shipped_catalog().row(code) for code in named}
     assert [code for code, row in rows.items() if row is None or row.code.endswith("*")] == []
     assert {code for code, row in rows.items() if row and not row.clear_on.recover} == {
-        ecc.REMAP_FAILED,
-        ecc.UNREPAIRABLE,
+        memory.REMAP_FAILED,
+        memory.UNREPAIRABLE,
     }

@@ -5,11 +5,11 @@ import pytest
 
 from nodeagent.core.model import DeviceSeen, Holders, Verdict
 from nodeagent.drivers.nvidia import events
-from nodeagent.drivers.nvidia.baseline import Baseline
-from nodeagent.drivers.nvidia.calls import AGAIN_AFTER_NEWS_S, AGAIN_S, Calls
-from nodeagent.drivers.nvidia.checks.ecc import Memory
-from nodeagent.drivers.nvidia.events import Doubles, Events, Owner
-from nodeagent.drivers.nvidia.fields import Fields
+from nodeagent.drivers.nvidia.checks.memory import MemoryState
+from nodeagent.drivers.nvidia.events import Doubles, EventOwner, GpuEvents
+from nodeagent.drivers.nvidia.nvml.baseline import GpuBaseline
+from nodeagent.drivers.nvidia.nvml.calls import AGAIN_AFTER_NEWS_S, AGAIN_S, Calls
+from nodeagent.drivers.nvidia.nvml.fields import FieldValues
 from nodeagent.wire import MAX_BASELINE, Signal
 from tests.daemon.staged import Staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
@@ -181,7 +181,7 @@ async def test_a_driver_that_is_gone_is_so_for_all(h100: GpuNode, judge: Judge) 
 def test_what_is_refused_is_asked_again_after_a_while_and_ever_more_seldom(opened: Opened) -> None:
     clock = Clock()
     calls = Calls(opened.handle, now_s=clock)
-    fields = Fields(calls, [MEMORY_TEMPERATURE])
+    fields = FieldValues(calls, [MEMORY_TEMPERATURE])
     opened.node.answer(NOT_SUPPORTED, "gpu0", "field:82")
 
     def asked_after(pause_s: float) -> int:
@@ -234,7 +234,7 @@ def test_an_older_version_is_asked_where_the_newer_fails(opened: Opened) -> None
 def test_a_field_that_the_library_leaves_as_it_came_is_no_value(opened: Opened) -> None:
     calls = Calls(opened.handle)
     opened.node.answer(-1, "gpu0", "field:82")
-    assert Fields(calls, [MEMORY_TEMPERATURE]).read() == {}
+    assert FieldValues(calls, [MEMORY_TEMPERATURE]).read() == {}
     assert calls.failed == ["field 82: UNKNOWN"]
 
 
@@ -266,20 +266,20 @@ async def test_processes_that_were_listed_and_are_refused_now_are_unknown(
 
 
 def test_a_later_version_of_what_is_kept_is_read_as_far_as_it_is_known() -> None:
-    kept = Baseline()
+    kept = GpuBaseline()
     kept.answered(("field", 82, 0))
     kept.judge({"XID_63"})
     said = kept.news()
     assert said is not None
     later = said.content[:-1] + ',"colour":"red"}'
-    again = Baseline(type(said)(number=2, content=later))
+    again = GpuBaseline(type(said)(number=2, content=later))
     assert (again.number, again.was_answered(("field", 82, 0)), again.was_judged("XID_63")) == (2, True, True)
-    broken = Baseline(type(said)(number=2, content="{"), ["XID_63"])
+    broken = GpuBaseline(type(said)(number=2, content="{"), ["XID_63"])
     assert (broken.was_judged("XID_63"), broken.is_unseen("XID_63")) == (False, True)
 
 
 def test_of_more_than_can_be_kept_the_links_are_kept() -> None:
-    kept = Baseline()
+    kept = GpuBaseline()
     kept.links.up.update(range(18))
     kept.judge({"XID_63"})
     for number in range(MAX_BASELINE):
@@ -287,14 +287,14 @@ def test_of_more_than_can_be_kept_the_links_are_kept() -> None:
     said = kept.news()
     assert said is not None
     assert len(said.content) <= MAX_BASELINE
-    again = Baseline(said)
+    again = GpuBaseline(said)
     assert (len(again.links.up), again.was_judged("XID_63")) == (18, True)
 
 
 def test_a_reader_that_is_refused_finds_nothing_and_says_so(opened: Opened) -> None:
     calls = Calls(opened.handle)
     opened.node.answer(NOT_SUPPORTED, "gpu0", "nvmlDeviceGetSramEccErrorStatus")
-    memory = Memory(calls)
+    memory = MemoryState(calls)
     assert memory.flags[0][1](None) is None  # type: ignore[arg-type]
 
 
@@ -303,9 +303,9 @@ def test_events_that_were_refused_are_listened_to_again(
 ) -> None:
     monkeypatch.setattr(events, "AGAIN_NS", 0)
     monkeypatch.setattr(events, "REFUSED_AGAIN_NS", 0)
-    owner = Owner(device="gpu0", known_by_state=lambda _: False, is_divided=lambda: False)
+    owner = EventOwner(device="gpu0", known_by_state=lambda _: False, is_divided=lambda: False)
     heard: list[Signal] = []
-    listening = Events(owner, opened.handle, heard.append, lambda _: None, Doubles())
+    listening = GpuEvents(owner, opened.handle, heard.append, lambda _: None, Doubles())
     opened.node.answer(NOT_SUPPORTED, "gpu0", "nvmlDeviceRegisterEvents", times=1)
     listening.heal()
     assert (listening.supported, listening.refusal) == (False, NOT_SUPPORTED)

@@ -1,7 +1,7 @@
 """What a GPU does not answer, in words that fit, and only once it has lasted."""
 
-from nodeagent.drivers.nvidia.baseline import Question
-from nodeagent.drivers.nvidia.unanswered import LASTING, MAX_TEXT, Lasting, Unanswered
+from nodeagent.drivers.nvidia.gpu import LASTING, MAX_TEXT, Lasting, Unanswered
+from nodeagent.drivers.nvidia.nvml.baseline import Question
 
 
 def test_what_comes_and_goes_is_not_shown() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.shared.holders import cpu_time_s, holder_of
+from nodeagent.drivers.shared.users import cpu_time_s, user_of
 from nodeagent.wire import Holder
 from tests.cgroups import make_folders
 
@@ -27,30 +27,30 @@ def process(procfs: Path, pid: int, *, command: str = "python3", start_time: int
 def test_a_holder_has_start_command_and_job(tmp_path: Path) -> None:
     process(tmp_path / "proc", 1234)
     make_folders(tmp_path / "sys/fs/cgroup", SLURM)
-    holder = holder_of(tmp_path / "proc", 1234)
+    holder = user_of(tmp_path / "proc", 1234)
     assert holder == Holder(pid=1234, start_time=4711, command="python3", job="slurm:42.0")
 
 
 def test_a_holder_whose_cgroup_proves_no_job_has_none(tmp_path: Path) -> None:
     process(tmp_path / "proc", 1234)
-    holder = holder_of(tmp_path / "proc", 1234)
+    holder = user_of(tmp_path / "proc", 1234)
     assert holder == Holder(pid=1234, start_time=4711, command="python3")
 
 
 def test_a_command_may_look_like_the_fields_behind_it(tmp_path: Path) -> None:
     process(tmp_path, 1, command="a) S 9 (b\x1b", start_time=5)
-    holder = holder_of(tmp_path, 1)
+    holder = user_of(tmp_path, 1)
     assert holder is not None
     assert (holder.command, holder.start_time) == ("a) S 9 (b\N{REPLACEMENT CHARACTER}", 5)
 
 
 def test_a_process_that_is_gone_holds_nothing(tmp_path: Path) -> None:
-    assert holder_of(tmp_path, 1234) is None
+    assert user_of(tmp_path, 1234) is None
 
 
 def test_a_process_that_goes_while_it_is_read_holds_nothing(tmp_path: Path) -> None:
     (process(tmp_path, 1234) / "cgroup").unlink()
-    assert holder_of(tmp_path, 1234) is None
+    assert user_of(tmp_path, 1234) is None
 
 
 def test_another_process_with_the_same_number_is_not_taken_for_the_holder(tmp_path: Path) -> None:
@@ -66,12 +66,12 @@ def test_another_process_with_the_same_number_is_not_taken_for_the_holder(tmp_pa
 
     other = threading.Thread(target=change_hands)
     other.start()
-    assert holder_of(tmp_path, 1234) is None
+    assert user_of(tmp_path, 1234) is None
     other.join()
 
 
 def test_the_real_procfs_tells_of_this_very_process() -> None:
-    holder = holder_of(Path("/proc"), os.getpid())
+    holder = user_of(Path("/proc"), os.getpid())
     assert holder is not None
     assert holder.pid == os.getpid()
     assert holder.command == Path("/proc/self/comm").read_text().rstrip("\n")
@@ -85,7 +85,7 @@ def test_the_real_procfs_tells_of_this_very_process() -> None:
 def test_a_process_that_has_ended_is_gone_from_the_real_procfs() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert holder_of(Path("/proc"), ended.pid) is None
+    assert user_of(Path("/proc"), ended.pid) is None
 
 
 def test_the_processor_time_of_holders_is_that_of_all_their_threads(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_processor_time_of_holders_is_that_of_all_their_threads(tmp_path: Pa
 
 
 def test_the_processor_time_of_another_process_of_that_id_is_unknown() -> None:
-    myself = holder_of(Path("/proc"), os.getpid())
+    myself = user_of(Path("/proc"), os.getpid())
     assert myself is not None
     assert cpu_time_s(Path("/proc"), (myself,)) is not None
     earlier = Holder(pid=myself.pid, start_time=myself.start_time - 1, command="")

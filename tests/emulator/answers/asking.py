@@ -15,13 +15,8 @@ from collections.abc import Iterator, Mapping
 from ctypes import byref, c_int, c_uint
 from typing import Any, Final
 
-from nodeagent.drivers.ascend.library import abi
-from nodeagent.drivers.ascend.library.functions import (
-    Function,
-    Generation,
-    bind_chip_calls,
-    bind_library_calls,
-)
+from nodeagent.drivers.ascend import abi
+from nodeagent.drivers.ascend.dcmi_calls import DcmiGeneration, Function, bind_chip_calls, bind_library_calls
 
 CARDS: Final = 64
 UNKNOWN_CARD: Final = 99
@@ -57,8 +52,8 @@ class Asked:
     def __init__(self, path: str) -> None:
         library = ctypes.CDLL(path)
         self._calls = bind_library_calls(library)
-        self._chips_of = {each: bind_chip_calls(library, each) for each in Generation}
-        self._generation = Generation.V1
+        self._chips_of = {each: bind_chip_calls(library, each) for each in DcmiGeneration}
+        self._generation = DcmiGeneration.V1
         self._is_initialised = False
         self._received: list[list[Any]] = []
         self._callback = abi.FaultCallback(lambda event: self._received.append(_fields_of(event.contents)))
@@ -68,7 +63,7 @@ class Asked:
         answers = [self._calls["dcmi_init"]()]
         if answers[0] != 0:
             answers.append(self._calls["dcmiv2_init"]())
-            self._generation = Generation.V2
+            self._generation = DcmiGeneration.V2
         self._is_initialised = answers[-1] == 0
         return answers
 
@@ -80,7 +75,7 @@ class Asked:
         return self._chip["reset"](*(card, device)[: self._generation.value], channel)
 
     def subscribe(self, times: int) -> list[int]:
-        if self._generation is Generation.V1:
+        if self._generation is DcmiGeneration.V1:
             subscribe = self._calls["dcmi_subscribe_fault_event"]
             return [subscribe(ALL, ALL, abi.EventFilter(), self._callback) for _ in range(times)]
         subscribe = self._calls["dcmiv2_subscribe_fault_event"]
@@ -97,7 +92,7 @@ class Asked:
         there. Of a library that could not be initialised nothing: nodeagent asks nothing of it either."""
         if not self._is_initialised:
             return {}
-        if self._generation is Generation.V2:
+        if self._generation is DcmiGeneration.V2:
             return self._everything_by_number(cards)
         answers: Answers = {"cards": self._cards()}
         for card in [*range(cards), UNKNOWN_CARD]:
@@ -159,7 +154,7 @@ class Asked:
         yield "error_codes", self._codes(*address)
         yield "processes", self._processes(*address)
         yield "current_events", self._current_events(*address)
-        if self._generation is Generation.V2:
+        if self._generation is DcmiGeneration.V2:
             yield "physical_id", self._physical_id(*address)
 
     def _number(self, name: str, value: Any, *address: int) -> list[Any]:
@@ -196,7 +191,7 @@ class Asked:
         return [status, *(f"{code:08X}" for code in codes[: count.value])] if status == 0 else [status]
 
     def _current_events(self, *address: int) -> list[Any]:
-        count, events = c_int(-1), (abi.Event * CODES)()
+        count, events = c_int(-1), (abi.DcmiEvent * CODES)()
         status = self._chip["current_events"](*address, events, CODES, byref(count))
         return [status, *map(_fields_of, events[: count.value])] if status == 0 else [status]
 
@@ -208,7 +203,7 @@ class Asked:
         return [status, *([each.proc_id, each.proc_mem_usage] for each in listed[: count.value])]
 
 
-def _fields_of(event: abi.Event) -> list[Any]:
+def _fields_of(event: abi.DcmiEvent) -> list[Any]:
     """Without its time."""
     fault = event.event_t
     return [event.type, f"{fault.event_id:08X}", *(_shown(getattr(fault, name)) for name in EVENT_FIELDS)]

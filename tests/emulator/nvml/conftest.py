@@ -9,8 +9,8 @@ from typing import Any
 import pynvml
 import pytest
 
+from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.gpus import Gpus
 
 
 @dataclass(frozen=True, slots=True)

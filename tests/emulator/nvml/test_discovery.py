@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pynvml
 
+from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.gpus import Gpus
 
 DescribeNode = Callable[..., tuple[EmulatedNode, Gpus]]
 DISCOVERY_S = 0.2

@@ -11,9 +11,9 @@ from typing import Any
 import pynvml
 import pytest
 
+from nodeagent.emulator.gpus import EVENT_DOUBLE_BIT_ECC, EVENT_RECOVERY_ACTION, EVENT_XID, Gpus
+from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.gpus import EVENT_DOUBLE_BIT_ECC, EVENT_RECOVERY_ACTION, EVENT_XID, Gpus
-from nodeagent.emulator.shared.layout import LIMITS
 from tests.emulator.nvml.conftest import Opened
 from tests.emulator.nvml.test_sessions import code_of
 

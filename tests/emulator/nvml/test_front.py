@@ -13,8 +13,8 @@ import pytest
 
 from nodeagent.cli.shared import front_commands as commands
 from nodeagent.emulator.build import SOURCES
-from nodeagent.emulator.nvidia.front import Front
-from nodeagent.emulator.shared.fields import FieldError
+from nodeagent.emulator.layout import FieldError
+from nodeagent.emulator.nvml import Front
 from tests.documents import ROOT
 from tests.emulator.nvml.conftest import Opened, OpenNode, point_pynvml_at
 from tests.waiting import wait_until

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.emulator.nvidia.kernel_lines import recovery_line, xid_line
+from nodeagent.emulator.gpus import recovery_line, xid_line
 from tests.conftest import WriteKernelLine
 from tests.emulator.nvml.conftest import Opened
 

@@ -6,7 +6,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from nodeagent.emulator.shared.fields import FieldError
+from nodeagent.emulator.layout import FieldError
 from tests.emulator.nvml.conftest import Opened
 from tests.emulator.nvml.test_sessions import code_of
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from nodeagent.emulator.nvidia.chips import OLDER
-from nodeagent.emulator.shared.fields import FieldError
-from nodeagent.emulator.shared.symbols import NoSuchFunction, take_away
+from nodeagent.emulator.layout import FieldError, NoSuchFunction, take_away
+from nodeagent.emulator.nvml import OLDER
 from tests.emulator.nvml.conftest import OpenNode
 from tests.emulator.nvml.test_sessions import code_of
 

@@ -12,9 +12,9 @@ from typing import Any
 import pynvml
 import pytest
 
+from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.driver import Client
-from nodeagent.emulator.nvidia.gpus import Gpus
+from nodeagent.emulator.nvml import NvmlClient
 
 DescribeNode = Callable[..., tuple[EmulatedNode, Gpus]]
 
@@ -111,10 +111,10 @@ def test_what_a_process_holds_is_counted_until_it_closes(describe_node: Describe
         pynvml.nvmlDeviceGetHandleByIndex(0)
     pynvml.nvmlDeviceGetHandleByIndex(1)
     events = pynvml.nvmlEventSetCreate()
-    assert gpus.driver.clients() == [Client(os.getpid(), inits=2, handles=2, event_sets=1)]
+    assert gpus.driver.clients() == [NvmlClient(os.getpid(), inits=2, handles=2, event_sets=1)]
     pynvml.nvmlEventSetFree(events)
     pynvml.nvmlShutdown()
-    assert gpus.driver.clients() == [Client(os.getpid(), inits=1, handles=2, event_sets=0)]
+    assert gpus.driver.clients() == [NvmlClient(os.getpid(), inits=1, handles=2, event_sets=0)]
     pynvml.nvmlShutdown()
     assert gpus.driver.clients() == []
 
@@ -130,7 +130,7 @@ def test_other_processes_stand_in_the_way_of_a_reset_until_they_end(describe_nod
     with holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        assert gpus.driver.clients() == [Client(holder.pid, inits=2, handles=1, event_sets=0)]
+        assert gpus.driver.clients() == [NvmlClient(holder.pid, inits=2, handles=1, event_sets=0)]
         assert gpus.obstacles("gpu0") == [holder.pid]
         assert gpus.obstacles("gpu1") == sorted([4242, holder.pid])
         holder.send_signal(signal.SIGKILL)

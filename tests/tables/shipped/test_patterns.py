@@ -11,7 +11,7 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.replay.kernel_text import KernelText
-from nodeagent.replay.log import Given, LogLine, Tally
+from nodeagent.replay.log import GivenFile, LogLine, ReadTally
 from nodeagent.wire import as_patterns
 from tests.shipped import shipped_catalog
 
@@ -62,7 +62,7 @@ def read_from_logs(text: str) -> list[str]:
     for head in IN_A_LOG:
         below = "\n" + " " * len(head)
         file = io.BytesIO(f"{head}{text.replace(chr(10), below)}\n".encode())
-        found += KernelText(Given(boot_ns=0, written_ns=0, tally=Tally())).read_file(file)
+        found += KernelText(GivenFile(boot_ns=0, written_ns=0, tally=ReadTally())).read_file(file)
     return [line.message for line in found]
 
 

@@ -23,7 +23,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.verdicts.judge import BELOW_RESET
 from nodeagent.drivers.kmsg.match import Matcher
-from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
+from nodeagent.emulator.gpus import Instance, xid_line
 from nodeagent.wire import as_patterns
 from tests.core.build import active
 from tests.shipped import shipped_catalog

@@ -24,10 +24,9 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import ResetSettings, Settings
 from nodeagent.messages.pb import types_pb2
 from nodeagent.replay import formats, past, readers, run, store_file
-from nodeagent.replay.log import Log, Tally
+from nodeagent.replay.log import Log, ReadTally, rfc3339_ns
 from nodeagent.replay.reading import ReplayError
-from nodeagent.replay.stamps import rfc3339_ns
-from nodeagent.replay.text.prefixes import PREFIXES
+from nodeagent.replay.text_prefixes import PREFIXES
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables.load import TablesError, load_catalog
 
@@ -148,8 +147,8 @@ def _events_of_log(
     tables: Path | None,
     compare: Path | None,
     config: Config,
-) -> tuple[Events, Tally | None]:
-    def events_of(catalog: Catalog) -> tuple[list[types_pb2.Event], Tally | None]:
+) -> tuple[Events, ReadTally | None]:
+    def events_of(catalog: Catalog) -> tuple[list[types_pb2.Event], ReadTally | None]:
         parsed = formats.read(file, boot_ns, form)
         moments = run.moments(parsed, catalog, trust_userspace=trust_userspace)
         events = _messages(run.replay(moments, catalog))
@@ -165,7 +164,7 @@ def _events_of_log(
     return (events, others), tally
 
 
-def _show_tally(file: Path, tally: Tally, events: Iterable[types_pb2.Event]) -> None:
+def _show_tally(file: Path, tally: ReadTally, events: Iterable[types_pb2.Event]) -> None:
     """What was guessed, and one line that counts. Ends with a status of its own where most is unknown."""
     faults = {(event.device, event.code) for event in events if event.kind in _FAULTS}
     if tally.parts:

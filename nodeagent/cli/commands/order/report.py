@@ -160,7 +160,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _time_ns(text: str) -> int:
-    from nodeagent.replay.stamps import rfc3339_ns
+    from nodeagent.replay.log import rfc3339_ns
 
     try:
         return rfc3339_ns(text)

@@ -21,13 +21,12 @@ from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.emulator.build import BuildFailed
-from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.processes import has_ended
 from nodeagent.emulator.requests import REQUESTS, Request
-from nodeagent.emulator.server import Server
-from nodeagent.emulator.shared.ending import has_ended
-from nodeagent.emulator.shared.state import FILE
+from nodeagent.emulator.server import RefusedByEmulator, Server, ask
+from nodeagent.emulator.state import FILE
 from nodeagent.system.directories import NotOwnError, make_own
 from nodeagent.vendors import DRIVERS, VendorConfig
 from nodeagent.worker.hosted import USER
@@ -182,7 +181,7 @@ def _command_of(request: type[Request]) -> click.Command:
     def do(directory: Path, output: Output, **given: Any) -> None:
         try:
             answer = ask(directory.absolute(), {"do": tag, **given})
-        except Refused as refused:
+        except RefusedByEmulator as refused:
             raise Failure(str(refused)) from refused
         except OSError as failed:
             raise Failure(

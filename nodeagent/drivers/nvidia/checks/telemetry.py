@@ -1,6 +1,11 @@
 """How a GPU does: temperature, power, clocks and what holds them back, use, memory.
 
 Readings only, in base units. Bounds are wide: they keep out what no GPU can mean, and judge nothing.
+
+Whether the driver keeps a GPU initialised while nobody has it open: persistence mode.
+
+It is off unless nvidia-persistenced or ``nvidia-smi -pm 1`` switched it on (nvmlDeviceGetPersistenceMode in
+nvml.h). It switches nothing.
 """
 
 from collections.abc import Mapping
@@ -8,8 +13,8 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import Calls, Readings, asks
-from nodeagent.drivers.nvidia.fields import Field, Fields
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings, asks
+from nodeagent.drivers.nvidia.nvml.fields import Field, FieldValues
 
 _MILLI: Final = 1e-3
 _MEGA: Final = 1e6
@@ -57,14 +62,14 @@ _GAUGES: Final[Mapping[Field, tuple[str, float, float, float]]] = {
 """Field -> reading, bounds of the raw value, factor. The limits are margins: degrees to go."""
 
 
-class Telemetry:
+class GpuTelemetry:
     """The readings of one GPU."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._gauges = Fields(calls, _GAUGES)
+        self._gauges = FieldValues(calls, _GAUGES)
 
-    def gauges(self, readings: Readings) -> int | None:
+    def gauges(self, readings: GpuReadings) -> int | None:
         """Fill them in; returns the bits of what holds the clocks back, None if unknown."""
         calls = self._calls
         temperature = calls.newest(
@@ -88,7 +93,7 @@ class Telemetry:
         self._use(readings)
         return self._throttle(readings)
 
-    def _power(self, readings: Readings) -> None:
+    def _power(self, readings: GpuReadings) -> None:
         """What the fields did not give, an older driver gives by calls of its own."""
         calls, values = self._calls, readings.values
         if "power_watts" not in values:
@@ -102,7 +107,7 @@ class Telemetry:
             limit = calls.ask(pynvml.nvmlDeviceGetEnforcedPowerLimit)
             readings.put("power_limit_watts", limit, most=_MOST_WATTS * 1000, scale=_MILLI)
 
-    def _use(self, readings: Readings) -> None:
+    def _use(self, readings: GpuReadings) -> None:
         calls = self._calls
         if (rates := calls.ask(pynvml.nvmlDeviceGetUtilizationRates)) is not None:
             readings.put("utilization_ratio.gpu", rates.gpu, most=100, scale=_PERCENT)
@@ -112,7 +117,7 @@ class Telemetry:
             readings.put("memory_total_bytes", memory.total)
             readings.put("memory_used_bytes", memory.used, most=float(memory.total))
 
-    def _throttle(self, readings: Readings) -> int | None:
+    def _throttle(self, readings: GpuReadings) -> int | None:
         bits = self._calls.newest(
             (pynvml.nvmlDeviceGetCurrentClocksEventReasons, _as_is),
             (pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, _as_is),
@@ -141,3 +146,16 @@ def _memory_v2(handle: Any) -> Any:
 
 def _as_is(value: Any) -> Any:
     return value
+
+
+OFF: Final = "NV_PERSISTENCE_OFF"
+PERSISTENCE_CODES: Final = frozenset({OFF})
+
+
+def read(calls: Calls, readings: GpuReadings) -> list[str] | None:
+    """The codes that are active, None where that is unknown. Raises as ``Calls.ask``."""
+    mode = calls.ask(pynvml.nvmlDeviceGetPersistenceMode)
+    readings.put("persistence_mode", mode, most=1)
+    if mode is None:
+        return None
+    return [OFF] if mode == pynvml.NVML_FEATURE_DISABLED else []

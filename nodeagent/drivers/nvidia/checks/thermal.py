@@ -5,6 +5,16 @@ too, which are to take its place: how far the GPU is from its limits (nvmlDevice
 which of these margins it is slowed (the fields NVML_FI_DEV_TEMPERATURE_*_TLIMIT). The temperature goes first
 where there is one: some H100 give a margin of zero or less and are not hot (``Check`` in
 components/accelerator/nvidia/temperature of gpud). Memory has no margin. It judges nothing.
+
+For how many minutes a GPU was slowed down, by what slowed it: heat, or the power brake.
+
+The bits are those of nvmlClocksEventReasons in nvml.h. Heat is the hardware's doing at one limit and the
+driver's at a lower one. The power brake is pulled from outside, by what feeds the GPU: a power supply, a
+power shelf, the board. What else holds clocks back is no fault of the GPU and is not counted: the cap on its
+power, which it meets whenever it works hard (sw_power_cap), settings (application_clocks, display), the
+slowest GPU of its group (sync_boost), and hw_slowdown, which drivers also report when the P-state changes.
+
+How many minutes are too many, the tables say: six of ten are, one is not.
 """
 
 from collections.abc import Mapping
@@ -12,7 +22,8 @@ from typing import Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.checks.telemetry import THROTTLE
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
 
 _LIMITS: Final[Mapping[str, int]] = {
     "gpu": pynvml.NVML_TEMPERATURE_THRESHOLD_GPU_MAX,
@@ -35,7 +46,7 @@ class Thermal:
         self._calls = calls
         self._limits: dict[str, float] = {}
 
-    def read(self, readings: Readings) -> None:
+    def read(self, readings: GpuReadings) -> None:
         """Fill them in, from temperatures and margins that are there already. Raises as ``Calls.ask``."""
         for part, temperature in _TEMPERATURES.items():
             now = readings.values.get(temperature)
@@ -65,3 +76,29 @@ def _by_margin(values: Mapping[str, float], now: float | None) -> float | None:
         return None
     limit = now + margin - slowed_at
     return limit if _COOLEST <= limit <= _HOTTEST else None
+
+
+_BY_REASON: Final[Mapping[str, int]] = {
+    "thermal_slowdown_minutes_total.hw_thermal": THROTTLE["hw_thermal"],
+    "thermal_slowdown_minutes_total.sw_thermal": THROTTLE["sw_thermal"],
+    "power_brake_minutes_total": THROTTLE["hw_power_brake"],
+    "hw_slowdown_minutes_total": THROTTLE["hw_thermal"] | THROTTLE["hw_power_brake"],
+}
+"""Reading -> the reasons of which one is enough."""
+
+
+class SlowdownMinutes:
+    """Counts, for one GPU, the minutes in which it was seen slowed down."""
+
+    def __init__(self) -> None:
+        self._totals = dict.fromkeys(_BY_REASON, 0)
+        self._last_minute = dict.fromkeys(_BY_REASON, -1)
+
+    def see(self, bits: int | None, now_s: float, readings: GpuReadings) -> None:
+        """``bits`` is what holds the clocks back now, None if unknown. Fills the counts in."""
+        minute = int(now_s // 60)
+        for name, reasons in _BY_REASON.items():
+            if bits is not None and bits & reasons and minute != self._last_minute[name]:
+                self._last_minute[name] = minute
+                self._totals[name] += 1
+            readings.put(name, self._totals[name])

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from nodeagent.drivers.ascend.library import abi
-from nodeagent.drivers.ascend.library.functions import CHIP_CALLS, LIBRARY_CALLS, Generation
-from nodeagent.drivers.ascend.unifiedbus import lingqu
+from nodeagent.drivers.ascend import abi, unifiedbus
+from nodeagent.drivers.ascend.dcmi_calls import CHIP_CALLS, LIBRARY_CALLS, DcmiGeneration
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[3] / "fixtures/dcmi_abi.json").read_text())
 
 STRUCTURES = {
     "dcmi_event_filter": abi.EventFilter,
     "dcmi_dms_fault_event": abi.FaultEvent,
-    "dcmi_event": abi.Event,
+    "dcmi_event": abi.DcmiEvent,
     "dcmi_chip_info_v2": abi.ChipInfo,
     "dcmi_pcie_info_all": abi.PcieInfo,
     "dcmi_die_id": abi.DieId,
@@ -98,12 +97,14 @@ def is_alike(declared: Any, argument: str) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "generation"),
-    [(name, each) for name, call in CHIP_CALLS.items() for each in Generation if call.symbol(each)],
+    [(name, each) for name, call in CHIP_CALLS.items() for each in DcmiGeneration if call.symbol(each)],
 )
-def test_a_call_on_a_chip_is_made_with_the_arguments_of_the_header(name: str, generation: Generation) -> None:
+def test_a_call_on_a_chip_is_made_with_the_arguments_of_the_header(
+    name: str, generation: DcmiGeneration
+) -> None:
     call = CHIP_CALLS[name]
     symbol = call.symbol(generation)
-    by_card = call.by_card and generation is Generation.V1
+    by_card = call.by_card and generation is DcmiGeneration.V1
     prototype = call.prototype(generation)[: None if not by_card else len(call.arguments) + 1]
     assert_alike(symbol, prototype)
 
@@ -124,7 +125,7 @@ def assert_alike(symbol: str, prototype: tuple[Any, ...]) -> None:
 
 def test_the_switch_library_is_called_as_its_header_says() -> None:
     """The switch library's functions stand in no table of facts, only in its header's text."""
-    assert {symbol: len(prototype) for symbol, prototype in lingqu.PROTOTYPES.items()} == {
+    assert {symbol: len(prototype) for symbol, prototype in unifiedbus.PROTOTYPES.items()} == {
         "lq_dcmi_init": 0,
         "lq_dcmi_subscribe_fault_event": 2,
         "lq_dcmi_get_fault_info": 3,

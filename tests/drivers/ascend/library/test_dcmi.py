@@ -3,21 +3,26 @@
 import pytest
 
 from nodeagent.drivers.api import CallFailed, Unavailable
-from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.library.chip import Chip
-from nodeagent.drivers.ascend.library.dcmi import Library
-from nodeagent.drivers.ascend.library.errors import DCMI_STATUS, Nonsense, NotReady, NotSupported
-from nodeagent.drivers.ascend.library.functions import Generation
-from nodeagent.drivers.ascend.npu.chip.telemetry import Telemetry
+from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend.dcmi import DcmiLibrary
+from nodeagent.drivers.ascend.dcmi_calls import (
+    DCMI_STATUS,
+    DcmiChip,
+    DcmiGeneration,
+    ImpossibleValue,
+    NotReady,
+    NotSupported,
+)
+from nodeagent.drivers.ascend.telemetry import ChipTelemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 
 
-def opened(node: EmulatedNode) -> Library:
+def opened(node: EmulatedNode) -> DcmiLibrary:
     return dcmi.open_library(str(node.dcmi))
 
 
-def chip_of(node: EmulatedNode, device: str = "npu3") -> Chip:
+def chip_of(node: EmulatedNode, device: str = "npu3") -> DcmiChip:
     library = opened(node)
     places = [place for card in library.cards() for place in library.places(card)]
     return library.chip(next(place for place in places if f"npu{place.physical}" == device))
@@ -26,15 +31,15 @@ def chip_of(node: EmulatedNode, device: str = "npu3") -> Chip:
 @pytest.mark.parametrize(
     ("description", "generation", "chips"),
     [
-        ("8x910B", Generation.V1, 8),
-        ("16x910B", Generation.V1, 16),
-        ("16xA3", Generation.V1, 16),
-        ("4x300IDuo", Generation.V1, 4),
-        ("8x950", Generation.V2, 8),
+        ("8x910B", DcmiGeneration.V1, 8),
+        ("16x910B", DcmiGeneration.V1, 16),
+        ("16xA3", DcmiGeneration.V1, 16),
+        ("4x300IDuo", DcmiGeneration.V1, 4),
+        ("8x950", DcmiGeneration.V2, 8),
     ],
 )
 def test_the_chips_of_every_product_are_found(
-    emulate: Emulate, description: str, generation: Generation, chips: int
+    emulate: Emulate, description: str, generation: DcmiGeneration, chips: int
 ) -> None:
     library = opened(emulate(description))
     places = [place for card in library.cards() for place in library.places(card)]
@@ -95,7 +100,9 @@ def test_a_call_of_the_other_generation_is_not_supported(emulate: Emulate) -> No
 def test_a_count_of_codes_that_cannot_be_is_refused(node: EmulatedNode, count: int) -> None:
     chip = chip_of(node)
     node.set("npu3", "code_count_lie", count)
-    with pytest.raises(Nonsense, match=f"the number of error codes is given as {count}; it must be 0 to 128"):
+    with pytest.raises(
+        ImpossibleValue, match=f"the number of error codes is given as {count}; it must be 0 to 128"
+    ):
         chip.error_codes()
 
 
@@ -103,7 +110,7 @@ def test_a_count_of_codes_that_cannot_be_is_refused(node: EmulatedNode, count: i
 def test_a_count_of_cards_that_cannot_be_is_refused(node: EmulatedNode, count: int) -> None:
     library = opened(node)
     node.set_node("card_count_lie", count)
-    with pytest.raises(Nonsense, match=f"the number of cards is given as {count}"):
+    with pytest.raises(ImpossibleValue, match=f"the number of cards is given as {count}"):
         library.cards()
 
 
@@ -116,7 +123,7 @@ def test_the_codes_are_those_that_stand(node: EmulatedNode) -> None:
 
 
 def test_a_number_that_the_library_never_wrote_is_no_measured_value() -> None:
-    telemetry = Telemetry(Chip({"temperature": lambda *_: 0}, Generation.V1, (0, 0)))
+    telemetry = ChipTelemetry(DcmiChip({"temperature": lambda *_: 0}, DcmiGeneration.V1, (0, 0)))
     assert (telemetry.read(slow_round=True), telemetry.refused) == ({}, 1)
 
 

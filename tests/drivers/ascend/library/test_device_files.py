@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend.library.device_files import explained
-from nodeagent.drivers.ascend.library.loading import NotLoaded
+from nodeagent.drivers.ascend.opening import NotLoaded, explained
 
 FAILED = Unavailable("dcmi_init: inner error (INNER_ERR, -8005)", errno=8005)
 
@@ -29,7 +28,7 @@ def test_root_outside_their_group_is_told_who_keeps_it_out(devices: Path) -> Non
     script = (
         "import sys; from pathlib import Path;"
         "from tests.drivers.ascend.library.test_device_files import FAILED;"
-        "from nodeagent.drivers.ascend.library.device_files import explained;"
+        "from nodeagent.drivers.ascend.opening import explained;"
         "print(explained(FAILED, Path(sys.argv[1])))"
     )
     command = ["setpriv", "--bounding-set=-all", sys.executable, "-c", script, str(devices)]

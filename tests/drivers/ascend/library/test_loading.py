@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend.library import loading
-from nodeagent.drivers.ascend.library.loading import load
+from nodeagent.drivers.ascend import opening
+from nodeagent.drivers.ascend.opening import load
 from nodeagent.emulator.node import EmulatedNode
 
 NAME = "libdcmi.so"
@@ -52,7 +52,7 @@ def test_a_library_is_found_where_the_installer_puts_it(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = library.rename(library.with_name("libinstalled.so"))
-    monkeypatch.setattr(loading, "USUAL_FOLDERS", (Path("/nowhere"), library.parent))
+    monkeypatch.setattr(opening, "USUAL_FOLDERS", (Path("/nowhere"), library.parent))
     assert load(installed.name, "", {})._name == str(installed)
 
 
@@ -60,7 +60,7 @@ def test_what_the_linker_knows_goes_before_where_the_installer_puts_it(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "libm.so.6").write_bytes(library.read_bytes())
-    monkeypatch.setattr(loading, "USUAL_FOLDERS", (tmp_path,))
+    monkeypatch.setattr(opening, "USUAL_FOLDERS", (tmp_path,))
     assert load("libm.so.6", "", {})._name == "libm.so.6"
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from nodeagent import wire
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend.library import namespace
+from nodeagent.drivers.ascend import opening
 from nodeagent.emulator.node import EmulatedNode
 
-FIRST = namespace.FIRST_PID_NAMESPACE
+FIRST = opening.FIRST_PID_NAMESPACE
 ALL, NO_CAPABILITIES = "000001ffffffffff", "0000000000000000"
 HOSTS = "22 1 0:21 / /proc rw - proc proc rw\n23 1 0:22 / /sys rw - sysfs sysfs rw\n"
 OTHERS = "922 901 0:21 / /proc rw - proc proc rw\n"
@@ -33,7 +33,7 @@ def proc(
     effective: str = NO_CAPABILITIES,
     user: int = 0,
     pids: int = FIRST,
-    users: int = namespace.FIRST_USER_NAMESPACE,
+    users: int = opening.FIRST_USER_NAMESPACE,
     init: str = "systemd",
 ) -> Path:
     """What /proc shows a process with these mounts, where process 1 has those of ``HOSTS``."""
@@ -61,7 +61,7 @@ def proc(
 def test_who_the_driver_takes_for_the_hosts_may_go_on(
     devices: Path, tmp_path: Path, processes: dict[str, str]
 ) -> None:
-    namespace.check(proc(tmp_path / "proc", **processes), devices)  # type: ignore[arg-type]
+    opening.check_namespace(proc(tmp_path / "proc", **processes), devices)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_an_ordinary_container_lets_them_alone(
     devices: Path, tmp_path: Path, processes: dict[str, str]
 ) -> None:
     with pytest.raises(Unavailable, match="it is not in the mount namespace of the host") as refused:
-        namespace.check(proc(tmp_path / "proc", **processes), devices)  # type: ignore[arg-type]
+        opening.check_namespace(proc(tmp_path / "proc", **processes), devices)  # type: ignore[arg-type]
     assert refused.value.code == "private_mount_namespace"
     assert not refused.value.absent
 
@@ -88,12 +88,12 @@ def test_who_cannot_see_process_1_lets_them_alone(devices: Path, tmp_path: Path)
     processes = proc(tmp_path / "proc", HOSTS)
     (processes / "1/mountinfo").unlink()
     with pytest.raises(Unavailable, match=r"as far as is known: .*mountinfo") as refused:
-        namespace.check(processes, devices)
+        opening.check_namespace(processes, devices)
     assert refused.value.code == "private_mount_namespace"
 
 
 def test_without_devices_there_is_nothing_to_take(tmp_path: Path) -> None:
-    namespace.check(proc(tmp_path / "proc", OTHERS), tmp_path)
+    opening.check_namespace(proc(tmp_path / "proc", OTHERS), tmp_path)
 
 
 @pytest.mark.root

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Level
-from nodeagent.drivers.ascend.npu.aggregation import SILENT_NS, UnifiedBusPorts, ethernet_ports
+from nodeagent.drivers.ascend.active_codes import SILENT_NS, UnifiedBusPorts, ethernet_ports
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
 from tests.drivers.ascend.npu.test_contract import ascend_spec

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.npu.killed import listed
+from nodeagent.drivers.ascend.users import killed_at_reset
 
 KEY = "AllowKilledWhenResetNPU"
 
@@ -35,8 +35,8 @@ def test_a_line_means_a_process_that_runs_under_that_name(
     procfs: Path, tmp_path: Path, text: str, found: dict[int, str]
 ) -> None:
     (tmp_path / "list").write_text(text)
-    assert listed(procfs, tmp_path / "list") == found
+    assert killed_at_reset(procfs, tmp_path / "list") == found
 
 
 def test_without_a_list_nobody_is_killed(procfs: Path, tmp_path: Path) -> None:
-    assert listed(procfs, tmp_path / "list") == {}
+    assert killed_at_reset(procfs, tmp_path / "list") == {}

@@ -7,9 +7,9 @@ import pytest
 
 from nodeagent.core.model import SourceLost
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend.npu import missing as missing_chips
-from nodeagent.drivers.ascend.npu.driver import AscendDriver
-from nodeagent.drivers.ascend.npu.missing import listed_by_pci, missing
+from nodeagent.drivers.ascend import opening
+from nodeagent.drivers.ascend.driver import AscendDriver
+from nodeagent.drivers.ascend.opening import listed_by_pci, missing_chips
 from nodeagent.drivers.shared.pci import HUAWEI, Bus, PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
@@ -25,7 +25,7 @@ INIT = "dcmi_init"
 
 
 def lost(*addresses: str) -> dict[str, str]:
-    return {each.device: each.reason for each in missing(LISTED, addresses)}
+    return {each.device: each.reason for each in missing_chips(LISTED, addresses)}
 
 
 def test_a_slot_that_no_chip_names_is_missing() -> None:
@@ -122,7 +122,7 @@ def test_a_library_that_does_not_start_where_its_driver_has_found_npus_is_missed
 ) -> None:
     found = tmp_path / "davinci_manager"
     found.touch()
-    monkeypatch.setattr(missing_chips, "DEVICE_NODE", found)
+    monkeypatch.setattr(opening, "DEVICE_NODE", found)
     assert not refused(node, tmp_path / "sys").absent
 
 

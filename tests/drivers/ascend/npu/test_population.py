@@ -8,8 +8,8 @@ import pytest
 
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
-from nodeagent.drivers.ascend.npu.chip.watched_chip import REMOVED
-from nodeagent.drivers.ascend.npu.driver import ENUMERATE_EACH, AscendDriver
+from nodeagent.drivers.ascend.driver import ENUMERATE_EACH, AscendDriver
+from nodeagent.drivers.ascend.watched_chip import REMOVED
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate

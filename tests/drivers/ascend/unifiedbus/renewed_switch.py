@@ -1,7 +1,7 @@
 """The driver of UnifiedBus switches, which asks for another process as soon as it has reported all faults."""
 
 from nodeagent.drivers.api import Driver, Emit
-from nodeagent.drivers.ascend.unifiedbus.driver import SwitchDriver
+from nodeagent.drivers.ascend.unifiedbus import SwitchDriver
 from nodeagent.wire import Configure
 
 

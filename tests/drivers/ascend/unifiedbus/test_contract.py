@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.switches import FabricFault
+from nodeagent.emulator.switches import FabricFault
 from tests.daemon.staged import command, worker_spec
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.contract import DriverContract, Inapplicable, Scene

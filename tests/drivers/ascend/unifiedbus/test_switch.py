@@ -8,11 +8,11 @@ import pytest
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.api import CallFailed, Unavailable
-from nodeagent.drivers.ascend.library.errors import SWITCH_STATUS
-from nodeagent.drivers.ascend.unifiedbus import lingqu
-from nodeagent.drivers.ascend.unifiedbus.driver import SwitchDriver
+from nodeagent.drivers.ascend import unifiedbus
+from nodeagent.drivers.ascend.dcmi_calls import SWITCH_STATUS
+from nodeagent.drivers.ascend.unifiedbus import SwitchDriver
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.switches import FabricFault
+from nodeagent.emulator.switches import FabricFault
 from nodeagent.wire import CaughtUp, Following
 from tests.drivers.ascend.recorder import Recorder
 
@@ -204,7 +204,7 @@ def test_a_library_that_refuses_to_start_is_unavailable_with_its_answer(
 ) -> None:
     fabric.answer(status, None, "lq_dcmi_init")
     with pytest.raises(Unavailable) as refused:
-        lingqu.open_library(str(fabric.lingqu))
+        unifiedbus.open_library(str(fabric.lingqu))
     assert (refused.value.errno, refused.value.absent) == (-status, False)
     assert SWITCH_STATUS[status][1] in str(refused.value)
 
@@ -212,7 +212,7 @@ def test_a_library_that_refuses_to_start_is_unavailable_with_its_answer(
 def test_a_machine_without_such_switches_has_nothing_to_open(fabric: EmulatedNode) -> None:
     fabric.answer(-8004, None, "lq_dcmi_init")
     with pytest.raises(Unavailable) as refused:
-        lingqu.open_library(str(fabric.lingqu))
+        unifiedbus.open_library(str(fabric.lingqu))
     assert refused.value.absent
 
 

@@ -3,7 +3,7 @@
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Assertion, DeviceSeen, Level, Signal, Verdict
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.switches import FabricFault
+from nodeagent.emulator.switches import FabricFault
 from tests.drivers.ascend.judged import judged, shipped
 from tests.drivers.ascend.unifiedbus.test_contract import switch_spec
 

@@ -5,7 +5,7 @@ import pytest
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.switches import FabricFault
+from nodeagent.emulator.switches import FabricFault
 from tests.daemon.staged import command
 from tests.drivers.ascend.judged import judged
 from tests.drivers.ascend.unifiedbus.test_contract import switch_spec

@@ -4,9 +4,9 @@ import pynvml
 import pytest
 
 from nodeagent.core.model import Assertion, Signal, Verdict
-from nodeagent.drivers.nvidia.calls import Calls, Readings
-from nodeagent.drivers.nvidia.checks.c2c import DOWN, EACH_S, C2c
+from nodeagent.drivers.nvidia.checks.host_link import DOWN, EACH_S, C2c
 from nodeagent.drivers.nvidia.gpu import SELDOM
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 from tests.drivers.nvidia.checks.test_inforom import Clock
@@ -57,7 +57,7 @@ async def test_an_xid_that_tells_the_same_is_one_fault_with_it(h100: GpuNode, ju
 
 def read(c2c: C2c, calls: Calls) -> list[str] | None:
     calls.turn()
-    return c2c.read(Readings(calls, {}))
+    return c2c.read(GpuReadings(calls, {}))
 
 
 def test_where_c2c_is_off_no_link_is_missed(opened: Opened) -> None:

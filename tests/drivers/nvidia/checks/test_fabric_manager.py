@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.nvidia.checks.fabric_manager import Manager
+from nodeagent.drivers.nvidia.checks.fabric import Manager
 
 
 def process(procfs: Path, pid: int, name: str) -> Path:
@@ -36,7 +36,7 @@ def test_it_is_not_missed_where_there_is_no_switch(procfs: Path, tmp_path: Path)
 def test_it_is_seen_to_end_and_to_begin_anew(
     procfs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodeagent.drivers.nvidia.checks.fabric_manager.LOOK_S", 0.0)
+    monkeypatch.setattr("nodeagent.drivers.nvidia.checks.fabric.LOOK_S", 0.0)
     running = process(procfs, 4711, "nv-fabricmanage")
     manager = Manager(procfs, tmp_path)
     assert manager.look(switches=True) is True

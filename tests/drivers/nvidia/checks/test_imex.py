@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Verdict
-from nodeagent.drivers.nvidia.checks import imex
-from nodeagent.drivers.nvidia.checks.imex import CODES, DEGRADED, DOWN, NOT_READY, Imex
+from nodeagent.drivers.nvidia.checks import fabric
+from nodeagent.drivers.nvidia.checks.fabric import CODES, DEGRADED, IMEX_DOWN, IMEX_NOT_READY, Imex
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 NOT_CONFIGURED = "Failed to read node configuration file /etc/nvidia-imex/nodes_config.cfg"
@@ -41,8 +41,8 @@ def asked(service: Imex) -> set[str]:
     [
         ("READY", UP, set()),
         ("UNAVAILABLE", UP, set()),
-        ("INITIALIZING", UP, {NOT_READY}),
-        ("WAITING_FOR_PEERS", UP.replace("UP", "DOWN"), {NOT_READY, DOWN}),
+        ("INITIALIZING", UP, {IMEX_NOT_READY}),
+        ("WAITING_FOR_PEERS", UP.replace("UP", "DOWN"), {IMEX_NOT_READY, IMEX_DOWN}),
         ("READY", UP.replace("UP", "DEGRADED"), {DEGRADED}),
         (NOT_CONFIGURED, NOT_CONFIGURED, set()),
     ],
@@ -59,17 +59,17 @@ def test_a_node_without_the_command_has_no_fault(tmp_path: Path) -> None:
 def test_what_it_does_not_tell_stays_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(imex, "LIMIT_S", 0.2)
+    monkeypatch.setattr(fabric, "LIMIT_S", 0.2)
     service = Imex(str(tmp_path))
     install(tmp_path, "READY", UP.replace("UP", "DOWN"))
-    assert asked(service) == {DOWN}
+    assert asked(service) == {IMEX_DOWN}
     for daemon, domain, before in (
         ("", "", "exit 1"),
         ("dancing", '{"status": 3}', ""),
         ("READY", UP, "exec sleep 5"),
     ):
         install(tmp_path, daemon, domain, before)
-        assert asked(service) == {DOWN}
+        assert asked(service) == {IMEX_DOWN}
     assert capsys.readouterr().err.count("IMEX is not watched") == 1
     install(tmp_path, "READY")
     assert asked(service) == set()
@@ -82,8 +82,8 @@ async def test_a_domain_that_is_down_is_a_fault_of_the_node_and_stops_nothing(
     config = {**h100.spec().config, "driver_root": str(tmp_path / "driver")}
     async with judged(h100.spec(config=config), judge) as stage:
         await stage.back()
-        await stage.until(lambda: set(judge.open("node")) == {NOT_READY, DOWN} or None)
-        assert judge.open("node") == {NOT_READY: "NotHandleFault", DOWN: "SubHealthFault"}
+        await stage.until(lambda: set(judge.open("node")) == {IMEX_NOT_READY, IMEX_DOWN} or None)
+        assert judge.open("node") == {IMEX_NOT_READY: "NotHandleFault", IMEX_DOWN: "SubHealthFault"}
         judge.skip(181)
-        assert judge.open("node") == {NOT_READY: "SubHealthFault", DOWN: "SubHealthFault"}
+        assert judge.open("node") == {IMEX_NOT_READY: "SubHealthFault", IMEX_DOWN: "SubHealthFault"}
         assert judge.view("node").verdict is Verdict.ALLOW

@@ -3,9 +3,9 @@
 import pynvml
 
 from nodeagent.core.model import Verdict
-from nodeagent.drivers.nvidia.calls import Calls, Readings
-from nodeagent.drivers.nvidia.checks.inforom import CORRUPT, EACH_S, Inforom
+from nodeagent.drivers.nvidia.checks.memory import CORRUPT, EACH_S, Inforom
 from nodeagent.drivers.nvidia.gpu import SELDOM
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 from tests.emulator.nvml.conftest import Opened
 
@@ -46,7 +46,7 @@ class Clock:
 
 def read(inforom: Inforom, calls: Calls) -> list[str] | None:
     calls.turn()
-    return inforom.read(Readings(calls, {}))
+    return inforom.read(GpuReadings(calls, {}))
 
 
 def test_it_is_read_anew_each_hour_and_the_last_answer_holds_meanwhile(opened: Opened) -> None:

@@ -11,7 +11,7 @@ from nodeagent.core.catalog.catalog import CounterRule
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import DeviceSeen, Kind, Verdict
 from nodeagent.daemon.sources.telemetry_edges import Readings
-from nodeagent.drivers.nvidia.checks.nvlink_errors import bit_error_ratio
+from nodeagent.drivers.nvidia.checks.nvlink import bit_error_ratio
 from tests.daemon.staged import staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 

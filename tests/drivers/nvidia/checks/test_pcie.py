@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import Verdict
-from nodeagent.drivers.nvidia.checks.pcie import Generation, ReplayMinutes, replays_a_minute
+from nodeagent.drivers.nvidia.checks.host_link import PcieGeneration, ReplayMinutes, replays_a_minute
 from nodeagent.drivers.nvidia.gpu import SELDOM
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
@@ -72,7 +72,7 @@ async def test_in_a_guest_which_sees_no_real_slot_no_link_is_judged(
 
 
 def test_a_generation_is_judged_by_two_readings_of_a_gpu_that_works() -> None:
-    generation = Generation()
+    generation = PcieGeneration()
     assert generation.see(1, 5, is_working=False) is None
     assert generation.see(1, 5, is_working=True) is None
     assert generation.see(1, 5, is_working=False) is None

@@ -3,7 +3,7 @@
 import pynvml
 
 from nodeagent.core.model import Handling, Verdict
-from nodeagent.drivers.nvidia.checks.persistence import OFF
+from nodeagent.drivers.nvidia.checks.telemetry import OFF
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 NOT_SUPPORTED_VALUE = 0xFFFFFFFF

@@ -4,9 +4,9 @@ import pytest
 
 from nodeagent.core.model import ActiveSet, DeviceSeen, Kind, Verdict
 from nodeagent.daemon.sources.telemetry_edges import Readings as Edges
-from nodeagent.drivers.nvidia.calls import Calls, Readings
-from nodeagent.drivers.nvidia.checks.slowdown import SlowdownMinutes
 from nodeagent.drivers.nvidia.checks.telemetry import THROTTLE
+from nodeagent.drivers.nvidia.checks.thermal import SlowdownMinutes
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 HEAT, HEAT_OF_DRIVER, BRAKE, ANY = (
@@ -22,7 +22,7 @@ def counted(seen: list[tuple[int, int | None]]) -> dict[str, float]:
     """The minutes by reading, after these bits were seen at these seconds."""
     minutes, values = SlowdownMinutes(), dict[str, float]()
     for second, bits in seen:
-        minutes.see(bits, float(second), Readings(Calls(None), values))
+        minutes.see(bits, float(second), GpuReadings(Calls(None), values))
     return {name: value for name, value in values.items() if value}
 
 

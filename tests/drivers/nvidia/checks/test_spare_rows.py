@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Verdict
-from nodeagent.drivers.nvidia.calls import Calls, Readings
-from nodeagent.drivers.nvidia.checks.spare_rows import summarize
+from nodeagent.drivers.nvidia.checks.memory import summarize
+from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 
@@ -25,7 +25,7 @@ from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 def test_banks_count_by_what_the_next_row_that_fails_would_find(
     told: dict[str, float], scarce: float | None, exhausted: float | None
 ) -> None:
-    summarize(readings := Readings(Calls(None), dict(told)))
+    summarize(readings := GpuReadings(Calls(None), dict(told)))
     assert readings.values.get("remap_scarce_banks") == scarce
     assert readings.values.get("remap_exhausted_banks") == exhausted
 

@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.core.model import Handling, Signal
 from nodeagent.drivers.nvidia.events import WINDOW_NS, Doubles
-from nodeagent.emulator.nvidia.kernel_lines import Instance
+from nodeagent.emulator.gpus import Instance
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 EVERY_SET, WHO_LOOKS_FIRST = 1, 2

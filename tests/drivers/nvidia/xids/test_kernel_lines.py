@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.core.model import NODE, Assertion, DeviceSeen, Kind, SourceBack, Verdict
 from nodeagent.daemon.sources.translate import fault
-from nodeagent.emulator.nvidia.kernel_lines import xid_line
+from nodeagent.emulator.gpus import xid_line
 from tests.drivers.nvidia.bench import Judge
 
 FAULTY, WELL = "gpu3", "gpu4"

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import Verdict
-from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
+from nodeagent.emulator.gpus import Instance, xid_line
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 SM = "Graphics SM Warp Exception on (GPC 0, TPC 1, SM {sm}): Out Of Range Address"

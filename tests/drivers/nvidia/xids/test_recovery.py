@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from nodeagent.core.model import Handling, Verdict
-from nodeagent.emulator.nvidia.kernel_lines import recovery_line, xid_line
+from nodeagent.emulator.gpus import recovery_line, xid_line
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 RESTARTED = (39, 60, 65, 68, 70, 82, 92, 94, 96, 126, 139, 170)

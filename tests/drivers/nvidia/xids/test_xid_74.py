@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nodeagent import wire
 from nodeagent.core.model import Assertion, Signal
 from nodeagent.drivers.kmsg.match import Matcher
-from nodeagent.emulator.nvidia.kernel_lines import xid_line
+from nodeagent.emulator.gpus import xid_line
 from tests.drivers.nvidia.bench import Judge
 from tests.shipped import shipped_catalog
 

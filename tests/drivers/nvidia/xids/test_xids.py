@@ -5,7 +5,7 @@ import pytest
 
 from nodeagent.core.model import NODE, Assertion, DeviceSeen, Handling, Signal
 from nodeagent.drivers.nvidia.events import code_of
-from nodeagent.emulator.nvidia.kernel_lines import recovery_line, xid_line
+from nodeagent.emulator.gpus import recovery_line, xid_line
 from tests.daemon.staged import Staged, staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.npu.chip.background_call import BackgroundCall
-from nodeagent.drivers.ascend.npu.chip.telemetry import MAY_WAIT, Telemetry
+from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend.slow_calls import BackgroundCall
+from nodeagent.drivers.ascend.telemetry import MAY_WAIT, ChipTelemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.waiting import wait_until
@@ -18,22 +18,22 @@ NETWORK = "dcmi_get_device_network_health"
 Readings = Mapping[str, float]
 
 
-def telemetry_of(node: EmulatedNode, card: int) -> Telemetry:
+def telemetry_of(node: EmulatedNode, card: int) -> ChipTelemetry:
     library = dcmi.open_library(str(node.dcmi))
-    return Telemetry(library.chip(library.places(card)[0]), MAY_WAIT)
+    return ChipTelemetry(library.chip(library.places(card)[0]), MAY_WAIT)
 
 
-def beside_of(telemetry: Telemetry, device: str) -> BackgroundCall[Readings]:
+def beside_of(telemetry: ChipTelemetry, device: str) -> BackgroundCall[Readings]:
     return BackgroundCall(lambda: telemetry.read(slow_round=True), {}, device)
 
 
 @pytest.fixture
-def telemetry(node: EmulatedNode) -> Telemetry:
+def telemetry(node: EmulatedNode) -> ChipTelemetry:
     return telemetry_of(node, 3)
 
 
 @pytest.fixture
-def beside(node: EmulatedNode, telemetry: Telemetry) -> Iterator[BackgroundCall[Readings]]:
+def beside(node: EmulatedNode, telemetry: ChipTelemetry) -> Iterator[BackgroundCall[Readings]]:
     beside = beside_of(telemetry, "npu3")
     yield beside
     node.release()
@@ -72,7 +72,7 @@ def test_an_answer_that_does_not_come_is_waited_for_by_nobody_and_unknown(
 
 
 def test_a_value_that_cannot_be_is_refused_and_counted(
-    node: EmulatedNode, telemetry: Telemetry, beside: BackgroundCall[Readings]
+    node: EmulatedNode, telemetry: ChipTelemetry, beside: BackgroundCall[Readings]
 ) -> None:
     node.set("npu3", "network_health", 9)
     beside.read(ask=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Assertion
-from nodeagent.drivers.ascend.library.abi import Event
-from nodeagent.drivers.ascend.npu.chip.events import (
+from nodeagent.drivers.ascend.abi import DcmiEvent
+from nodeagent.drivers.ascend.events import (
     MAX_PARTS_REMEMBERED,
     ON_ITS_WAY_NS,
     SETTLES_NS,
@@ -24,7 +24,7 @@ OCCUR, RECOVER, ONCE = Assertion.OCCUR, Assertion.RECOVER, Assertion.ONCE
 
 
 def event(**given: Any) -> Any:
-    sent = Event()
+    sent = DcmiEvent()
     fields = {"event_id": HBM, "deviceid": 3, "severity": 2, "assertion": 1, **given}
     sent.type = fields.pop("type", 0)
     for name, value in fields.items():
@@ -95,7 +95,7 @@ def test_an_event_that_makes_no_sense_is_refused_and_counted(
 
 
 def test_no_event_at_all_is_refused_and_counted(listener: Listener) -> None:
-    listener.take(ctypes.POINTER(Event)())
+    listener.take(ctypes.POINTER(DcmiEvent)())
     assert listener.refused == 1
 
 

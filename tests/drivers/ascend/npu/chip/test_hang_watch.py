@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.npu.chip.hang import SUSPECTED_HANG, HangRule, HangWatch, Sample, sample_of
-from nodeagent.drivers.ascend.npu.driver import AscendDriver
+from nodeagent.drivers.ascend.driver import AscendDriver
+from nodeagent.drivers.ascend.users import SUSPECTED_HANG, ChipHangWatch, HangRule, HangSample, sample_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.wire import Holder
 from tests.drivers.ascend.recorder import Recorder
 
 MINUTE_NS = 60_000_000_000
 RULE = HangRule()
-STILL = Sample(
+STILL = HangSample(
     processes=frozenset({(4711, 12345)}),
     aicore_ratio=0.0,
     memory_ratio=0.8,
@@ -26,9 +26,9 @@ AICORE, HBM = 2, 6
 RECEIVED, SENT = 30, 33
 
 
-def watched(*samples: Sample, rule: HangRule = RULE) -> HangWatch:
+def watched(*samples: HangSample, rule: HangRule = RULE) -> ChipHangWatch:
     """One sample a minute."""
-    watch = HangWatch(rule)
+    watch = ChipHangWatch(rule)
     for minute, sample in enumerate(samples):
         assert watch.due(minute * MINUTE_NS)
         watch.see(sample, minute * MINUTE_NS)
@@ -57,7 +57,7 @@ def test_a_sample_is_due_once_a_minute() -> None:
         pytest.param(replace(STILL, packets=1100, cpu_s=None), id="it talks, and not all is known"),
     ],
 )
-def test_any_sign_of_life_ends_it_and_counting_begins_anew(alive: Sample) -> None:
+def test_any_sign_of_life_ends_it_and_counting_begins_anew(alive: HangSample) -> None:
     assert not watched(*[STILL] * 6, alive).suspected
     assert not watched(*[STILL] * 5, alive, *[alive] * 4).suspected
 
@@ -71,7 +71,7 @@ def test_any_sign_of_life_ends_it_and_counting_begins_anew(alive: Sample) -> Non
         pytest.param(replace(STILL, cpu_s=94.99), id="its host side computes a little"),
     ],
 )
-def test_what_stays_below_the_bounds_is_no_sign_of_life(nearly_still: Sample) -> None:
+def test_what_stays_below_the_bounds_is_no_sign_of_life(nearly_still: HangSample) -> None:
     assert watched(*[STILL] * 5, nearly_still).suspected
 
 
@@ -110,11 +110,11 @@ def test_a_sample_holds_what_a_poll_has_read() -> None:
         "link_sent_packets_total.roce": 2.0,
     }
     holder = Holder(pid=7, start_time=70, command="train")
-    assert sample_of(readings, (holder,), 1.5) == Sample(
+    assert sample_of(readings, (holder,), 1.5) == HangSample(
         processes=frozenset({(7, 70)}), aicore_ratio=0.01, memory_ratio=0.5, packets=42.0, cpu_s=1.5
     )
     del readings["link_sent_packets_total.roce"]
-    assert sample_of(readings, None, None) == Sample(
+    assert sample_of(readings, None, None) == HangSample(
         processes=None, aicore_ratio=0.01, memory_ratio=0.5, packets=None, cpu_s=None
     )
 

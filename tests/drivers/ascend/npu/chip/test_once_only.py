@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Assertion
-from nodeagent.drivers.ascend.npu.chip.events import ON_ITS_WAY_NS
-from nodeagent.drivers.ascend.npu.driver import AscendDriver
+from nodeagent.drivers.ascend.driver import AscendDriver
+from nodeagent.drivers.ascend.events import ON_ITS_WAY_NS
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.recorder import Recorder
 

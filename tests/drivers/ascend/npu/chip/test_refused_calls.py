@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.npu.chip.watched_chip import CARD_DROPPED, SLOW_ROUND
-from nodeagent.drivers.ascend.npu.driver import AscendDriver
+from nodeagent.drivers.ascend.driver import AscendDriver
+from nodeagent.drivers.ascend.watched_chip import CARD_DROPPED, SLOW_ROUND
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.recorder import Recorder
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.npu.chip.label import LabelReader
-from nodeagent.drivers.ascend.npu.driver import LOOK_LIMIT_S
+from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend.driver import LOOK_LIMIT_S
+from nodeagent.drivers.ascend.identity import LabelReader
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.npu.chip.telemetry import Telemetry
+from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend.telemetry import ChipTelemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 
 
-def telemetry_of(node: EmulatedNode, device: str = "npu3") -> Telemetry:
+def telemetry_of(node: EmulatedNode, device: str = "npu3") -> ChipTelemetry:
     library = dcmi.open_library(str(node.dcmi))
     places = [place for card in library.cards() for place in library.places(card)]
-    return Telemetry(library.chip(next(each for each in places if f"npu{each.physical}" == device)))
+    return ChipTelemetry(library.chip(next(each for each in places if f"npu{each.physical}" == device)))
 
 
 def parts(readings: Mapping[str, float], metric: str) -> dict[str, float]:

@@ -1,1 +1,0 @@
-"""The vendor's libraries: found, loaded, declared and called."""

@@ -1,1 +1,0 @@
-"""The driver ``ascend``: the NPUs of the machine, by libdcmi.so."""

@@ -1,1 +1,0 @@
-"""The emulated BMC: what it lists, logs, and how it answers."""

@@ -1,1 +1,0 @@
-"""The state file that the libraries and the control socket share."""
