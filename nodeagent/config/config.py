@@ -1,7 +1,7 @@
 """The whole configuration: its sections and their defaults. Every key has a default.
 
-The configuration says where things are and how patient to be. It never says what a fault means: that is
-the tables' part, save the few settings of ``Config.settings`` that change a decision.
+The configuration sets paths and time limits. It does not define what a fault means: the tables do, except for
+the few settings in ``Config.settings`` that change a decision.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""The configuration that the daemon last ran with: a copy, for a start at which the file itself is broken.
+"""The configuration with which the daemon last ran: a copy, used when the file is wrong at a start.
 
-Blind is worse than poor: a node that is watched by yesterday's configuration, and says so, is better than one
-that is not watched. There is a copy only where a service manager gives a folder for state ($STATE_DIRECTORY,
-systemd.exec(5)): a person who starts the daemon by hand is there to read what is wrong.
+A node that is watched with an older configuration is safer than a node that is not watched. The copy is made
+only under a service manager that gives a folder for state ($STATE_DIRECTORY, systemd.exec(5)). A person who
+starts the daemon by hand sees the error at once.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""The files of one configuration over one another: a later one sets single keys, and each knows its place.
+"""The files of one configuration: which are read, and how a later one changes single keys of an earlier one.
 
-Tables merge key by key; anything else, lists too, is replaced as a whole. It does not ask what a key means.
-
-Which files beside the configuration are read after it: those of its folder for drop-ins. It reads none.
+Tables merge key by key; any other value, a list too, is replaced as a whole. Each key keeps its file and
+line. This module opens no file, and does not know what a key means.
 """
 
 import os

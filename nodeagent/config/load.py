@@ -1,6 +1,6 @@
-"""Finds, reads and checks nodeagent.toml and its drop-ins. No unknown key passes.
+"""Finds, reads and checks nodeagent.toml and its drop-ins. An unknown key is an error.
 
-Every problem is named at once. Each file has to be sound by itself, and then all of them together.
+All problems are reported together. Each file must be valid by itself, and all of them together.
 """
 
 import re

@@ -1,6 +1,7 @@
-"""``[reset]`` of nodeagent.toml: how far resets go, their limits, and what switches them off from outside.
+"""``[reset]`` of nodeagent.toml: the mode of resets, their limits, and what forbids them.
 
-It reads what an administrator left to forbid resets, and where the state lies; it resets nothing.
+It also checks the do-not-touch file, the kernel's command line and the file system of the state. It resets
+nothing.
 """
 
 import os

@@ -1,9 +1,4 @@
-"""``[slurm]`` of nodeagent.toml: for the Slurm bridge and the health check. The daemon does nothing by it.
-
-``[kubernetes]`` of nodeagent.toml: what the bridge to Kubernetes writes there, and for which node.
-
-The daemon reads none of it.
-"""
+"""``[slurm]`` and ``[kubernetes]`` of nodeagent.toml, for the two bridges. The daemon reads neither section."""
 
 from typing import Annotated, Final, Literal
 

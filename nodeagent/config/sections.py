@@ -1,16 +1,6 @@
-"""``[agent]`` of nodeagent.toml: where things are, how patient the daemon is, and what is not watched.
+"""The sections of nodeagent.toml for the daemon itself: agent, grpc, metrics, nvrx, store and jobs.
 
-``[grpc]`` of nodeagent.toml: the API over TCP, and who may do what there.
-
-``[metrics]`` of nodeagent.toml: where Prometheus scrapes.
-
-``[nvrx]`` of nodeagent.toml: where NVIDIA's resiliency extension asks for the node's health.
-
-``[store]`` of nodeagent.toml: how long and how much is kept.
-
-``[jobs]`` of nodeagent.toml: whether and where supervisors of jobs connect, and how long jobs may take.
-
-``[jobs.defaults]`` and ``[jobs.limits]`` are for the supervisors, and sent to them as they stand here.
+``[reset]`` and ``[public]`` have modules of their own; the sections of drivers are in ``nodeagent.vendors``.
 """
 
 import socket

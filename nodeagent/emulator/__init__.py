@@ -1,4 +1,5 @@
-"""A node with accelerators where there are none: C libraries with the vendors' interface, and their driver.
+"""A node with accelerators on a machine that has none: C libraries with the vendors' interface, and their
+control.
 
-Nothing of the daemon imports it, and no driver knows that it talks to one of these libraries.
+Nothing in the daemon imports it, and no driver knows that it calls one of these libraries.
 """

@@ -1,6 +1,6 @@
 """The BMC of an emulated node: the faults that it lists, the records of its log, and how it answers.
 
-Every node has one; that of a node with NPUs is Huawei's, and lists its faults by itself.
+Every node has a BMC. On a node with NPUs it is Huawei's, and lists its active faults.
 """
 
 import time

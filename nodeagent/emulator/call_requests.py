@@ -1,6 +1,7 @@
-"""What every request of the control socket is: a structure whose fields are those of the JSON object.
+"""The base of every request to the control socket, and the requests that change calls.
 
-What the control socket can be asked to do to calls: hang, answer an error, take long, time out, crash.
+A request is a structure whose fields are those of the JSON object. Calls can hang, fail, take long, time out
+or crash their process.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""A node in words, such as ``8x910B+8xH100``, made into a state file. Products: rows of ``products.toml``.
+"""Makes a node from a description such as ``8x910B+8xH100``: its state file and its PCI tree.
 
-What PCI would list of an emulated node: a tree such as ``/sys``, with a bridge above each card.
-
-It is written once; a chip that drops or is taken out stays in it, as PCI goes on listing what a library lost.
+The products are rows of ``products.toml``. The PCI tree is a folder such as ``/sys``, with a bridge above
+each card. It is written once: a chip that drops stays in it, because PCI still lists a chip that the library
+has lost.
 """
 
 import re

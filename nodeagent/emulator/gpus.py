@@ -1,12 +1,8 @@
-"""The lines that NVIDIA's kernel modules write for an Xid or SXid, put where a daemon reads its kernel log.
+"""Everything that can happen to the GPUs of an emulated node, and the kernel lines of Xids and SXids.
 
-Only the form of a line is its business; which of them there are and what they mean stands in tables.
-
-Everything that can be made happen to the GPUs of an emulated node.
-
-As on ``EmulatedNode``, every method is done when it returns, and a GPU is named ``gpu<n>``. What works for
-every kind of chip (hang, answer, drop, hold, set a field) stays there. It never says what a daemon ought to
-make of it.
+As on ``EmulatedNode``, a method is done when it returns, and a GPU is named ``gpu<n>``. What works for every
+kind of chip (hang, answer, drop, hold, set a field) is there. What a daemon should make of it is not known
+here.
 """
 
 import stat

@@ -1,13 +1,8 @@
-"""The state file as ctypes structures, made from ``c/fields.def``, which C is built from too.
+"""The state file as ctypes structures, made from ``c/fields.def``, from which C is built too.
 
-It lays out and names; it gives no field a value. A list that C would take and this reader does not is an
-error that names the line, so that the two can never differ silently.
-
-Setting one field of the state by its name, as from a command line: checked, or an error that helps.
-
-Which functions a built library has; and taking some away, so that it is as an older one.
-
-It changes a copy beside a node, before anybody loads it; never the library that was built.
+A definition that C would take and this reader does not is an error with its line, so the two cannot differ
+unnoticed. Fields can be set by name, with a check. ``take_away`` removes functions from a copy of a library,
+so that it is like an older version; the library that was built is never changed.
 """
 
 import ctypes

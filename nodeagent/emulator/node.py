@@ -1,7 +1,7 @@
-"""One emulated node: its chips by the names the daemon gives them, and all that can be made happen to them.
+"""One emulated node: its chips by the daemon's names, and all that can happen to them.
 
-For tests in the same process and for the emulator's server; every method is done when it returns, but a hang
-lasts until ``release``. It never says what a daemon ought to make of any of it.
+It is used by tests in the same process and by the emulator's server. A method is done when it returns; a hang
+lasts until ``release``. What a daemon should make of it is not known here.
 """
 
 import shutil

@@ -1,6 +1,5 @@
-"""What a described NPU is, field by field: cards, dies, numbers, and values of a chip that idles.
-
-The faults of an NPU: those that stand, and the events that subscribers of ``libdcmi.so`` receive.
+"""The NPUs of an emulated node: the fields of each, its active faults, and the events that subscribers
+receive.
 """
 
 import socket

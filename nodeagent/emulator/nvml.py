@@ -1,17 +1,15 @@
-"""What a described GPU is, field by field, from the rows of ``gpu_values.toml``.
+"""NVIDIA's library on an emulated node: the values of a GPU, the state of the driver, and a front for any
+library.
 
-It knows no product: a row names the fields that a product has; what no row names reads as "not supported".
+The values of a GPU are rows of ``gpu_values.toml``. A field that no row sets reads as "not supported".
 
-What can be made happen to NVIDIA's driver and library on an emulated node, and who has them open.
+The front is a library before another ``libnvidia-ml.so.1``, real or emulated. It changes single answers.
 
-A library in front of another ``libnvidia-ml.so.1``, a vendor's or ours: it changes single answers.
-
-    directory/libnvidia-ml.so.1    the front, which a program is to load
+    directory/libnvidia-ml.so.1    the front, which a program loads
     directory/library              the path of the library behind it
-    directory/answers              what is changed, a line each; read again while programs use it
+    directory/answers              one change a line; read again while programs use it
 
-It knows no GPU: each line names a function of NVML, and a GPU by its index. ``lines.c`` says what a line
-may be.
+Each line names a function of NVML and a GPU by its index. ``lines.c`` defines the lines.
 """
 
 import ctypes

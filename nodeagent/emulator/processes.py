@@ -1,10 +1,7 @@
-"""Whether a process has ended: once its last thread has, which lets go of all that it had open.
+"""The processes on an emulated chip, as the libraries list them. None is started or ended here.
 
-Nobody has to wait for it as its parent. It ends no process.
-
-The processes that hold a chip, as the libraries list them. It starts and ends none.
-
-A real one is on the chip until it has ended; one that a test has made up stays until it is taken away.
+A real process is on the chip until it has ended: until its last thread has ended, which closes all that it
+had open. A made-up one stays until it is removed.
 """
 
 import os

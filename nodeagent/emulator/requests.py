@@ -1,6 +1,6 @@
-"""What the control socket can be asked to do: one structure each, its fields those of the JSON object.
+"""The requests to the control socket that concern every kind of chip, and the list of all requests.
 
-Each does its own thing to a node and answers what there is to report. It checks nothing that the node checks.
+Each is a structure whose fields are those of the JSON object. The node checks the values.
 """
 
 import re

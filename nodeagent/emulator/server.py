@@ -1,9 +1,7 @@
-"""The control socket of an emulated node: one JSON object a line in, one a line out.
+"""The control socket of an emulated node: one JSON object a line in, one a line out; and its client, ``ask``.
 
-An answer is ``{"ok": …}`` or ``{"error": text}``; a refused request changed nothing. One is done after the
-other. Only the user who started it may connect.
-
-Asks the control socket of an emulated node. It checks nothing itself: the server knows what is right.
+An answer is ``{"ok": …}`` or ``{"error": text}``. A refused request changes nothing. Requests are done one
+after the other. Only the user who started the emulator may connect.
 """
 
 import functools

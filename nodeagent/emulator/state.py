@@ -1,9 +1,8 @@
-"""Wakes the libraries that wait for a word of the state file to change. Linux on x86-64 and 64-bit ARM.
+"""The state file: created, mapped, locked; with the overrides and counts of calls, and the events.
 
-The state file: made, mapped, locked; overrides of calls, counts of calls, events. It knows no vendor.
-
-One file of one directory is one node. Everybody who maps it sees a change at once: the libraries in whatever
-process loaded them, the emulator's server, tests. All writers of codes and events hold the lock of the file.
+One file in one directory is one node. Every process that maps it sees a change at once: those that have
+loaded the libraries, the emulator's server, tests. Writers of codes and events hold the lock of the file.
+Waiting libraries are woken by a futex (Linux on x86-64 and 64-bit ARM). No vendor is known here.
 """
 
 import ctypes

@@ -1,17 +1,13 @@
-"""By which names reports and log folders keep a kernel log. A new name is a new row.
+"""The kernel logs in a folder, an archive such as a sosreport, or NVIDIA's bug report; each is one source.
 
 The names are those of sos (sos/report/plugins/kernel.py and logs.py), of nvidia-bug-report.sh, of the logs of
-distributions and of kdump, and of what MindCluster collects (ascend_fd/pkg/parse/parser_saver.py).
+distributions and of kdump, and of what MindCluster collects (ascend_fd/pkg/parse/parser_saver.py). A new name
+is a new row. Nothing is written to a disk: an archive is read twice from its beginning to its end. A member
+that cannot be read is left out, with a remark.
 
-The kernel logs in what nvidia-bug-report.sh writes: a text of sections, each behind a line of underscores.
-
-The script copies files of users too. So a title that is there twice, which the script never writes, is
-nobody's: what stands below either is not trusted (``matching``).
-
-A folder or an archive of files, such as a sosreport: the kernel logs in it, each a source of one log.
-
-Nothing is written to a disk: an archive is read from its beginning to its end, twice. A member that cannot be
-read is left out, and remarked.
+nvidia-bug-report.sh writes a text of sections, each after a line of underscores. It also copies files of
+users. So a title that occurs twice, which the script never writes, is not trusted, and neither is what
+follows it (``matching``).
 """
 
 import os

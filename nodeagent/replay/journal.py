@@ -1,21 +1,18 @@
-"""A file of the journal itself: read by systemd's own journalctl, as the kernel's entries in export form.
+"""The systemd journal: its own files, its export and verbose forms, and single entries in JSON.
 
-One entry of ``journalctl -o json``: its time and message, where the kernel's log is what it came from.
+A file of the journal is read by systemd's journalctl, as the kernel's entries in export form.
 
-Only the fields that begin with ``_`` say whose entry it is: a program chooses the others. journald takes
-the name of a program off the lines that user space wrote to the kernel log; here it is put back, so that
-they read as the daemon reads them.
+**Entries.** Only fields that begin with ``_`` show who wrote an entry: a program chooses all others. journald
+removes the name of a program from lines that user space wrote to the kernel log; it is put back here, so that
+the line is the same as in the daemon.
 
-The journal's export form (``journalctl -o export``): entries of fields, some of them binary.
+**Export** (``journalctl -o export``). An entry ends with an empty line. A field is ``NAME=text``, or for any
+data: ``NAME``, a newline, the length in 8 bytes, little end first, the data, a newline. After damage the
+start of the next entry is unknown, so reading stops.
 
-An entry ends with an empty line. A field is ``NAME=text``, or where its data may hold anything: ``NAME``, a
-newline, the data's length in 8 bytes, little end first, the data, a newline. Parses only; after damage it
-cannot know where the next entry begins, and stops.
-
-The journal's verbose form (``journalctl -o verbose``): a line with the time, then the fields, set inwards.
-
-A field's further lines are set below its value, further inwards than any name of a field: so what a program
-logs is no field of its entry. The entry's time is read of its cursor, which has no zone.
+**Verbose** (``journalctl -o verbose``). A line with the time, then the indented fields. The further lines of
+a field are indented more than any field name, so a logged text cannot become a field. The time is read from
+the cursor, which has no zone.
 """
 
 import re

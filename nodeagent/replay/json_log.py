@@ -1,6 +1,6 @@
-"""Logs as JSON: ``journalctl -o json`` and its variants, ``dmesg -J``, and what container runtimes keep.
+"""Logs as JSON: ``journalctl -o json`` and its variants, ``dmesg -J``, and logs of container runtimes.
 
-An object stands on a line, or begins and ends with lines of braces, as in json-pretty and ``dmesg -J``.
+An object is one line, or begins and ends with a line of braces, as in json-pretty and ``dmesg -J``.
 """
 
 import re

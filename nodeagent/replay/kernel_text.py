@@ -1,11 +1,11 @@
-"""Text of a kernel log, line by line: each line's time, its message, who wrote it.
+"""Text of a kernel log, line by line: the time, the message and the writer of each line.
 
-The forms are rows (``text.forms``), and so is what may stand before them (``text.prefixes``). Parses only,
-and cannot fail: a line in no known form is all message, and is said to be unread.
+The forms are rows (``text_forms``), and so are the prefixes (``text_prefixes``). Parsing cannot fail: a line
+in no known form is a message that counts as not understood.
 
-What the forms leave out is unknown: who wrote a line, where no facility is shown; and which lines are the
-rest of another. dmesg and journalctl set the further lines of one message below its first, as far to the
-right; what stands there is never read as a line of its own, as any program may have chosen it.
+A form may not show who wrote a line (no facility), nor which lines continue another. dmesg and journalctl put
+the further lines of a message below its first line, with the same indent. Such a line is never parsed as a
+line of its own, because any program may have chosen its text.
 """
 
 import re

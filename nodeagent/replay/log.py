@@ -1,10 +1,7 @@
-"""What is read of a kernel log: its lines, where they stand, and what became of each of them.
+"""The values of a log that is read: lines, sources, counts of lines; and the times in them.
 
-Values only: it opens no file and understands no text.
-
-Times as logs and people write them, to nanoseconds of wall time. A time without a zone is taken as UTC.
-
-It reads no clock: what a text leaves open (the year, the boot) comes as an argument.
+Times are nanoseconds of wall time. A time without a zone is UTC. What a text leaves open (the year, the boot)
+is an argument; no clock is read, and no file is opened.
 """
 
 import re

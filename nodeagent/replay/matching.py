@@ -1,12 +1,11 @@
-"""One line of a signal file: ``{"at": ..., "source": ..., "device": ..., "code": ..., "assertion": ...}``.
+"""From lines of a log, or from a file of signals, to the signals that the daemon would have made of them.
 
-With the source ``public`` a line may name the ``sender`` of a fault and its ``fault_id``, and when it began.
-Strict: an unknown, missing or wrong field is reported with what would be right, and nothing is guessed.
+**Log lines** pass the same matcher and the same coalescer as in the daemon, as if each line had been read
+when it was logged. A line that several sources have counts once.
 
-From lines of a kernel log to the signals that the daemon would have made of them, when it would have.
-
-By the same matcher, and storms are counted by the same coalescer, as if each line had been read when it was
-logged. A line that several sources hold is one.
+**Lines of a signal file** are ``{"at": ..., "source": ..., "device": ..., "code": ..., "assertion": ...}``.
+With the source ``public`` a line may have the ``sender`` of a fault, its ``fault_id`` and its beginning. An
+unknown, missing or wrong field is an error that names the right form; nothing is guessed.
 """
 
 from collections import Counter

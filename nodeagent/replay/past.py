@@ -1,8 +1,8 @@
-"""The inputs that a store has kept, judged again: each under the catalog of its time, or all under another.
+"""Replays the inputs in a store: each with the tables of its time, or all with other tables.
 
-Time is theirs: the rule clock as it was stored, shown as the wall time that was stored beside it. What
-happened before the oldest input is known where nothing is missing in between: at the store's beginning, or
-where its base follows. Else the replay begins with nothing open, and ``missing`` says so.
+The stored rule clock is used, and shown as the wall time that was stored with it. The state before the oldest
+input is known if no input is missing in between: at the beginning of the store, or after a base. Else the
+replay begins with no open fault, and ``missing`` names the gap.
 """
 
 import sqlite3

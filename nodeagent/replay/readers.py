@@ -1,4 +1,4 @@
-"""The ways in which one file holds a log. A new way is a new row; text has its own rows (``text.forms``)."""
+"""The ways in which one file holds a log. A new way is a new row; text has rows of its own (``text_forms``)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
-"""Undoes what files are packed by, and how their text is encoded. A new packer is a new row.
+"""Opens a file to replay: unpacks it, decodes it, and hands out bounded lines without colours.
 
-It hands out bytes of UTF-8 as they come, and keeps none. What it cannot undo is said with what would help.
-
-Opens what is to be replayed and hands out its lines, bounded and without what only a screen needs. It
-understands none of them.
+A new packer is a new row. The bytes are UTF-8 and are not kept. A file that cannot be unpacked is an error
+that names the missing program. Lines are not parsed here.
 """
 
 import bz2

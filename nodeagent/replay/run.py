@@ -1,9 +1,8 @@
-"""Steps an engine through what a file holds, in the file's own time, and hands out the events.
+"""Steps an engine through the content of a file, in the file's own time, and returns the events.
 
-The rule clock is the file's wall time. All devices that the file names are announced and read before its
-first moment, so that correlation knows how many there are, and each verdict is that of its faults; what that
-and the tables' coming into force would emit is left out. After the last moment time stands still: later
-deadlines do not fire.
+The rule clock is the file's wall time. All devices in the file are announced and read before its first
+signal, so that correlation knows how many exist and each verdict follows from its faults. Events of this
+start and of loading the tables are dropped. Time stops at the last signal: later deadlines do not fire.
 """
 
 import re

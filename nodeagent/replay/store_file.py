@@ -1,7 +1,8 @@
-"""Opens a daemon's store for reading and leaves its files as they are, also while the daemon writes to them.
+"""Opens a daemon's store for reading and leaves its files unchanged, also while the daemon writes to them.
 
-With a log beside it SQLite reads along with whoever writes, and writes no index of its own; a log without
-an index, as a copy of the folder may be, is read as a copy. It understands nothing of what is stored.
+If the store has a write-ahead log with an index, SQLite reads next to the writer and writes no index of its
+own. A log without an index, as in a copy of the folder, is read from a copy. Stored values are not decoded
+here.
 """
 
 import shutil

@@ -1,15 +1,13 @@
-"""Which month a word means, in the languages that programs write the time in. It reads no clock.
+"""The time of a log line: the month from its name, the year and zone from other lines. It reads no clock.
 
-journalctl and dmesg write the month as the C library has it in the locale of who called them. The names are
-those of glibc 2.36 (``abmon`` and ``ab_alt_mon`` of its locales) for the languages in Latin, Greek, Cyrillic,
-Thai and Chinese letters; a number within the word is the month's, as in Chinese, Japanese, Korean,
-Vietnamese and Mongolian. Any other word is placed by its day, as a log goes forward.
+journalctl and dmesg write the month in the locale of the user. The names are those of glibc 2.36 (``abmon``
+and ``ab_alt_mon`` of its locales) for languages in Latin, Greek, Cyrillic, Thai and Chinese letters. A number
+in the name is the month, as in Chinese, Japanese, Korean, Vietnamese and Mongolian. Any other name is placed
+by its day, because a log goes forward.
 
-From what a line says of its time to nanoseconds of wall time. It reads no clock.
-
-A time without a zone is of the zone that other lines of the file name, else UTC. Seconds since boot count
-from the boot that is given, or from the one that the file's dates imply; else from nothing, and the line is
-not dated (``log.DATED_NS``). What had to be guessed is remarked once.
+A time without a zone has the zone of other lines in the file, else UTC. Seconds since boot count from the
+given boot, or from the boot that the file's dates imply; else the line has no date (``log.DATED_NS``). Each
+guess is remarked once.
 """
 
 import re

@@ -1,11 +1,11 @@
-"""The forms in which a line of a kernel log is kept: its time, and who wrote it. A new form is a new row.
+"""The forms of a line of a kernel log: its time and its writer. A new form is a new row.
 
-Each was read off the program that writes it: dmesg of util-linux (sys-utils/dmesg.c, print_record),
+Each form was read from the source of its program: dmesg of util-linux (sys-utils/dmesg.c, print_record),
 journalctl (systemd's src/shared/logs-show.c, output_short), rsyslog's templates, RFC 5424, machined of Talos
 (v1alpha1_server.go, Dmesg), MindCluster's test data for EulerOS and Ascend (component/ascend-faultdiag/test).
 
-Rows do not overlap: a line is in the form of one row at most. A form that names who wrote a line has a group
-``kernel``, which takes part where that is the kernel. In the others each line is the kernel's.
+Rows do not overlap: a line has the form of one row at most. A form with a writer has a group ``kernel``,
+which matches if the kernel wrote the line. In the other forms each line counts as the kernel's.
 """
 
 import re

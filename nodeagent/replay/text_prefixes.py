@@ -1,7 +1,7 @@
 """What tools and people put before a line of a log. A new tool is a new row.
 
-Such a prefix is taken off only where a line in a known form follows it; what begins with a known form is read
-as that form. So text that a program chose is not made a line of the kernel by what stands before it.
+A prefix is removed only if a line in a known form follows it. A text that begins with a known form is read in
+that form. So a text that a program chose does not become a kernel line because of a prefix.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""``python -m nodeagent.reset_unit NAME``: do the reset that a file asks for."""
+"""``python -m nodeagent.reset_unit NAME``: do the reset of the request with that name."""
 
 from nodeagent.reset_unit.process import main
 

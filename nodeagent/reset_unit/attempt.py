@@ -1,13 +1,12 @@
-"""Counts a reset before it is done: within the limits of the configuration, and never two at once.
+"""One attempt of a reset: checks, hooks, evidence, the reset itself, and its result.
 
-One attempt of one reset: whether it may be, hooks, evidence, reset, result.
-
-    allowed by root's configuration ─> the devices are one group, and free ─> within the limits
+    allowed by root's configuration ─> the devices are one group without users ─> within the limits
         ─> hooks before it ─> evidence ─> jobs ended ─> still allowed ─> counted ─> the vendor's reset
-        ─> hooks after it ─> (once it is reported, where it failed) the report for the vendor's support
+        ─> hooks after it ─> (after the result, if it failed) the report for the vendor's support
 
-Whether a reset is in order was decided before, by the daemon; what may be at all is decided here, and
-nobody's word is taken for it. A person may have forbidden it since, or the daemon called it off.
+The daemon has decided that a reset is needed. This process decides whether it is allowed, and trusts no claim
+of the request: an administrator may have forbidden resets since, or the daemon may have cancelled this one. A
+reset is counted right before it is done, so two processes never exceed the limits.
 """
 
 import importlib

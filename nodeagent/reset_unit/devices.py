@@ -1,13 +1,12 @@
-"""Looks at a vendor's devices as the daemon does, by a worker of its own: which there are, who is on them.
+"""The devices before a reset: which exist, which processes use them, and how a job's processes are ended.
 
-The worker ends before anything is reset: a GPU that anybody has open cannot be. It changes nothing.
+The devices are listed by a worker, as in the daemon. The worker ends before the reset: a GPU that any process
+has open cannot be reset.
 
-Ends the processes of a job that may be ended: SIGTERM, a grace, SIGKILL, each by a handle of its own.
-
-It ends no process but those that are named with their start time and hold one of the devices now, as the
-vendor's library lists them; and of these only those of a job. What belongs to none, such as a service of the
-node, is nobody's to end, and neither is what runs where this process runs itself. Their children are let
-alone: a job's own launcher sees to these, or they hold a device themselves and are named too.
+Only processes are ended that the request names with their start time, that use one of the devices now by the
+vendor's list, and that belong to a job. A process of no job, such as a service of the node, is never ended,
+nor is a process of the job in which this process runs. Each gets SIGTERM, a grace period and SIGKILL, by a
+pidfd. Their children are left to the launcher of the job; a child that uses a device is named itself.
 """
 
 import contextlib

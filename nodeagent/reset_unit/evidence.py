@@ -1,18 +1,17 @@
-"""A command with an end: its time is bounded, and its children end with it. For hooks and vendors' tools.
+"""What is kept about devices before a reset destroys it, and the vendor's bug report after a reset that
+failed.
 
-What is kept of devices before their reset destroys it: a folder for each attempt, bounded in every way.
+**Evidence** is a folder for each attempt, with bounded files: the daemon's last readings and events, the
+devices as listed, the last kernel lines, and the report of the vendor's tool. A part that cannot be collected
+is left out and named as a step; no reset fails because of it.
 
-The daemon gives its last readings and events; what the devices say of themselves, the kernel's last lines
-and what the vendor's own tool reports are taken here. What cannot be had is left out and said; no reset
-fails for it.
+**The bug report.** NVIDIA's nvidia-bug-report.sh runs nvidia-smi and nvidia-debugdump. They may hang with a
+GPU open, and may let the driver restart, which overwrites the logs of its firmware (liblogdecode.c of
+NVIDIA's open modules). With --safe-mode it runs neither, and collects logs and the kernel's state (the
+script's usage, and NVIDIA's guide "Xid Errors"). It writes as it goes, so a killed one leaves a readable
+part. --extra-system-data makes the kernel trace all processors and disturbs jobs, so it is not used.
 
-The report for the vendor's support, made after a reset that failed. Nobody waits for it.
-
-NVIDIA's nvidia-bug-report.sh runs nvidia-smi and nvidia-debugdump, which may hang with a GPU open, and let
-the driver end and begin again, so that the logs of its firmware are overwritten (liblogdecode.c of NVIDIA's
-open modules). With --safe-mode it runs neither, and collects logs and what the kernel says (the script's own
-usage, and NVIDIA's guide "Xid Errors"). It writes as it goes: one that is killed leaves a part that can be
-read. Its --extra-system-data has the kernel trace all processors, beside jobs, and is left out.
+**Commands**, also hooks, have a time limit, and their children end with them.
 """
 
 import contextlib

@@ -1,16 +1,11 @@
-"""What root's configuration allows: read anew for each reset, from root's own files and from nowhere else.
+"""What one reset would do: its devices, its group, and whether configuration and limits allow it.
 
-A file that others could have written allows nothing. It resets nothing.
+Everything here is checked before anything is done, so a refused request has no effect.
 
-Whether the devices that are asked for are those that are there, and exactly those that are reset together.
-
-What a device says of itself counts; what the request says of it counts only where it says nothing. Pure.
-
-What a request comes to: the devices that it names, as they are, and what the configuration allows.
-
-All that is checked here is checked before anything is done, so that a request that may not be costs nothing.
-
-How often devices may be reset, by the record of what was done. Pure.
+The configuration is read for each reset, from files that only root can write. A file that others could have
+written allows nothing. The devices must be those that are listed, and exactly those that are reset together.
+What a device reports about itself counts; the request counts only if the device reports nothing. The limits
+count the record of past resets.
 """
 
 import importlib

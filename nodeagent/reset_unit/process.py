@@ -1,12 +1,12 @@
-"""The process of a reset, which outlives the daemon: it does what a request asks once, and says how it went.
+"""The process of a reset, which outlives the daemon: it does one request once and writes the result.
 
     python -m nodeagent.reset_unit NAME      of a request in the folder
     python -m nodeagent.reset_unit           the name comes on standard input, from the unit's socket
 
-It runs as root for a daemon that has few rights. Of a request it takes which devices and why, nothing else.
-SIGTERM, as from a machine that shuts down, does not interrupt it: one that has not reached the devices is
-refused, any other goes on to its end. What nobody waits for, the report for a vendor's support, it does last,
-without any lock, and this may be interrupted.
+It runs as root for a daemon that has few rights. It takes from a request only which devices to reset, and
+why. SIGTERM, for example at a shutdown, does not interrupt it: a reset that has not reached the devices is
+refused, any other is finished. The report for the vendor's support comes last, without any lock, and may be
+interrupted.
 """
 
 import argparse

@@ -1,14 +1,10 @@
-"""A directory of one's own, also in a place where anybody may put something in its way. It makes no file.
+"""Directories of the daemon: its own ones, those of the service manager, and files of cached results in them.
 
-The folders that a service manager makes for the daemon, by the variables of systemd.exec(5).
+``make_own`` is safe in a place where other users may create files. The service manager passes its directories
+in variables (systemd.exec(5)); without one there are none.
 
-Without a service manager there are none. Nothing is made or looked at here.
-
-Results that take long to compute, kept on the disk for the next start.
-
-Files are kept only where a service manager gives a folder for them ($CACHE_DIRECTORY, systemd.exec(5)). They
-may be deleted at any time. One that cannot be read or written costs the time to compute it anew and nothing
-else, and is reported. What is in them is the caller's affair, and so is whether it is sound.
+Cached results are kept only in $CACHE_DIRECTORY. They may be deleted at any time. A file that cannot be read
+or written is reported, and the result is computed again. The caller checks the content.
 """
 
 import contextlib

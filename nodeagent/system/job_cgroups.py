@@ -1,14 +1,14 @@
-"""The job that a process belongs to, by its cgroup: only where the job's manager itself has made that cgroup.
+"""The job of a process, by its cgroup: only if the job's manager itself has made that cgroup.
 
-Anybody who has a subtree of cgroups of his own, as systemd gives each user's manager one, makes folders of
-any name there. So a name is believed only
+A user with a subtree of cgroups, as systemd gives to each user's manager, can make folders of any name in it.
+So a name counts only
 
 - at the place where its manager makes it, from the root of the hierarchy, and never below ``user.slice``;
-- if each folder down to the one that names the job is root's, and nobody else may write in it. Slurm gives
-  the folder of a step to the job's user (version 1): it lies in the job's folder, which is root's.
+- if each folder down to it belongs to root, and no other user may write in it. Slurm gives the folder of a step
+  to the job's user (version 1): it is in the job's folder, which is root's.
 
-Where the folders cannot be seen, as in a container with a view of its own, there is no proof and so no name.
-Root of a container without a user namespace is root of the node. It changes nothing.
+Where the folders cannot be seen, as in a container with its own view, there is no proof and so no name. Root
+of a container without a user namespace is root of the node. Nothing is changed here.
 
 The places are those of Slurm (``src/plugins/cgroup/v1/xcgroup.c``, ``v2/cgroup_v2.c``: 20.11 to 26.05), the
 kubelet (``pkg/kubelet/cm/cgroup_manager_linux.go``, both drivers, kind's ``--cgroup-root``), containerd,

@@ -1,6 +1,6 @@
-"""What the kernel says of a process: its command, its parent, when it began, and whether it is to end.
+"""The state of a process in /proc: its command, its parent, its start, and whether it is about to end.
 
-Of the command only its name is read: its arguments may hold secrets. No process is touched.
+Only the name of the command is read, because its arguments may hold secrets. No process is touched.
 """
 
 import re

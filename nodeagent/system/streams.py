@@ -1,6 +1,6 @@
-"""A byte stream, cut into lines of bounded length. It reads nothing itself, and looks at no line.
+"""Streams of bytes: cut into lines of bounded length; and whether one goes to the systemd journal.
 
-Whether what is written to a descriptor goes to the systemd journal. It writes nothing itself.
+Nothing is read or written here.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Reads a TOML table into a msgspec struct field by field, so that every wrong key is reported.
 
-A field says in its type what would be right: ``Annotated[int, Meta(ge=1, le=100, description="a whole
-number from 1 to 100")]``. A parser under ``extra={"reads": ...}`` turns text into the number first.
+The type of a field holds what is right: ``Annotated[int, Meta(ge=1, le=100, description="a whole number from
+1 to 100")]``. A parser under ``extra={"reads": ...}`` first turns text into the number.
 """
 
 import difflib

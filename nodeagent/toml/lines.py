@@ -1,7 +1,7 @@
-"""Finds the line on which each table and key of a TOML text begins, which ``tomllib`` does not say.
+"""Finds the line of each table and key in a TOML text; ``tomllib`` does not give it.
 
-It reads only text that ``tomllib`` has accepted, splits it into statements and asks ``tomllib`` again for
-the meaning of any key that is not a bare word. It interprets no values.
+It reads only text that ``tomllib`` has accepted, splits it into statements, and asks ``tomllib`` for the
+meaning of any key that is not bare. It interprets no values.
 """
 
 import re

@@ -1,13 +1,7 @@
-"""What may stand in a file of any kind: whole numbers that fit, and nothing nested without end.
+"""Reads a TOML file, or the files of a folder, with clear errors: unreadable, too large, not UTF-8, not TOML.
 
-``tomllib`` and ``json`` take more than can be shown, compared and stored afterwards. What a value means, and
-whether it is right where it stands, is not asked here.
-
-Reads one TOML file with clear errors: not a file, unreadable, too large, not UTF-8, not TOML.
-
-Whatever its text is, it becomes data that can be shown and stored, or a problem.
-
-Which files of a folder are read: those with a known ending, in the order of their names. It opens none.
+``tomllib`` and ``json`` accept more than can be shown, compared and stored: numbers of any size, and any
+depth. What is beyond the limits here is a problem. What a value means is not checked here.
 """
 
 import codecs

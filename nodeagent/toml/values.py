@@ -1,8 +1,6 @@
-"""Durations and sizes as people write them in TOML: ``"20s"``, ``"24h"``, ``"1GiB"``.
+"""Values of a configuration: durations and sizes such as ``"20s"`` and ``"1GiB"``, paths, names, commands.
 
-One whole number and one unit, nothing else: a bare number is refused, because nobody can see its unit.
-
-Texts of a configuration that the kernel is given, or a person sees: paths, names, words of commands.
+A duration or size is one whole number with one unit. A bare number is refused, because its unit is unknown.
 """
 
 import re

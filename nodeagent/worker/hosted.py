@@ -1,17 +1,17 @@
-"""Becomes the worker that a connection asks for, outside the sandbox of the daemon: the program of a unit.
+"""Becomes a worker outside the daemon's sandbox, for each connection to its socket: the program of a unit.
 
     nodeagent-ascend.socket ──> this process, as root
-        takes     the name of a driver, and the three pipes of a worker   (SCM_RIGHTS in unix(7))
+        receives  the name of a driver, and the three pipes of a worker   (SCM_RIGHTS in unix(7))
         becomes   user nodeagent-ascend, in the group that owns the vendor's devices
-        sends     its number, and a descriptor of itself                  (pidfd_open(2))
+        sends     its pid, and a pidfd of itself                          (pidfd_open(2))
         executes  nodeagent.worker
 
-The daemon may not signal a process of another user. So the connection stays open: whatever happens there,
-the kernel sends SIGKILL (F_SETSIG in fcntl(2)), be it that the daemon closes it, writes to it, or has ended.
-A worker that hangs in a library, or holds the interpreter, is ended by that as well.
+The daemon may not signal a process of another user. So the connection stays open: the kernel sends SIGKILL
+(F_SETSIG in fcntl(2)) when the daemon closes it, writes to it, or has ended. This also ends a worker that
+hangs in a library or holds the interpreter.
 
-As root it loads nothing of a vendor's, and reads nothing but the connection: of the daemon, which has few
-rights, it takes no program, no path, no user and no group.
+As root this process loads no library of a vendor and reads only the connection. The daemon has few rights, so
+it cannot choose a program, a path, a user or a group here.
 """
 
 import fcntl

@@ -1,15 +1,16 @@
-"""The worker process: hosts one driver, polls its devices, and speaks ``wire`` on its pipes.
+"""The worker process: runs one driver, polls its devices, and speaks ``wire`` on its pipes.
 
     stdin ──> main thread ──┬─> source thread   create, open, devices, follow   ──┐
        Configure, Poll      ├─> poller          poll("npu0"), poll("npu1") ...    ├──> stdout
                             └─> poller          if a poll takes too long        ──┘   (one lock)
 
-The main thread waits for stdin alone, so it always notices its end; then it ends the process with
-``os._exit``, whatever hangs in a library. A reply is written by the thread that made the call, so a call that
-hangs is a reply that never comes, and others go on. The daemon judges that; nothing here gives a call up.
+The main thread waits for stdin alone, so it always sees its end; then it ends the process with ``os._exit``,
+even if a library hangs. The thread that makes a call writes its reply: a call that hangs is a reply that
+never comes, and the others go on. The daemon judges this; no call is given up here.
 
-It restarts nothing, filters nothing and knows no rule clock. Exit status: 0 asked to end, 69 the
-source is unavailable (said before), 70 a bug (the traceback is on stderr), 65 the daemon made no sense.
+Nothing is restarted or filtered here, and no rule clock is known. Exit status: 0 on request; 69 if the source
+is unavailable (reported before); 70 for a bug (the traceback is on stderr); 65 if the daemon sent an invalid
+message.
 """
 
 import argparse

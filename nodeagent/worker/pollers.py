@@ -1,9 +1,10 @@
-"""The threads that make a worker's polls: one makes them all, one after the other, as long as they are quick.
+"""The threads that poll the devices of a worker: one makes all polls, one after the other, as long as they
+are quick.
 
-A thread for each device would be woken for each poll, and all of them would fight over the interpreter with
-every call into their library, which costs more than the calls. A poll that takes too long holds nobody up:
-another thread goes on with the next one, and the one that waits bears the name of its device, so that the
-daemon sees in /proc whose call is stuck. Nothing here gives a call up: that is the daemon's to judge.
+With a thread for each device every poll would wake a thread, and all of them would compete for the
+interpreter at each call into the library, which costs more than the calls. If a poll takes too long, another
+thread continues with the next one. The waiting thread gets the name of its device, so that the daemon sees in
+/proc which call hangs. No call is given up here; the daemon decides that.
 """
 
 import queue

@@ -1,8 +1,9 @@
-"""What a worker's threads share: reports out (one lock, whole lines), the source's polls in.
+"""What the threads of a worker share: the reports to the daemon (one lock, whole lines), and the source's
+polls.
 
-Writing waits while the daemon is behind; that is the back-pressure, and it reaches the source. Only
-``enqueue`` never waits: it is for a library's callbacks, and counts what it must drop. A reply may be held
-until the next one is made, for each line that is written wakes the daemon.
+A write blocks while the daemon is behind: this back-pressure reaches the source. Only ``enqueue``, for the
+callbacks of libraries, never blocks; it counts what it drops. A reply may be held until the next one is made,
+because each written line wakes the daemon.
 """
 
 import math

@@ -1,8 +1,8 @@
 """The C structures of libdcmi and liblingqu-dcmi that are read or passed, as their headers declare them.
 
-Natural alignment of a 64-bit machine throughout. Texts are declared ``c_char``, whose value ends at the
-first zero or at the array's end. Where the official header and MindCluster's disagree the larger one
-stands, and what is filled by a library lies in ``with_room``: a newer one may write more than is read.
+All have the natural alignment of a 64-bit machine. A ``c_char`` text ends at its first zero, or at the end of
+its array. Where the official header and MindCluster's differ, the larger structure is used. Structures that a
+library fills are allocated by ``with_room``, because a newer library may write more than is read here.
 """
 
 import ctypes

@@ -1,17 +1,15 @@
-"""Ports of a 950: from "a port is down" to what that means for the chip, in MindCluster's own codes.
+"""The fault codes that are active on a chip: those that the library lists, and those that follow from them.
 
-A UnifiedBus port down separates its chip from its neighbours, unless every chip of the node has lost one:
-then the cause lies outside them. Of the two Ethernet ports (UBoE) one down is a loss of bandwidth, both
-cut the chip off. What is derived here comes and goes with the codes it is derived from; it has no memory
-of its own but when each chip was last read.
+Two kinds of codes are derived for the ports of a 950, in MindCluster's codes. A UnifiedBus port that is down
+separates its chip from its neighbours; if every chip of the node has lost one, the cause lies outside them.
+If one of the two Ethernet ports (UBoE) is down, bandwidth is lost; if both are, the chip is cut off. A
+derived code ends with the codes that it is derived from.
 
-How many ports are down is counted by the parts of the chip on which the code stands. MindCluster runs
-``hccn_tool`` for it, as root (``GetUBPortsDownSnapshot`` of its hccn_tool.go). libdcmi gives the state of
-ports only of cards (``dcmiv2_get_ub_port_link_status``), and those with Ethernet ports are none.
+The number of ports that are down is the number of parts of the chip that have the code. MindCluster runs
+``hccn_tool`` as root for this number (``GetUBPortsDownSnapshot`` of its hccn_tool.go). libdcmi reports the
+state of ports only for cards (``dcmiv2_get_ub_port_link_status``), and those have no Ethernet ports.
 
-The codes that are active on a chip: what the library lists, what events add, and what follows from both.
-
-Nothing is retried. It says nothing of a chip that cannot be asked.
+No call is repeated, and a chip that cannot be asked has no codes here.
 """
 
 import threading

@@ -1,7 +1,7 @@
-"""libdcmi.so behind one small interface: the library, and the places where chips sit.
+"""libdcmi.so behind one small interface: the library itself, and where it finds each chip.
 
-Whatever the library writes is taken with care: counts are checked against the room that was given, texts may
-lack their end. It keeps nothing between calls, retries nothing, and knows no device name.
+Values that the library writes are checked: a count against the space that was given, a text for its end. This
+module keeps nothing between calls, repeats no call, and knows no device name.
 """
 
 import ctypes

@@ -1,18 +1,12 @@
-"""What the vendor's libraries answer instead of 0: every code with its name and what it means.
+"""The functions of libdcmi: their prototypes, what they answer, and the calls on one chip.
 
-A failure carries the function and the code as the library gave it; what follows from it is for the
-caller to decide, save the two answers that have a class of their own because everybody treats them alike.
+``dcmi_*`` functions take a chip as (card, device), ``dcmiv2_*`` functions (Ascend 950) as one number; the
+arguments after that are alike. So each call has one name here, a symbol for each generation, and the
+arguments after the chip's address. A symbol that the library lacks is not bound.
 
-The functions of libdcmi that are called, with their prototypes, for both of its generations.
-
-``dcmi_*`` names a chip by (card, device), ``dcmiv2_*`` (Ascend 950) by one number; what comes after that
-is alike. So a call has one name of ours here, the symbol of each generation, and the arguments behind the
-chip's address. A symbol that the library does not have is simply not bound.
-
-The calls on one chip, by libdcmi.so.
-
-Whatever the library writes is taken with care: counts are checked against the room that was given, structures
-have room to spare. It retries only the list of processes.
+Every answer other than 0 has a name and a meaning. A failed call raises the function and the code; two
+answers have a class of their own, because all callers treat them alike. Values that the library writes are
+checked. Only the list of processes is asked for again.
 """
 
 import ctypes

@@ -1,8 +1,9 @@
-"""The driver ``ascend``: the NPUs of the machine, by libdcmi.so.
+"""The driver ``ascend``: the NPUs of the node, read by libdcmi.so.
 
-The source thread finds the chips by what the host's own driver answers, which no stuck chip can hold up;
-a chip itself is asked in another thread, at the start too. Events come by the library's callback, as a
-short cut: what is active is what each poll lists. It raises no command and resets nothing.
+The source thread lists the chips by calls that the host's driver answers, so that a chip that hangs cannot
+delay it. Calls to a chip are made in other threads, also at the start. Events arrive by the library's
+callback and only speed up reporting: each poll lists the active codes. The driver runs no command and resets
+nothing.
 """
 
 import sys

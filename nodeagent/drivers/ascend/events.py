@@ -1,8 +1,8 @@
-"""Fault events as the library's callback gives them, and what they leave behind for the next poll.
+"""Fault events from the library's callback, and what they add to the next poll.
 
-The callback runs on a thread of the library's: it copies what it needs, hands it over without waiting and
-returns. What it is given is not believed blindly: an event of another type, of no code, of no assertion
-there is, or of a chip nobody knows is refused and counted. It opens and closes nothing.
+The callback runs on a thread of the library. It copies the event, queues it without waiting, and returns. An
+event of an unknown type, assertion or chip, or without a code, is refused and counted. This module opens and
+closes no fault.
 """
 
 import threading

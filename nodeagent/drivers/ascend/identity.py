@@ -1,14 +1,12 @@
-"""Which part sits in a place: its die id, and what else the library knows of it that does not change.
+"""Which part is in a place: its die id, its label, and other facts that do not change.
 
-Read when the chip is polled, for any of these calls may hang. What cannot be read is left out; only the
-die id makes the identity, since a serial number (see ``label``) stands for a card of one, two or four chips.
+All of it is read while the chip is polled, because any of these calls may hang. A value that cannot be read
+is left out. Only the die id is the identity: a serial number belongs to a card of one, two or four chips.
 
-The electronic label of a chip's card: product, model and serial number. It makes no identity.
-
-The library asks the card's MCU for it, by way of the chip. Where the MCU is silent it tries for two seconds
-for each text, and answers 0 with "NA" in its place (libdcmi, ``dcmi_mcu_get_device_elabel_info``). So the
-label is asked for beside the polls, "NA" is no text, and a label without a serial number is asked for again,
-ever more seldom.
+The library reads the label (product, model, serial number) from the card's MCU through the chip. If the MCU
+does not answer, it tries for two seconds for each text, and returns 0 with the text "NA"
+(``dcmi_mcu_get_device_elabel_info`` of libdcmi). So the label is read in a thread of its own, "NA" is
+dropped, and a label without a serial number is read again after growing pauses.
 """
 
 from collections.abc import Callable, Mapping

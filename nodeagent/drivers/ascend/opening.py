@@ -1,35 +1,28 @@
-"""Finding and opening a library of the vendor's, as the vendor's own tools do, and saying why not.
+"""Whether libdcmi can and may be opened: its file, the mount namespace, the device files, and what PCI lists.
 
-The configured path alone, else each folder of LD_LIBRARY_PATH, else what ldconfig knows, else where the
-driver's installer puts it. Opened lazily and globally, because its libraries look for each other's symbols.
-It searches nowhere else, and loads nothing it was not asked for.
+**The file.** The configured path alone; else each folder of LD_LIBRARY_PATH, what ldconfig knows, and the
+folders of the driver's installer. It is opened lazily and globally, because the vendor's libraries look for
+each other's symbols.
 
-Whose NPUs this process would take: asked before the library is initialised, which takes them at once.
+**The mount namespace** is checked before the library is initialised. The kernel driver gives each NPU to one
+mount namespace at a time: the first whose process opens it, for as long as that namespace exists. All others
+are refused (hicann/driver, src/sdk_driver/pbl/uda/uda_access.c: uda_access_open, uda_occupy_dev_by_ns). Two
+kinds of processes count as the host's (uda_cur_is_admin there, and run_in_normal_docker in
+pbl/runenv_config/docker_query.c):
 
-The kernel driver gives each NPU to one mount namespace at a time: to the first whose process opens it, for
-as long as that namespace lives; all others are refused (hicann/driver, src/sdk_driver/pbl/uda/uda_access.c:
-uda_access_open, uda_occupy_dev_by_ns). Excepted is who it takes for the host's (uda_cur_is_admin there, and
-run_in_normal_docker in pbl/runenv_config/docker_query.c):
+- a process in the mount namespace of the host, whatever its user and its capabilities; and
+- a process of a privileged container: in the first user namespace, with every effective capability up to
+  CAP_AUDIT_READ, with a /sys/fs/cgroup/memory that is not read-only if it exists, and, for docker_query.c,
+  with user 0.
 
-- a process in the mount namespace of the host, whatever its user and its capabilities; or
-- one of a privileged container: of the first user namespace, effective for every capability up to
-  CAP_AUDIT_READ, with a /sys/fs/cgroup/memory that is not read-only where there is one, and, to
-  docker_query.c, of user 0.
+Any other process is an ordinary container to the driver, also a service for which systemd makes a file system
+of its own. Such a process would take every NPU away from the containers.
 
-All else is an ordinary container to it, also a service whose unit asks systemd for a file system of its own.
-Such a process of ours would take every NPU from the containers that are to work with them. This opens no
-device, and calls nothing of the vendor's.
+**The device files** are tried after the library has failed, because it answers only "inner error".
 
-Which device files of the NPUs keep this process out, where the library only says "inner error".
-
-Asked after the library has failed, by who takes none of them by opening it (``namespace``). It closes them at
-once, and changes nothing.
-
-NPUs that PCI lists and the library does not: which they are.
-
-The driver shows a process once which chips there are (ascend_hal/pbl/uda/uda_user_kernel_api.c,
-``uda_init``), and the library lists those of them that had started when it was initialised, for as long as
-the process lives. One that comes later, after the machine, a reset or a rescan of PCI, is found by another.
+**PCI** shows NPUs that the library does not list. The driver shows a process once which chips exist
+(ascend_hal/pbl/uda/uda_user_kernel_api.c, ``uda_init``). The library lists those that had started when it was
+initialised. A chip that appears later is found only by another process.
 """
 
 import ctypes

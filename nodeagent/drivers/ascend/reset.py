@@ -1,17 +1,17 @@
-"""Resets NPUs: in-band once for all that the vendor resets together, on an A3 out of band where that fails.
+"""Resets NPUs: in-band, one call for each group; on an A3 out of band if that fails.
 
-The library resets the whole group of the chip that it is given, so one call is enough; and it asks nobody who
-is on them, so that every chip is looked at right before. The driver refuses while any process has a call
+The library resets the whole group of the given chip, so one call is enough. It does not check for processes
+on the chips, so each chip is checked right before. The driver refuses a reset while any process has a call
 under way on a chip (``dms_notify_device_hotreset`` of the kernel's dms_hotreset.c: "Dms task_cnt not zero"),
-and exporters call all the time: so it is asked again, after longer pauses, as MindCluster does, for as long
-as nothing has begun. The order of the out-of-band calls is MindCluster's. It judges no fault, and believes
-the boot status alone, never the answer of a reset.
+and exporters call often. So the call is repeated after growing pauses, as MindCluster does, as long as no
+reset has begun. The order of the out-of-band calls is MindCluster's. Only the boot status shows success; the
+answer of a reset does not. This module judges no fault.
 
 A process that starts after a chip has dropped does not find its card (``dcmi_init_server_per_device`` of
-dcmi_init_for_server.c: the card's id is -1). Such a chip cannot be addressed here, nor be asked who is on it.
-Where all chips are reset together any other one resets it too; where they are not, nothing is reset. Of a
-300I Duo the die that is left is the library's first, whichever it is; but the driver resets the PCI bus of
-the die that it is given (``devdrv_hot_reset_single_device`` of devdrv_ctrl.c): the one that works, in vain.
+dcmi_init_for_server.c: the card's id is -1). It can neither address such a chip nor read its processes. Where
+all chips are reset together, any other chip resets it too; elsewhere the reset is refused. On a 300I Duo the
+remaining die becomes the library's first, and the driver resets the PCI bus of the die that it is given
+(``devdrv_hot_reset_single_device`` of devdrv_ctrl.c): the working one, which helps nothing.
 """
 
 import time

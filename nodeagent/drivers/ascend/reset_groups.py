@@ -1,19 +1,16 @@
-"""Which series of NPUs a chip is of, as the vendor's library itself decides: by its PCI device. Pure.
+"""The series of a chip, and which chips one reset hits. Pure.
 
-The name that a chip gives does not: the library calls an A3 "Ascend910" (``dcmi_copy_npu_chip_name_v2`` of
-dcmi_inner_info_get.c), which is the older 910's name too. Where PCI cannot be read an A3 is known by its
-board, as MindCluster knows it (``Is910A3Chip`` of ascend-common/devmanager/common/utils.go), any other by its
-name.
+**The series** follows from the PCI device, as in the vendor's library. The chip's name is not enough: the
+library calls an A3 "Ascend910" (``dcmi_copy_npu_chip_name_v2`` of dcmi_inner_info_get.c), and so it calls the
+older 910. If PCI cannot be read, an A3 is known by its board, as in MindCluster (``Is910A3Chip`` of
+ascend-common/devmanager/common/utils.go), and any other chip by its name.
 
-Which chips one reset of the vendor's library hits, by product. Pure.
+**The group** follows from the series (``dcmi_set_npu_device_reset_inband`` of the vendor's
+dcmi_hot_reset_intf.c). A 910B with HCCS between its chips is reset with all chips of the machine; a 910B
+without HCCS alone; an A3 with its card, and with the card that shares its network.
 
-``dcmi_set_npu_device_reset_inband`` of the vendor's dcmi_hot_reset_intf.c decides: a 910B with HCCS between
-its chips is reset with all of the machine, one without alone, an A3 by cards: its own, and the one that
-shares its network where there is one.
-
-Nothing may run on any of them when one of them is reset. So a chip that cannot say enough of itself is taken
-for what the others are, for a machine has one product; and where that leaves open whose group it is in, all
-chips of the machine are one.
+No process may run on any chip of the group. A machine has one product, so a chip that cannot be read counts
+as what the others are. If its group is still unknown, all chips of the machine are one group.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,11 @@
-"""Calls that may wait for something other than the chip, made in a thread beside the chip's polls.
+"""Calls that may take long or are refused again and again: made in a thread of their own, or seldom.
 
-Whether a chip's network is well is found out over the network itself, and what a card's label says is asked
-of its MCU: such calls of all chips may wait at once. One that does not come back costs its own answer, and
-nobody is late by it. There is one call under way at most; it is made anew once it has come back.
+The health of a chip's network is tested over the network, and a label is read from the card's MCU. Such calls
+may wait on all chips at once, so they are made outside the polls, at most one at a time for each thread. A
+call that never returns costs its own answer only.
 
-Calls that were refused several times in a row are made in slow rounds only, until one answers.
-
-The vendor's library writes a line to /var/log/nputools_*.log for each call that it answers by an error
-(``gplog``), so that what refuses for days, asked each second, fills the log. It makes no call.
+The vendor's library writes a line to /var/log/nputools_*.log for each call that it answers with an error
+(``gplog``). So a call that was refused several times in a row is made only in slow rounds until it succeeds.
 """
 
 import threading

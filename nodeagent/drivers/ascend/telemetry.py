@@ -1,9 +1,8 @@
-"""What a chip measures, once a poll: by a table of gauges, each a call, a unit and what may be believed.
+"""What a chip measures: a table of gauges, each with its call, its unit and its valid range.
 
-A call that this chip does not support is asked once and never again; one that fails is left out, so that
-nobody takes an unknown value for zero, and made seldom where it fails again and again; a value that cannot
-be is refused and counted. What changes slowly is asked seldom, and its last value reported meanwhile. It
-judges no value.
+A call that the chip does not support is made once. A call that fails is left out, so that an unknown value is
+never read as zero; if it keeps failing, it is made seldom. An impossible value is refused and counted. Values
+that change slowly are read seldom, and the last value is reported in between. No value is judged here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

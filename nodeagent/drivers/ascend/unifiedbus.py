@@ -1,24 +1,17 @@
-"""From an event of the switch library to a device and a code as the tables write it. Pure.
+"""The driver ``unifiedbus``: the UnifiedBus switches of an Atlas A3, read by liblingqu-dcmi.so.
 
-The code is MindCluster's text ``[alarm,fault,peer,port]``: the alarm in eight hexadecimal digits, the
-fault in decimal or ``na`` for a port that is down, what is at the port's other end, and always ``na`` for
-the port, which the device names. A fault of a whole chip has all ones for its port, in the sixteen bits that
-the field has, and nothing at its other end.
+Devices are the switch chips, ``ub<chip>``, and each port that has had a fault, ``ub<chip>/<port>``. The
+hundreds of ports without faults are not listed. Events arrive by the library's callback; an event of a new
+port waits until the next poll of the source has listed the port. All faults are read at the start, every five
+minutes, and at once for a new port; this restores events that were lost on the way from the library. Events
+that the library itself has missed can be read only by another process: so the driver asks for a new one every
+ten minutes, and the daemon starts one as soon as the kernel log reports a loss (``events_lost_code`` in
+``vendors``).
 
-liblingqu-dcmi.so: the UnifiedBus switches of an Atlas A3, loaded, subscribed to and asked for all faults.
-
-It gives the library's own structures, copied, and checks its counts. It knows no device name and no code.
-
-The driver ``unifiedbus``: the UnifiedBus switches of an Atlas A3, by liblingqu-dcmi.so.
-
-Its devices are the switch chips, ``ub<chip>``, and of their ports, ``ub<chip>/<port>``, those of which a
-fault was ever reported: nobody wants to look at hundreds of ports in order. Events come by the library's
-callback; that of a port seen for the first time waits until the next poll of the source has listed it.
-Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals what
-was lost on the way from the library. What the library itself missed, only another process learns: so it asks
-for one every ten minutes, and the daemon begins one as soon as the kernel log reports a loss
-(``events_lost_code`` in ``vendors``). It judges nothing; what a fault means for the node is the table's to
-say.
+A code is MindCluster's text ``[alarm,fault,peer,port]``: the alarm in eight hexadecimal digits; the fault in
+decimal, or ``na`` for a port that is down; the device at the other end of the port; and always ``na`` for the
+port, which the device name has. A fault of a whole chip has all ones in the sixteen bits of its port, and no
+device at the other end. The driver judges nothing: the tables do.
 """
 
 import ctypes

@@ -1,16 +1,18 @@
-"""Which processes hold a chip, as the library lists them. It ends none.
+"""The processes on a chip: which they are, whether they seem to hang, and which ones a reset kills.
 
-Whether the processes on a chip look as if they hang: now and then a sample, and several alike in a row.
+**Which they are.** As the library lists them.
 
-As MindCluster has it, but that what cannot be read is unknown: it never looks idle, and ends no suspicion.
-A counter that went back has wrapped or was set to zero, so that how far it got is unknown too. Pure: the
-time is an argument. It only suspects; a chip whose processes hang is not known to be faulty.
+**Whether they seem to hang.** A sample is taken each minute; several alike in a row are a suspicion, as in
+MindCluster. A value that cannot be read is unknown: it is never taken for idle, and it ends no suspicion. A
+counter that went back has wrapped or was cleared, so its growth is unknown too. A chip whose processes hang
+is not known to be faulty.
 
-Which processes the vendor's library itself kills at a reset: those that root has put on its list.
+**Which ones a reset kills.** ``dcmi_clear_running_proc`` of the vendor's dcmi_hot_reset_intf.c reads a list
+that root has written. Before it resets a 910B or an A3, it sends SIGKILL to each process on that list that
+uses any NPU of the machine, also one that is not reset. The list is read here so that it can be reported
+before.
 
-``dcmi_clear_running_proc`` of the vendor's dcmi_hot_reset_intf.c reads the list before it resets a 910B or an
-A3, and sends SIGKILL to each process on it that holds any NPU of the machine, also one that is not reset.
-This reads the same, to report it beforehand; it kills nobody.
+This module ends no process.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,11 +1,11 @@
-"""The driver ``bmc``: faults of the node that its management controller (BMC) shows, over IPMI.
+"""The driver ``bmc``: faults of the node that its management controller (BMC) reports over IPMI.
 
-Two things are read at each poll: of a Huawei BMC its own list of faults, which are raised and cleared by it;
-of every BMC what was added to its log of events, each record once. All are faults of the node.
+Each poll reads two things: the list of active faults of a Huawei BMC, which raises and ends them; and the new
+records in the event log (SEL) of any BMC, each once. All are faults of the node.
 
-It has no devices: it answers the polls of the source in the thread that reads. A BMC may be busy for a while,
-so only three failed readings in a row lose the source; no fault is cleared by that. No request changes
-anything in the BMC, and another vendor's BMC gets no request that only Huawei's knows.
+The driver has no devices: it answers the polls of the source in the thread that reads. A BMC may be busy for
+a while, so the source is lost only after three failed readings in a row, and this ends no fault. No request
+changes anything in the BMC. A BMC of another vendor never gets Huawei's own request.
 """
 
 import select

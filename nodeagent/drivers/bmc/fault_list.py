@@ -1,11 +1,11 @@
-"""The faults that a Huawei BMC shows now, by its own command: read whole, or not at all.
+"""The faults that a Huawei BMC lists now, by its own command: the whole list or none.
 
-The list comes in pages, and may change between them: a fault that ends moves those behind it, and one of them
-is skipped. So a list of more than one page counts as whole only if two readings in a row are equal. What
-cannot be understood is a failed call, never an empty list.
+The list has pages, and may change between two of them: if a fault ends, the faults after it move up, and one
+is skipped. So a list of more than one page is valid only if two readings in a row are equal. An answer that
+cannot be parsed is a failed call, never an empty list.
 
 Source: MindCluster's NodeD, component/noded/pkg/monitoring/ipmimonitor/ipmi_monitor.go and pkg/common.
-It passes over pages that it does not understand, as if no fault were there.
+It skips pages that it cannot parse, as if they had no fault.
 """
 
 from collections.abc import Iterable, Sequence

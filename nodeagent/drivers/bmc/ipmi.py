@@ -1,14 +1,14 @@
-"""One BMC through the kernel: a request goes to ``/dev/ipmi0``, its answer comes back. It knows no command.
+"""Requests to one BMC through the kernel: each goes to ``/dev/ipmi0``, and its answer comes back in time or
+not.
 
 The interface is the kernel's (include/uapi/linux/ipmi.h; drivers/char/ipmi/ipmi_devintf.c): two ioctls on a
-descriptor that is readable when an answer lies there. Both return at once; the wait is in ``poll``, and has a
-limit. An answer that comes later is still delivered, before the one to the next request, so each is known by
-the number of its request. It repeats nothing.
+descriptor that is readable when an answer has come. Both return at once; ``poll`` waits, with a limit. A late
+answer is still delivered, before the answer to the next request, so each answer is matched by the number of
+its request. All requests of one reading share one time limit; a busy BMC is asked again within it. No command
+is known here.
 
-The packages that speak IPMI do so over the network (pyghmi, python-ipmi), or by running ipmitool. pyghmi's
-``localsession`` takes the next answer for the one it waits for, and waits without limit.
-
-One reading of the BMC: its requests share one time limit. A BMC that is busy is asked again within it.
+Python packages for IPMI work over the network (pyghmi, python-ipmi) or run ipmitool. pyghmi's
+``localsession`` takes any next answer for the one it waits for, and waits without limit.
 """
 
 import ctypes

@@ -1,19 +1,17 @@
-"""The BMC's log of events (SEL), read on from where it was read before. ``sel_events`` says what they mean.
+"""The event log of a BMC (SEL): reads the new records, and maps those that are faults to codes.
 
-Three requests of the standard (IPMI 2.0, section 31): what there is, the BMC's clock, and one record. Records
-are read only if some were added: a whole log of thousands takes minutes. Nothing is ever erased.
+Three requests of the standard are used (IPMI 2.0, section 31): the state of the log, the BMC's clock, and one
+record. Records are read only if some were added, because a whole log of thousands takes minutes. Nothing is
+erased.
 
-The BMC's clock is another one than the host's, and may be wrong by hours. So the age of a record is what is
-compared: its time against the BMC's clock now. What is older than this boot of the host says how things were
-before it, and is never reported. A record without a time counts as one of before, unless it was added while
-this process watched.
+The BMC's clock is not the host's, and may be wrong by hours. So the age of a record is its time compared with
+the BMC's clock now. A record that is older than this boot of the host is never reported. A record without a
+time counts as older, unless it was added while this process watched.
 
-Which events of a BMC's log are faults, and by which code they are reported. The tables say what it means.
-
-Most of a log is no fault: starts, buttons, drives that were put in. An event is a fault here if the part that
-it names has failed, or is about to. The rows are the standard's own (IPMI 2.0, tables 42-2 and 42-3; the same
-in freeipmi's ipmi-sensor-and-event-code-tables-spec.h and in ipmitool's ipmi_sel.h); events of a vendor's
-own kinds are left out. So are threshold events that only warn.
+Most events are no faults: starts, buttons, drives that were inserted. An event is a fault here if its part
+has failed or is about to fail. The rows are the standard's (IPMI 2.0, tables 42-2 and 42-3; the same in
+freeipmi's ipmi-sensor-and-event-code-tables-spec.h and in ipmitool's ipmi_sel.h). Vendor-specific events and
+threshold events that only warn are left out.
 """
 
 import time

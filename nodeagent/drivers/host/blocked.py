@@ -1,11 +1,10 @@
-"""Processes of accelerators that are blocked in the kernel (state D): killed or not, they let go of no chip.
+"""Processes on accelerators that are blocked in the kernel (state D): even when killed, they release no chip.
 
-All processes are looked through once a minute, and those found in that state at each look after it. One
-counts once it has been so at every look for a minute without computing at all. Which accelerators it has
-open, its device files say; where this process may not see them (it lacks CAP_SYS_PTRACE in the daemon's
-unit), one that belongs to a job counts. Of a process whose first thread has ended, the others are looked at;
-a thread that blocks beside others that go on is not found: the kernel's own line tells of it (``HUNG_TASK``).
-It ends none.
+All processes are checked once a minute; those found in state D are checked at each poll after that. A process
+counts once it has been in that state for a minute without using any processor time. Its open device files
+show which accelerators it uses. Where they cannot be seen (the daemon's unit lacks CAP_SYS_PTRACE), a process
+of a job counts. If the first thread of a process has ended, its other threads are checked. A blocked thread
+next to running ones is not found here; the kernel's own line (``HUNG_TASK``) reports it. No process is ended.
 """
 
 import os

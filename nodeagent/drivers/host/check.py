@@ -1,10 +1,8 @@
-"""What the driver asks of each of its checks. Values only: what a finding means is the tables' to say.
+"""What all checks of the driver share: their interface, small files of the kernel, and the hardware on PCI.
 
-Small files of the kernel: read whole, a number or a line. What is in them is for others to know.
-
-Which accelerators, NVSwitches and network cards PCI lists, and the ports above them. It reads no link.
-
-A function that SR-IOV made is left out: it has the link of the card that it is a part of.
+A check returns values; the tables decide what a finding means. The list of hardware has accelerators,
+NVSwitches, network cards and the ports above them. A function made by SR-IOV is left out, because it uses the
+link of its card.
 """
 
 import time

@@ -1,11 +1,11 @@
-"""The driver ``host``: what of the node itself stops jobs, beside its chips, its network and its BMC.
+"""The driver ``host``: faults of the node that stop jobs, besides its chips, its network and its BMC.
 
     sysfs ──> memory modules (EDAC), PCI Express (AER counters, links)  ┐
     files ──> services (systemd), storage clients (DPC, DTFS)           ├──> what is active, as it changes
                                                                         ┘
-Its devices are the memory modules, each of which is polled. All else is looked at with each poll of the
-source, and reported for the node or under a PCI address, as the kernel's lines are. It sends no command to
-any device, and asks no service. Where the node has nothing of all that, there is no such source.
+Its devices are the memory modules; each is polled. Everything else is read with each poll of the source, and
+reported for the node or for a PCI address, as the kernel's lines are. The driver sends no command to any
+device and no request to any service. If the node has none of these, the source is absent.
 """
 
 import sys

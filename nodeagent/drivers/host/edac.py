@@ -1,12 +1,12 @@
-"""Memory modules and how many errors each had, from EDAC's counters in sysfs.
+"""Memory modules and their error counts, from EDAC's counters in sysfs.
 
     mc/mc0/dimm3/   dimm_label dimm_location size dimm_mem_type dimm_ce_count dimm_ue_count     or rank3/
-    mc/mc0/csrow2/  ch0_dimm_label ... size_mb mem_type ce_count ue_count     where it knows no modules
-    mc/mc0/         ce_noinfo_count ue_noinfo_count     errors of which it does not know the module
+    mc/mc0/csrow2/  ch0_dimm_label ... size_mb mem_type ce_count ue_count     if modules are not known
+    mc/mc0/         ce_noinfo_count ue_noinfo_count     errors without a known module
 
-(Documentation/ABI/testing/sysfs-devices-edac and drivers/edac/edac_mc_sysfs.c of Linux.) The counters begin
-at 0 when their driver is loaded, thus at each boot, and when somebody writes to ``reset_counters``. Labels
-may be given after the boot. It resets no counter; how many errors are too many, counter rules say.
+(Documentation/ABI/testing/sysfs-devices-edac and drivers/edac/edac_mc_sysfs.c of Linux.) The counters start
+at 0 when their driver is loaded, so at each boot, and when somebody writes to ``reset_counters``. Labels may
+be set after the boot. No counter is reset here; counter rules decide how many errors are too many.
 """
 
 import re

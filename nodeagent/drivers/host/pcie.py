@@ -1,23 +1,22 @@
-"""Errors of PCI Express links, from the kernel's AER counters of accelerators, network cards and ports above.
+"""PCI Express of accelerators, network cards and the ports above them: error counters, lanes and speed.
+
+**Errors** are the kernel's AER counters.
 
     aer_dev_correctable  aer_dev_nonfatal  aer_dev_fatal      "NAME COUNT" a line, then "TOTAL_ERR_... COUNT"
 
-(Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats of Linux, from 4.19 on.) An error is often seen by
-the other end of the link, thus the ports. The kernel log tells of the same errors, a line each; a line may be
-lost, and newer kernels leave out lines that come too fast, while the counters have all. Both have one code on
-one device, so that they are one fault. What was counted before the first look is not known to be new.
+(Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats of Linux, from 4.19 on.) The other end of a link
+often sees an error, so the ports are read too. The kernel log has a line for each of these errors. A line may
+be lost, and newer kernels limit the rate of lines, but the counters have all. Both use one code on one
+device, so they are one fault. The first reading is only a start value.
 
-The PCI Express links of NPUs and network cards: lanes and speed against what card and slot both can do.
+**Lanes and speed** are compared with what both card and slot support (``max_link_width``, ``max_link_speed``,
+``current_link_width`` and ``current_link_speed`` in Documentation/ABI/testing/sysfs-bus-pci of Linux).
 
-sysfs shows, for a function, the possible and the current width and speed (``max_link_width``,
-``max_link_speed``, ``current_link_width`` and ``current_link_speed`` in
-Documentation/ABI/testing/sysfs-bus-pci of Linux), and the same for the port above it.
-
-- The speed is judged of network cards alone. An accelerator may lower its own while it is idle, which cannot
-  be seen from here; active state power management puts a link to sleep, but changes neither speed nor lanes.
-- NVIDIA's GPUs are left to their driver, which knows whether they work.
-- A function that sleeps is not asked: newer kernels would wake it (``pci_config_pm_runtime_get``).
-- A virtual machine sees no real slot, so none of its links is judged.
+- The speed is judged for network cards only. An idle accelerator may lower its own, which cannot be seen from
+  here. Active state power management changes neither speed nor lanes.
+- NVIDIA GPUs are left to their driver, which knows whether they work.
+- A suspended function is not read: newer kernels would wake it (``pci_config_pm_runtime_get``).
+- In a virtual machine no link is judged, because it has no real slot.
 """
 
 from collections.abc import Callable, Iterator, Mapping

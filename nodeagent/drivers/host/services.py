@@ -1,23 +1,21 @@
-"""What systemd says of its services, by the files that it keeps for others to read. It asks systemd nothing.
+"""Services that accelerators need: which of them do not run, and which are restarted. It starts none.
 
-- ``/run/systemd/units/invocation:NAME`` is a link while the unit runs, starts or stops, and says which run of
-  it this is; one that has failed, has ended or waits to be restarted has none (``unit_export_state_files``,
+A service is expected if it is enabled and the node has hardware that needs it: a fabric manager on a node
+with NVSwitches, no container engine on a laptop. A service that the configuration names is always expected.
+Without systemd, none is. NVIDIA's driver looks for the process of the fabric manager too, also in containers;
+both use one code, so it is one fault.
+
+The state is read from the files that systemd keeps for others:
+
+- ``/run/systemd/units/invocation:NAME`` is a link while the unit runs, starts or stops, and names its current
+  run; a unit that has failed, has ended or waits for a restart has none (``unit_export_state_files``,
   ``unit_notify`` in src/core/unit.c of systemd, from version 235 on).
 - ``*.wants/NAME`` and ``*.requires/NAME`` in the folders of units: it is enabled (systemd.unit(5),
   [Install]).
 - ``NAME`` in one of those folders as a link to ``/dev/null``: it is masked.
 
-systemd's bus would say more, such as why a service failed. But to root it obeys: whoever reads it there could
-also stop any service, and the daemon is to have no such power.
-
-Services that accelerators need: which of them do not run, and which come and go. It starts none.
-
-A service is expected where it is enabled and the node has what needs it: so a fabric manager is missed on a
-node with NVSwitches, and no container engine on a laptop. One that the configuration names is expected
-wherever it is enabled or not. Where there is no systemd, nothing is expected.
-
-NVIDIA's own driver looks for the fabric manager too, as a process, which finds it in containers as well; both
-report one code, so that it is one fault.
+systemd's bus would show more, such as why a service failed. But systemd obeys every request of root there,
+and the daemon must not have the power to stop a service.
 """
 
 import os

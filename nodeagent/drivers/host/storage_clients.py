@@ -1,16 +1,16 @@
-"""The clients of shared storage, DPC and DTFS, by the files in which they keep their state on Ascend nodes.
+"""The clients of shared storage, DPC and DTFS, from the files in which they keep their state on Ascend nodes.
 
-As MindCluster's noded reads them (component/noded/pkg/monitoring/dpcmonitor/dpc_monitor.go and
-.../dtfsmonitor/dtfs_monitor.go at 22bb3d98): three lines for each instance,
+The files are read as MindCluster's noded reads them (component/noded/pkg/monitoring/dpcmonitor/dpc_monitor.go
+and .../dtfsmonitor/dtfs_monitor.go at 22bb3d98): three lines for each instance,
 
     [instidx=1]
     DPC_INTERNAL_ERROR: 0      -12: short of memory     DTFS_PROCESS_ERROR: 0      -1: its process failed
     DPC_PROCESS_ERROR: 0       -1: its process failed   DTFS_LINK_ERROR: 0         -1: its link failed
 
-Shortage of memory counts once it has lasted for ten minutes on one instance, and is over once no instance
-had it for ten (dpccontrol/dpc_control.go). A file that others than root could have written is not believed,
-and what it said before stands; so does what a file said that is being written just now. A node without such
-a file has no such client. It touches no mount.
+Shortage of memory counts once it has lasted for ten minutes on one instance, and ends once no instance has
+had it for ten (dpccontrol/dpc_control.go). A file that users other than root may write is not trusted, and
+the last trusted state is kept; the same holds for a file that is being written. Without the file, the node
+has no such client. No mount is touched.
 """
 
 import os

@@ -1,9 +1,8 @@
 """The driver ``link``: the network ports of the node, Ethernet, RoCE and InfiniBand.
 
-The state of interfaces comes by netlink as it changes; that of RDMA ports, and their counters, is read from
-sysfs at each poll. Only ports of hardware are watched, bonds of such ports, and what the configuration
-names: not what containers come and go with. It judges nothing; what a fault means for the node is the
-table's to say.
+Changes of interfaces arrive by netlink; RDMA ports and their counters are read from sysfs at each poll. Ports
+of hardware, bonds of such ports and configured interfaces are watched; interfaces of containers are not. The
+driver judges nothing: the tables do.
 """
 
 import sys

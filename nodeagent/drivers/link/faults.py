@@ -1,7 +1,7 @@
-"""What is wrong with a port, by what was read of it. Pure: codes and the evidence for them, no levels.
+"""Which faults a port has, from the state that was read. Pure: codes and their evidence, no levels.
 
-A port that an administrator switched off is in order, and so is one that never worked: many ports have no
-cable. A port that the configuration expects has to be there and up in any case.
+A port that an administrator switched off is in order. So is a port that has never worked: many ports have no
+cable. A port that the configuration expects must exist and be up in any case.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,14 +1,8 @@
-"""A network interface, as the kernel last told of it. Values only.
+"""Network interfaces over rtnetlink: each change as it happens, and the whole list every minute.
 
-Network interfaces as the kernel tells of them over rtnetlink: as they change, and all of them when asked.
-
-The kernel drops messages for a socket whose buffer is full, and says so once (ENOBUFS, netlink(7)): then only
-a list of all interfaces is the truth. Which interfaces matter is not decided here.
-
-Follows the network interfaces in a thread of its own: each change at once, and all of them now and then.
-
-The list is the truth: it is asked for at the start, once a minute, and at once where changes were lost.
-What they mean is for whoever takes them.
+The kernel drops messages for a socket whose buffer is full, and reports this once (ENOBUFS, netlink(7)). Then
+only the list of all interfaces is right: so it is read at the start, every minute, and after a loss. The
+changes are read in a thread of their own and handed to a listener, which decides which interfaces matter.
 """
 
 import errno

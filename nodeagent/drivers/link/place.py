@@ -1,12 +1,12 @@
-"""Where a network interface sits, from sysfs: that decides whether it is a port of this node's hardware.
+"""Where a port is on the PCI bus, and which chips use it.
+
+An interface on PCI Express is a port of this node's hardware. The chips that use it are those below the
+nearest bridge above the port: on training servers each network card shares a switch with the chips that send
+through it. If a port shares no bridge with a chip, its chips are unknown unless the configuration names them.
+No chip is opened.
 
 Sources: Documentation/ABI/testing/sysfs-class-net of Linux (``dev_port``, ``phys_port_name``), and
 ``__devlink_port_phys_port_name_get`` of net/devlink/port.c for the names of representors.
-
-Which chips use a port: those below the nearest PCI Express bridge that is above the port too.
-
-On servers for training each network card shares a switch with the chips that send through it. Where a port
-has no bridge in common with any chip, nothing is said: then the configuration may. It opens no chip.
 """
 
 import re

@@ -1,13 +1,12 @@
-"""The ports of RDMA devices (InfiniBand, RoCE), from /sys/class/infiniband.
+"""The ports of the node: RDMA ports from sysfs, joined with their interfaces, under the names that people
+use.
 
-Source: Documentation/ABI/stable/sysfs-class-infiniband of Linux. The counters of InfiniBand saturate: one
-that stands at its highest value rises no more until somebody clears it. Nothing is judged here.
+A port of hardware is known by its place (PCI function and number), whatever its interface is called. Its
+interface and its RDMA port are one port. An InfiniBand port is named after its RDMA device, any other after
+its interface.
 
-The ports of the node: interfaces and RDMA ports brought together, under the names that people use.
-
-A port of hardware is known by its place (PCI function and number), whatever its interface is called; its
-interface and its RDMA port are one. An InfiniBand port bears the name of its RDMA device, every other one
-that of its interface. It reads no state.
+RDMA ports are read from /sys/class/infiniband (Documentation/ABI/stable/sysfs-class-infiniband of Linux). The
+counters of InfiniBand stop at their highest value until somebody clears them. Nothing is judged here.
 """
 
 import re

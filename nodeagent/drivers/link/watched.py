@@ -1,11 +1,9 @@
-"""One port that is watched: what was read of it, and what of it was reported. Pure, but for who calls it.
+"""Watched ports: what was read of each, what was reported, and whether enough RDMA ports work. Pure.
 
-A port that goes up and down a hundred times a second is reported at once, and from then on once a second:
-as it is by then, and that it was down meanwhile. How often that was is counted by the kernel.
+A port that goes up and down a hundred times a second is reported at once, and after that once a second, with
+its state then and that it was down in between. The kernel counts how often it lost its link.
 
-How many RDMA ports of the node work, and whether that is as many as the configuration expects. Pure.
-
-It is a fault of the node: which port is missing nobody can know where one is not there at all.
+Too few working RDMA ports are a fault of the node: a port that does not exist cannot be named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

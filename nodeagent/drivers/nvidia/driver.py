@@ -1,15 +1,13 @@
-"""How the kernel's driver was set up, as it says itself in /proc. It changes nothing.
+"""The driver ``nvidia``: loads NVML, lists the GPUs, compares them with PCI, polls each, and receives Xids.
 
-NVIDIA GPUs as a driver: load NVML, list the GPUs, compare with PCI, poll each, hear their Xids.
-
-    NVML ──list──> population (and what of PCI is missing)
-      ├──poll of a GPU──> codes that are active, readings, holders
+    NVML ──list──> population (and which GPUs of PCI are missing)
+      ├──poll of a GPU──> active codes, readings, users
       └──event set, a thread a GPU──> Xids, handed over at once
 
-Listing asks no GPU anything: each says who it is when it is polled, so that one that hangs leaves the
-others listed; the first listing waits for as long as one GPU after the other is opened. When the driver
-behind the library goes or changes, every handle of the process is void: the source is given up with the
-reason, the process ends, and the next one begins anew.
+Listing asks no GPU: each is identified when it is polled, so a GPU that hangs leaves the others listed. The
+first listing takes as long as opening one GPU after the other. If the driver behind the library is unloaded
+or replaced, every handle of the process is void: the source reports the reason, the process ends, and the
+next one starts from the beginning.
 """
 
 import queue

@@ -1,9 +1,9 @@
-"""Xids as they happen: one event set and one thread for each GPU, so that one that hangs delays no other.
+"""Xids as they happen: one event set and one thread for each GPU, so that a GPU that hangs delays no other.
 
 The thread hands each event over and never waits for the daemon. The same Xid a thousand times a second
-becomes one signal at once and one count a second. What is lost is healed by what polls read; and the
-kernel log has the same Xids. An event is that of the device that it names, whichever set it came by. It is
-one of an instance only where the GPU is divided (MIG).
+becomes one signal at once and one count a second. A lost event is restored by the polls, and the kernel log
+has the same Xids. An event belongs to the device that it names, whichever set delivered it. It belongs to an
+instance only if the GPU is in MIG mode.
 """
 
 import ctypes

@@ -1,17 +1,16 @@
-"""What a GPU does not answer, in words: nobody sees from outside what it is not judged by.
+"""One GPU: who it is, everything that one poll reads of it, and which questions it does not answer.
+
+    identity ── state: active codes ── telemetry: readings ── processes: users
+
+All calls are made by the thread that polls the GPU, except for its events and its first identification. Each
+poll asks for the recovery action, which covers everything that the driver wants done, and for the compute
+processes. Everything else is read at every ``SELDOM``-th poll or after an Xid, and reported with each: the
+GPU's own processor answers it while the lock of all GPUs is held, so jobs wait for it.
 
     failed, or refused though it was answered before ──lasting──> attributes and readings of the GPU
 
-What comes and goes from one poll to the next is not shown, so that the GPU is not described anew each time.
-
-One GPU: who it is, and everything that one poll of it reads.
-
-    identity ── state: codes that are active ── telemetry: readings ── processes: holders
-
-All calls for it are made by the thread that polls it, but for its events and, at the start, its
-identity. Each poll asks for the recovery action, which says all that the driver wants done, and for who
-computes; all else is read at every ``SELDOM``-th poll, or when an Xid has come, and reported with each: work
-waits for a question that the GPU's own processor answers, for it is asked with the lock of all GPUs held.
+A question that fails for a single poll is not shown, so that the description of the GPU does not change each
+time.
 """
 
 import sys

@@ -1,21 +1,18 @@
-"""The MIG devices of a GPU that is divided: the GPU instance of each, and the UUID by which programs name it.
+"""Who a GPU is: UUID, PCI address, attributes, MIG devices, and with which GPUs it is reset.
 
-Programs know no other name: CUDA_VISIBLE_DEVICES takes it. It watches none of them.
+The name is ``gpu`` and NVML's index. A UUID or an address of another form counts as unreadable, never as
+another part. Programs know a MIG device by its UUID alone (CUDA_VISIBLE_DEVICES takes it). No MIG device is
+watched here.
 
-Which GPUs are reset together, as ``nvidia-smi --gpu-reset`` wants it.
+The groups of resets are those of ``nvidia-smi --gpu-reset``:
 
-    Hopper and later     each GPU by itself, with NVSwitches or without
-    Ampere, Ada          by itself too, but all GPUs of the node where NVSwitches join them
-    before Ampere        all GPUs that have NVLink; by itself without
+    Hopper and later     each GPU alone, with NVSwitches or without
+    Ampere, Ada          alone too, but all GPUs of the node if NVSwitches join them
+    before Ampere        all GPUs that have NVLink; alone without
 
-The manual of nvidia-smi has it so, but for Ampere behind NVSwitches: there it lets the fabric manager
-reset one alone, while NVIDIA's own remediation (NVSentinel) leaves that out, and so does this. A GPU in
-MIG mode is reset as a whole. It resets nothing.
-
-Who a GPU is: its UUID, where it sits, and what an operator wants to know of the part.
-
-Its name is ``gpu`` and NVML's index. A UUID or an address that does not look like one is taken as
-unreadable, never as another part. It watches nothing.
+This is the manual of nvidia-smi, except for Ampere behind NVSwitches: there the manual lets the fabric
+manager reset one GPU alone. NVIDIA's own remediation (NVSentinel) does not do that, and neither does this. A
+GPU in MIG mode is reset as a whole. Nothing is reset here.
 """
 
 import ctypes

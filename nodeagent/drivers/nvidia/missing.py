@@ -1,8 +1,8 @@
-"""Which GPUs ought to be listed and are not: by PCI, and by what was listed before.
+"""Which GPUs are missing: those that PCI lists, or that were listed before, and that NVML does not list.
 
-A GPU that another driver has taken (vfio-pci, for a virtual machine) is not expected here. As long as a
-listed GPU has not said where it sits, it may be in any slot that the kernel driver has taken: then those are
-missing that it has not, and those that were before.
+A GPU that another driver has taken (vfio-pci, for a virtual machine) is not expected. As long as a listed GPU
+has not reported its address, it may be in any slot that the kernel driver has taken. Then only the slots that
+the driver has not taken are missing, and those that were missing before.
 """
 
 import time

@@ -1,15 +1,12 @@
-"""Which processes hold a GPU, as NVML lists them: they compute, draw, or share it by MPS.
+"""All that is read of one GPU as long as the same part is in its slot: its state, its users, its recovery
+action.
 
-Those that compute are asked for at each poll. The other lists are asked for seldom: that of those that draw
-takes milliseconds, and keeps other programs from submitting work meanwhile.
+An object here remembers which questions that part refuses, and reads some of them seldom; ``gpu`` decides
+when. The state is the list of codes that are active now. Events report what happens while the worker runs;
+the state shows what happened before and what has ended.
 
-What a GPU says of its own state: the codes that are active now, read at start and at each poll.
-
-Events report what happens while somebody listens; this finds what happened before, and what is over.
-
-The readers of one GPU, for as long as the same part is in its slot, and what they read seldom.
-
-They remember what that part refuses. When what is read is decided by ``gpu``.
+Users are the processes that compute, draw or share the GPU by MPS. Compute processes are listed at each poll.
+The list of drawing processes takes milliseconds and blocks the submission of work, so it is read seldom.
 """
 
 import time

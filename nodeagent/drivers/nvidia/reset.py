@@ -1,10 +1,10 @@
 """Resets GPUs by ``nvidia-smi --gpu-reset``: NVML has no such call. It opens no library itself.
 
-The tool resets a GPU that nobody has open. So whoever has it open is looked for first and named; nobody is
-made to let go (a hook may see to that: packaging/hooks). Its exit status alone is not believed: no poll shows
-whether an Xid was cured, so that each GPU must be reported as reset. Where it says that it has not begun, the
-reset is refused, not failed. A GPU that hangs does not say where it sits: then the kernel's driver must list
-it there.
+The tool refuses a GPU that any process has open. So these processes are looked for first and named; none is
+ended (a hook may stop them: packaging/hooks). The tool's exit status alone is not enough, because no poll
+shows whether an Xid was cured: the tool must report each GPU as reset. If it reports that it has not begun,
+the reset is refused, not failed. A GPU that hangs does not report its address: then the kernel's driver must
+list it there.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
-"""Why this process may not open a device file: what of the unit, or of the file, denies it.
+"""Why this process may not open a device file: what in the unit or on the file denies it.
 
-A vendor's library only says "not permitted". Asked after that, this opens the files that the library needs,
-one after the other, and closes them at once; it reads and writes nothing.
+A vendor's library only reports "not permitted". After such a failure this module opens the device files that
+the library needs, one after the other, and closes them at once. It reads and writes nothing.
 """
 
 import errno

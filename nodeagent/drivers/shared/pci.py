@@ -1,7 +1,7 @@
-"""Which devices PCI lists, from sysfs: what a vendor's library ought to show. It configures nothing.
+"""The devices that PCI lists in sysfs, which a vendor's library should list too. It configures nothing.
 
-Only below the root that is given, so that a test can give a tree. The bus is listed anew at every call; what
-a function is, is read once: there may be hundreds, and each is what it was as long as its entry is the same.
+Only the given root is read, so a test can pass a tree. The bus is listed at every call. A function is read
+once: there may be hundreds, and a function does not change as long as its entry is the same.
 """
 
 import os

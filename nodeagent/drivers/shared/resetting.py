@@ -1,22 +1,22 @@
-"""What it is to reset devices: the contract of each vendor's ``reset`` module. No driver, no device.
+"""The contract of each vendor's ``reset`` module. It knows no driver and no device.
 
-Such a module offers three functions:
+Such a module has three functions:
 
     groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]
 
-is pure: from the attributes of all devices of the vendor, by name, to the group that each is reset with, ""
-where nothing says it.
+maps each device of the vendor to the group with which it is reset, "" if that is unknown. ``devices`` maps
+the name of each device to its attributes. The function is pure.
 
     unlisted(devices: Mapping[str, Mapping[str, str]]) -> str
 
-is pure too: the group of a device that the vendor's library does not list, "" where such a one cannot be
-reset.
+is the group of a device that the vendor's library does not list, "" if such a device cannot be reset. It is
+pure.
 
-    reset(order: Order) -> None
+    reset(order: ResetOrder) -> None
 
 runs in a process of its own and returns once every member has come back. It resets each member once and no
-other device, repeats nothing, and reports what it does by ``order.step``. It may raise these and nothing
-else; a call that never returns is its caller's to outwait.
+other device, repeats nothing, and reports each step by ``order.step``. It raises only the exceptions below.
+The caller must handle a call that never returns.
 """
 
 from collections.abc import Callable, Mapping, Sequence

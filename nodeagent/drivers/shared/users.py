@@ -1,6 +1,6 @@
-"""Who holds a device: the process behind a pid that a driver named, with the job it belongs to.
+"""The process behind a pid that a driver reports for a device, with its job.
 
-Of the command only its name is reported: its arguments may hold secrets. No process is touched.
+Only the name of its command is reported, because arguments may hold secrets. No process is touched.
 """
 
 import os

@@ -1,10 +1,9 @@
-"""In a folder where a process of fewer rights writes too, opens only plain files, never a link or a pipe.
+"""Safe access to files in a folder where a process with fewer rights writes too, and the check of trusted
+files.
 
-No more is read than a bound, and what is written appears by rename. It knows neither requests nor results.
-
-Whether a file or a folder is root's alone: nobody else may change it, or put another in its place.
-
-What is done as root is decided by such files only. It changes nothing.
+Only plain files are opened, never a link or a pipe. Reads are bounded, and a written file appears by rename.
+``check_trusted`` refuses a path that a user other than root could change or replace: only such files decide
+what root does. Requests and results are not known here.
 """
 
 import contextlib

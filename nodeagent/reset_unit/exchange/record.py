@@ -1,9 +1,8 @@
-"""The record of resets: which devices were reset when, a file for each, written by their processes alone.
+"""The record of resets: one file for each, written by the processes that did them.
 
-It lies beside the store and outlives it: whoever lost the store counts here what was done. The daemon may
-read it. Time is measured by CLOCK_BOOTTIME within a boot and by the wall clock across boots, and never lies
-ahead of now. A file that cannot be read still counts as a reset, at the time it was written, of devices that
-nobody knows.
+It lies next to the store and outlives it: if the store is lost, the resets still count. The daemon may read
+it. Time is CLOCK_BOOTTIME within a boot and the wall clock across boots, and never ahead of now. A file that
+cannot be read counts as a reset of unknown devices at the time when it was written.
 """
 
 import contextlib

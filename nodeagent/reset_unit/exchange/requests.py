@@ -1,19 +1,16 @@
-"""What the daemon asks of the process of a reset, and what that answers: which devices and why, never how.
+"""Requests and results of resets, and the folder in which the daemon and the reset unit exchange them.
 
-The daemon watches devices with few rights, and may be in wrong hands; the process does what it does as root.
-So a request names devices, and everything that decides what is done to them is read elsewhere: see
-``allowed``. What the form below does not know is refused.
+The daemon has few rights and may be compromised; the unit acts as root. So a request only names devices and
+reasons. Everything that decides what is done to them is read elsewhere (``plan``). Unknown fields are
+refused.
 
-The files between the daemon and a reset, in one folder, by which either may die and the other go on.
-
-    NAME.request   the daemon wants it; whoever renames it to NAME.begun does it, and nobody else ever
-    NAME.lock      flocked by the process that does it, for as long as it lives
-    NAME.off       the daemon has called it off since, and why; heeded until the vendor is asked
+    NAME.request   the daemon asks; the process that renames it to NAME.begun does it, and no other
+    NAME.lock      locked (flock) by the process that does it, for as long as it lives
+    NAME.off       the daemon has cancelled it, and why; obeyed until the vendor's reset begins
     NAME.result    how it went; written by rename
 
-A name stands for one attempt of one action. Here the files are read and written, and nothing else is done.
-The daemon may write in the folder, so that nothing in it decides what a reset may do: see ``record`` for
-that.
+A name is one attempt of one action. Either process may die, and the other goes on. The daemon may write in
+the folder, so nothing in it decides what a reset may do; see ``record``.
 """
 
 import contextlib

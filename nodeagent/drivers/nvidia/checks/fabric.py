@@ -1,28 +1,28 @@
-"""The NVLink fabric as a GPU sees it: whether it has joined, and what is wrong with its part of it.
+"""The NVLink fabric: whether a GPU has joined it, the fabric manager, and the IMEX service.
 
-The health mask is decoded field by field: a mask that is not zero is no fault by itself. Where tenants share
-the NVSwitches, a GPU stays in progress until a partition of the fabric with it is activated: no fault either.
+**The GPU.** Its health mask is decoded field by field: a mask other than zero is no fault by itself. Where
+tenants share the NVSwitches, a GPU stays in progress until its partition of the fabric is activated: no fault
+either.
 
-Whether the fabric manager runs on a node whose NVSwitches need it.
-
-GPUs that have once joined the fabric look well without it, while no new program can use them together:
-so that neither NVML nor the kernel log says so. It is looked for as a process, which finds it as a service
-and in a container alike. Nodes whose switches are managed from elsewhere (NVL72, a guest of a shared
-fabric) list none, and are not asked for it. Its configuration says whether tenants share the switches. It
-starts nothing.
+**The fabric manager** must run on a node with NVSwitches. Without it, GPUs that have joined the fabric look
+well, but no new program can use them together. Neither NVML nor the kernel log shows this. So its process is
+looked for, which finds it as a service and in a container. Nodes whose switches are managed elsewhere (NVL72,
+a guest of a shared fabric) have no switches and are not checked. Its configuration shows whether tenants
+share the switches.
 
 Its log is not read. What gpud takes from it (components/accelerator/nvidia/fabric-manager/log_matcher.go) is
-reported otherwise: errors of switches are SXids in the kernel log; a topology that it does not know ends it,
-and its process is missed; a multicast team that lacks a GPU is one program's request. What a fabric of
-switches behind network ports does to a GPU, NVML says (``fabric``).
+reported another way: errors of switches are SXids in the kernel log; an unknown topology ends the process,
+which is then missed; a multicast team without a GPU is the request of one program. NVML reports what a fabric
+with switches behind network ports does to a GPU.
 
-The IMEX service, by which GPUs of several nodes of a fabric share memory (GB200 NVL72 and its like).
+**IMEX** lets GPUs of several nodes share memory (GB200 NVL72 and similar). It is asked as in NVIDIA's DCGM
+(dcgmlib/src/DcgmImexManager.cpp): ``nvidia-imex-ctl -q`` prints the state of this node's daemon, ``-N -j``
+that of the domain of all nodes. A node without the command, without a configuration or without the daemon has
+no fault: where a job brings its own IMEX, as with NVIDIA's DRA driver for Kubernetes, an idle node has none
+(docs/configuration/gpu-health-monitor.md of NVSentinel). An unknown answer is ignored. A thread of its own
+asks, so that nothing waits for it.
 
-It is asked as NVIDIA's DCGM asks it (dcgmlib/src/DcgmImexManager.cpp): ``nvidia-imex-ctl -q`` prints the
-state of this node's own daemon, ``-N -j`` that of the domain of all nodes. A node without the command,
-without a configuration or whose daemon does not run has no fault: where a job brings its own IMEX, as with
-NVIDIA's DRA driver for Kubernetes, an idle node has none (docs/configuration/gpu-health-monitor.md of
-NVSentinel). An answer that nobody knows says nothing. A thread of its own asks, so that nothing waits for it.
+Nothing is started here.
 """
 
 import ctypes

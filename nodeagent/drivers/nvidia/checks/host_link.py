@@ -1,18 +1,14 @@
-"""The PCI Express link of a GPU: how it runs against what it could, and what it has to send again.
+"""The link of a GPU to its host: PCI Express, and NVLink-C2C on modules with a CPU. It trains no link.
 
-What a link can do is the less of what GPU and slot can (nvmlDeviceGetMaxPcieLinkGeneration in nvml.h). A
-GPU that is not in use may lower its generation, so only one that works is judged by it. Links repeat
-themselves at times: how often is in order follows from their speed, as DCGM reckons it. A GPU on another bus,
-as that of GB10, has placeholders for these values (nvtop pull request 499): of it none is read. It trains no
-link.
+**PCI Express.** A link can do what both GPU and slot can (nvmlDeviceGetMaxPcieLinkGeneration in nvml.h). An
+idle GPU may lower its generation, so only a GPU that works is judged. Links repeat packets now and then; the
+limit follows from their speed, as in DCGM. A GPU on another bus, such as that of GB10, has placeholders for
+these values (nvtop pull request 499): they are not read.
 
-The links between a GPU and the CPU that it shares a module with (NVLink-C2C, on GH200 and GB200).
-
-A driver that has them says how many there are, and of each whether it is active
+**C2C** (GH200 and GB200). The driver reports how many links exist, and whether each is active
 (NVML_FI_DEV_C2C_LINK_COUNT and _GET_STATUS in nvml.h). The GPU's own processor answers
-(NV2080_CTRL_CMD_BUS_GET_C2C_INFO in ctrl2080bus.h of NVIDIA's open modules) and the other GPUs wait for it,
-so they are asked once a minute: Xids 121 and 173 report errors as they happen. Where C2C is switched off
-no link is missed. It trains no link.
+(NV2080_CTRL_CMD_BUS_GET_C2C_INFO in ctrl2080bus.h of NVIDIA's open modules) while other GPUs wait, so this is
+read once a minute. Xids 121 and 173 report errors as they happen. If C2C is switched off, no link is missed.
 """
 
 import math

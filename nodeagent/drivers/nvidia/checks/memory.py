@@ -1,20 +1,17 @@
-"""How nearly the spare rows of a GPU's memory are used up, from what it says of rows and banks.
+"""The memory of a GPU: error counters, repaired and spare rows; and its InfoROM.
 
-A bank of memory has eight spare rows or so; the histogram counts the banks by how many of them are left: low
-is one, none is none (RUSD_MEM_ROW_REMAP_INFO in src/common/sdk/nvidia/inc/class/cl00de.h of NVIDIA's open
-modules). From Blackwell on a bank without spare rows is replaced as a whole, as long as its group has a spare
-bank (nvmlEccBankRemapperStatus in nvml.h). It judges nothing.
+**Errors.** A count alone does not show that a part is bad. The tables judge the flags that are reported here
+as active codes, and how fast counters rise. No limit is set here, and no counter is reset.
 
-Memory errors of a GPU, and how far it has repaired itself: counters, flags, spare rows.
+**Spare rows.** A bank of memory has about eight. The histogram counts the banks by spare rows left: "low" is
+one, "none" is none (RUSD_MEM_ROW_REMAP_INFO in src/common/sdk/nvidia/inc/class/cl00de.h of NVIDIA's open
+modules). From Blackwell on, a bank without spare rows is replaced as a whole, as long as its group has a
+spare bank (nvmlEccBankRemapperStatus in nvml.h).
 
-A count alone says nothing of a part: what the tables grade are the flags reported here as active codes, and
-how fast counters rise. It has no bounds of its own and resets no counter.
-
-Whether the InfoROM of a GPU, the small memory that holds its board's records, is sound.
-
-NVML reads it from the flash and compares checksums (nvmlDeviceValidateInforom in nvml.h). That is slow, and
-the records hardly ever change: DCGM asks once an hour (``SetInforom`` in modules/health/DcgmHealthWatch.cpp),
-and so does this, beside the start. In between the last answer holds. It repairs nothing.
+**The InfoROM** holds the records of the board. NVML reads it from the flash and compares checksums
+(nvmlDeviceValidateInforom in nvml.h). This is slow, and the records hardly ever change: it is done at the
+start and once an hour, as in DCGM (``SetInforom`` in modules/health/DcgmHealthWatch.cpp). Nothing is
+repaired.
 """
 
 import ctypes

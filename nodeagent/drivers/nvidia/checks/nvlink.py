@@ -1,23 +1,19 @@
-"""What the NVLinks of one GPU have counted: errors by kind and by link, and what the links carried.
+"""The NVLinks of one GPU: which are up, which should be up, and what they have counted.
 
-Up to Hopper a link counts what came damaged (CRC), what it sent again (replay) and when it was trained anew
-(recovery). NVLink 5, from Blackwell on, corrects errors in passing and counts what that did not mend, packets
-that were lost and its recoveries; it also gives its bit error rate, and lacks the counters of before.
-All links are read by one call; on the oldest drivers by a call for each. Counters only: how fast they may
-rise, the tables say.
+A link without a partner is inactive, so "inactive" alone is no fault. Which links should be up follows from
 
-NVLink of one GPU: which links are up, and which ought to be. Their errors are ``nvlink_errors``.
+    what was up before          kept for the GPU (``baseline``), over workers, daemons and boots
+    the other GPUs of the node  of the same product, with as many links
+    the board                   if the GPU has joined a fabric of switches, each link leads to one
 
-A link without a partner is inactive too, so that "inactive" alone is no fault. What ought to be up follows
-from
+A link that was up and is refused now (NOT_SUPPORTED) is down. The states are fields for each link, read by
+one call; the oldest drivers need a call for each link. A GPU in MIG mode, or whose driver was loaded without
+NVLink, misses none.
 
-    what was up before          remembered by the GPU (``baseline``), over workers, daemons and boots
-    the other GPUs beside it    of the same product, with as many links
-    the board                   where it has joined a fabric of switches, each link of it leads to one
-
-A link that was up and is refused now (NOT_SUPPORTED) is down. States come as fields per link, all links by
-one call; on the oldest drivers by a call per link. A GPU that is cut in pieces (MIG), or whose driver was
-told not to use NVLink, misses none.
+**Counters.** Up to Hopper a link counts damaged packets (CRC), packets sent again (replay) and trainings
+(recovery). NVLink 5, from Blackwell on, corrects errors itself. It counts errors that it could not correct,
+lost packets and recoveries, reports a bit error rate, and lacks the older counters. The tables decide how
+fast a counter may rise.
 """
 
 import threading

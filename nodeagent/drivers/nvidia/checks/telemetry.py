@@ -1,11 +1,10 @@
-"""How a GPU does: temperature, power, clocks and what holds them back, use, memory.
+"""Measurements of a GPU: temperature, power, clocks, utilization, memory, and its persistence mode.
 
-Readings only, in base units. Bounds are wide: they keep out what no GPU can mean, and judge nothing.
+Readings are in base units. Their bounds are wide: they drop impossible values and judge nothing.
 
-Whether the driver keeps a GPU initialised while nobody has it open: persistence mode.
-
-It is off unless nvidia-persistenced or ``nvidia-smi -pm 1`` switched it on (nvmlDeviceGetPersistenceMode in
-nvml.h). It switches nothing.
+Without persistence mode the driver does not keep a GPU initialised while no program has it open. It is off
+unless nvidia-persistenced or ``nvidia-smi -pm 1`` switched it on (nvmlDeviceGetPersistenceMode in nvml.h).
+Nothing is switched here.
 """
 
 from collections.abc import Mapping

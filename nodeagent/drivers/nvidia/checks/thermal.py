@@ -1,20 +1,18 @@
-"""How far a GPU and its memory are above the temperature from which they are slowed.
+"""How hot a GPU and its memory are, and for how many minutes the GPU was slowed down.
 
-Drivers give that temperature (nvmlDeviceGetTemperatureThreshold in nvml.h). From Ada on they give margins
-too, which are to take its place: how far the GPU is from its limits (nvmlDeviceGetMarginTemperature), and at
-which of these margins it is slowed (the fields NVML_FI_DEV_TEMPERATURE_*_TLIMIT). The temperature goes first
-where there is one: some H100 give a margin of zero or less and are not hot (``Check`` in
-components/accelerator/nvidia/temperature of gpud). Memory has no margin. It judges nothing.
+**Temperature.** Drivers report the temperature from which a GPU is slowed (nvmlDeviceGetTemperatureThreshold
+in nvml.h). From Ada on they report margins instead: how far the GPU is from its limits
+(nvmlDeviceGetMarginTemperature), and at which of these margins it is slowed (the fields
+NVML_FI_DEV_TEMPERATURE_*_TLIMIT). A temperature is preferred if there is one: some H100 report a margin of
+zero or less and are not hot (``Check`` in components/accelerator/nvidia/temperature of gpud). Memory has no
+margin.
 
-For how many minutes a GPU was slowed down, by what slowed it: heat, or the power brake.
-
-The bits are those of nvmlClocksEventReasons in nvml.h. Heat is the hardware's doing at one limit and the
-driver's at a lower one. The power brake is pulled from outside, by what feeds the GPU: a power supply, a
-power shelf, the board. What else holds clocks back is no fault of the GPU and is not counted: the cap on its
-power, which it meets whenever it works hard (sw_power_cap), settings (application_clocks, display), the
-slowest GPU of its group (sync_boost), and hw_slowdown, which drivers also report when the P-state changes.
-
-How many minutes are too many, the tables say: six of ten are, one is not.
+**Slowdown.** The bits are those of nvmlClocksEventReasons in nvml.h. The hardware slows a GPU at one
+temperature, the driver at a lower one. The power brake is pulled from outside, by what feeds the GPU: a power
+supply, a power shelf, the board. Other reasons are no fault of the GPU and are not counted: the power cap,
+which a GPU reaches whenever it works hard (sw_power_cap), settings (application_clocks, display), the slowest
+GPU of a group (sync_boost), and hw_slowdown, which drivers also report when the P-state changes. The tables
+decide how many minutes are too many.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,11 @@
-"""What a GPU was seen to have while it was well, kept by its UUID for the workers that come after this one.
+"""What a GPU showed while it was well, kept by its UUID for later workers.
 
     links that were up ── questions that were answered ── codes that could be judged
 
-NVML says what is, not what ought to be: a link without a partner is as inactive as one that has failed, and
-what a product never had is refused in the same word as what has broken. What was there once tells them
-apart. The daemon keeps it (``wire.Baseline``); a person ends it after a change on purpose. It judges nothing.
+NVML reports the current state, not the right one: a link without a partner is as inactive as a link that
+failed, and a feature that a product never had gives the same answer as one that broke. The earlier state
+shows the difference. The daemon keeps it (``wire.Baseline``); an operator clears it after an intended change.
+It judges nothing.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,10 +1,11 @@
-"""Calls into NVML for one GPU: which answers are values, which are faults, and what is asked again when.
+"""Calls into NVML for one GPU: which answers are values, which are faults, and when a question is asked
+again.
 
-NVML answers each call with a number. What says something of the whole GPU (it is lost, it must be reset)
-becomes an exception. So does an answer that says so of the driver, where the driver itself agrees, and a call
-that fails after it has hung: it held up those for all other GPUs meanwhile. What is refused (NOT_SUPPORTED,
-FUNCTION_NOT_FOUND) is asked again seldom, for the GPU may not have it; but each time where it was answered
-before. Any other failure leaves its value out. Nothing is retried, and nothing is judged.
+NVML answers each call with a number. An answer about the whole GPU (it is lost, it must be reset) becomes an
+exception. So do an answer about the driver, if the driver itself agrees, and a call that fails after it has
+hung, because it blocked the calls for all other GPUs. A refused question (NOT_SUPPORTED, FUNCTION_NOT_FOUND)
+is asked again seldom, because the GPU may lack the feature; if it was answered before, it is asked at each
+poll. Any other failure leaves its value out. No call is repeated at once, and nothing is judged.
 """
 
 import math

@@ -1,10 +1,9 @@
-"""NVML's field values: many numbers of a GPU by one call, each with an answer of its own.
+"""NVML's field values: many numbers of a GPU by one call, each with its own status.
 
-The call succeeds though single fields fail. It may fail as a whole where none of its fields was populated
-(nvmlDeviceGetFieldValues in nvml.h): that says no more than that each of them was refused. An entry goes out
-with a failure in it, so that one which a library leaves as it came is no value.
-
-The answer to a question that is asked seldom: it holds until then. It runs no timer.
+The call succeeds even if single fields fail. It may fail as a whole if no field was populated
+(nvmlDeviceGetFieldValues in nvml.h): this means only that each field was refused. An entry is sent with a
+failure in it, so an entry that the library leaves unchanged is no value. ``Cached`` keeps an answer that is
+read seldom.
 """
 
 import ctypes

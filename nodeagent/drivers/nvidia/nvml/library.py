@@ -1,9 +1,9 @@
-"""Loading NVML, and saying plainly why it cannot be loaded.
+"""Loads NVML, and reports clearly why it cannot be loaded.
 
-A library that is named in the configuration is loaded by its path first: its SONAME is the name by which
-pynvml looks for it, so that pynvml finds that one; so is that of a driver in a root of its own. pynvml never
-unloads a library; a process that is to use another version of it must end. A library that is not there says
-nothing of GPUs that the kernel's driver lists: then it is this source that is broken.
+A configured library is loaded by its path first. It has the SONAME that pynvml looks for, so pynvml then
+finds that one; the same holds for a driver in a root of its own. pynvml never unloads a library: a process
+that should use another version must end. If the library is missing but the kernel's driver lists GPUs, the
+source itself is broken.
 """
 
 import ctypes
