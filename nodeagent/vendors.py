@@ -115,10 +115,10 @@ ChipName = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"\A[!-+\--~
 
 
 class LinkConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.link]``. ``watch`` are patterns of further interfaces, ``expected_ports`` ought to be up.
+    """``[drivers.link]``. ``watch`` are patterns of further interfaces, ``expected_ports`` must be up.
 
     ``expected_rdma`` ports are right for this node, 0: any number is; each at ``expected_rate``, "": at any.
-    ``chips`` says by the name of a port which chips use it, where PCI Express does not show it.
+    ``chips`` maps a port to the chips that use it, where PCI Express does not show them.
     """
 
     poll_interval_ns: Interval = field(default=5 * SECOND_NS, name="poll_interval")
@@ -164,7 +164,7 @@ class ResetTraits:
     """Imported only in the process of a reset: see ``drivers.shared.resetting``."""
 
     needs_closed: bool
-    """Nobody may have the devices open meanwhile, so the worker ends; else it lets them alone."""
+    """No process may have the devices open, so the worker ends; else it only stops polling them."""
 
     report: tuple[str, ...]
     """The tool that shows all it knows within seconds."""
@@ -200,7 +200,7 @@ class DriverTraits:
     """Where it is absent and not required it is looked for again after so long, None: not in this boot."""
 
     events_lost_code: str = ""
-    """The code of the line of the kernel log which says that it has lost events."""
+    """The code of the kernel line that reports a loss of events."""
 
     reset: ResetTraits | None = None
 
@@ -265,7 +265,7 @@ _UNIFIEDBUS = DriverTraits(
     lists=Kind.UNIFIEDBUS,
     library="liblingqu-dcmi.so",
     has_unit=True,
-    # Only another process asks its library for all that stands: see drivers.ascend.unifiedbus.driver.
+    # Only another process can read all active faults from its library: see drivers.ascend.unifiedbus.driver.
     events_lost_code="ASC_LQ_QUEUE_FULL",
 )
 

@@ -50,7 +50,7 @@ class Config(Struct, frozen=True, kw_only=True):
         return kmsg
 
     def without_effect(self) -> tuple[str, ...]:
-        """What is sound and means nothing as things stand, to be warned of."""
+        """Valid keys that have no effect with the others, as warnings."""
         return tuple(
             f"drivers.{name}.expected_chips = {section.expected_chips} has no effect:"
             f" drivers.{name}.enabled is false"
@@ -60,7 +60,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def record_dir(self) -> Path:
-        """Where resets leave their record and evidence: beside the state, for the daemon only to read."""
+        """Where resets leave their record and evidence: next to the state; the daemon can only read it."""
         return Path(f"{Path(self.agent.state_dir)}-reset")
 
     @property

@@ -30,7 +30,7 @@ class Chosen:
 
 
 def choose(path: Path | None, environ: Mapping[str, str]) -> Chosen:
-    """As the file says, else as the daemon last ran. Raises ConfigError where there is neither."""
+    """The configuration in the file, else the last one of the daemon. Raises ConfigError without either."""
     try:
         return Chosen(config=load_config(path, environ))
     except ConfigError as refused:
@@ -41,7 +41,7 @@ def choose(path: Path | None, environ: Mapping[str, str]) -> Chosen:
 
 
 def last_good(folder: Path | None) -> Config | None:
-    """As the copy in the folder says; None where there is none that can be read and used."""
+    """The copy in the folder; None if none can be read and used."""
     if folder is None:
         return None
     try:
@@ -51,7 +51,7 @@ def last_good(folder: Path | None) -> Config | None:
 
 
 def keep(path: Path | None, environ: Mapping[str, str], config: Config) -> None:
-    """Copies what the files say together, if that is ``config``, and not something else by now.
+    """Copies the merged files if they still are ``config``.
 
     Raises OSError.
     """

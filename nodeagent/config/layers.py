@@ -17,7 +17,7 @@ from nodeagent.toml.source import ParsedFile, dotted, files_of
 
 @dataclass(frozen=True, slots=True)
 class FileSetting:
-    """A key that a file sets: its value as TOML has it, and where it stands."""
+    """A key that a file sets: its value as TOML has it, its file and line."""
 
     key: str
     value: object
@@ -32,7 +32,7 @@ class Layers:
     sources: Sequence[ParsedFile]
 
     def data(self) -> dict[str, Any]:
-        """What the files say together."""
+        """The merged content of the files."""
         merged: dict[str, Any] = {}
         for source in self.sources:
             _lay_over(merged, source.data)
@@ -94,7 +94,7 @@ MOST_FILES: Final = 64
 
 
 def drop_in_folder(file: Path) -> Path:
-    """``nodeagent.d`` beside ``nodeagent.toml``; for a file with another ending ``.d`` behind its name."""
+    """``nodeagent.d`` next to ``nodeagent.toml``; for a file with another ending ``.d`` behind its name."""
     return file.parent / f"{file.name.removesuffix(ENDING)}.d"
 
 

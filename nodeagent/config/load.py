@@ -109,7 +109,7 @@ def config_files(
 
 
 def where_set(setting: str, path: Path | None, environ: Mapping[str, str]) -> str:
-    """The file that sets a key such as ``reset.mode`` now, else the one in which it would stand first."""
+    """The file that sets a key such as ``reset.mode`` now, else the first file in which it could be set."""
 
     def ignore(_reported_by_a_reload: Problem) -> None:
         pass
@@ -154,7 +154,7 @@ def _read_sections(data: Mapping[str, Any], report: Callable[[KeyPath, str], Non
 
 def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dict[str, DriverConfig]:
     if not isinstance(tables, Mapping):
-        report(("drivers",), f"{shown(tables)} stands where tables such as [drivers.kmsg] are needed")
+        report(("drivers",), f"{shown(tables)} is given where tables such as [drivers.kmsg] are needed")
         return {}
     for name in tables:
         if name not in DRIVERS:

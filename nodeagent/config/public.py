@@ -79,8 +79,8 @@ def read_public(table: object, report: Report) -> PublicConfig | None:
     """None after everything wrong was reported."""
     if not isinstance(table, Mapping):
         return read_form(PublicConfig, table, ("public",), report)
-    beside = {key: value for key, value in table.items() if key != _SENDERS}
-    public = read_form(PublicConfig, beside, ("public",), report)
+    without_senders = {key: value for key, value in table.items() if key != _SENDERS}
+    public = read_form(PublicConfig, without_senders, ("public",), report)
     senders = _read_senders(table.get(_SENDERS, {}), report)
     return None if public is None or senders is None else replace(public, senders=senders)
 
@@ -88,7 +88,7 @@ def read_public(table: object, report: Report) -> PublicConfig | None:
 def _read_senders(tables: object, report: Report) -> dict[str, SenderConfig] | None:
     path = ("public", _SENDERS)
     if not isinstance(tables, Mapping):
-        report(path, f"{shown(tables)} stands where tables such as [public.senders.CCAE] are needed")
+        report(path, f"{shown(tables)} is given where tables such as [public.senders.CCAE] are needed")
         return None
     if len(tables) > MAX_SENDERS:
         report(path, f"{len(tables)} senders; at most {MAX_SENDERS}")

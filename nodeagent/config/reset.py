@@ -95,7 +95,7 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
     kernel_command_line: FilePath = "/proc/cmdline"
 
     def settings(self) -> ResetSettings:
-        """What the core decides by, as things stand now: off where resets are forbidden."""
+        """The settings of the core, as of now: off if resets are forbidden."""
         forbidden = self.forbidden()
         return ResetSettings(
             mode=ResetMode.OFF if forbidden else self.mode,

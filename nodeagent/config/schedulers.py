@@ -1,4 +1,4 @@
-"""``[slurm]`` and ``[kubernetes]`` of nodeagent.toml, for the two bridges. The daemon reads neither section."""
+"""``[slurm]`` and ``[kubernetes]`` of nodeagent.toml, for the bridges. The daemon reads neither."""
 
 from typing import Annotated, Final, Literal
 

@@ -72,7 +72,7 @@ class MetricsConfig(Struct, frozen=True, kw_only=True):
 
 
 class NvrxConfig(Struct, frozen=True, kw_only=True):
-    """``[nvrx]``. ``socket`` "" serves nobody."""
+    """``[nvrx]``. ``socket`` "": not served."""
 
     socket: OptionalPath = ""
 
@@ -100,7 +100,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
 SOCKET_NAME: Final = "jobs.sock"
 
-NEEDS_PLACEMENTS: Final = "needs placements beside it, or each job that sets none is refused"
+NEEDS_PLACEMENTS: Final = "needs placements too, or each job that sets none is refused"
 
 StopTimeout = Annotated[int, duration(5 * SECOND_NS, 600 * SECOND_NS, '"5s" to "10m"')]
 HealTimeout = Annotated[int, duration(30 * SECOND_NS, 3600 * SECOND_NS, '"30s" to "1h"')]
@@ -121,7 +121,7 @@ ConsumerName = Annotated[
 
 
 class JobsConfig(Struct, frozen=True, kw_only=True):
-    """``[jobs]``. ``socket`` "" is ``jobs.sock`` beside ``agent.socket``.
+    """``[jobs]``. ``socket`` "" is ``jobs.sock`` next to ``agent.socket``.
 
     ``accept`` claimed: only jobs that a hook has claimed a chip for. ``in_place`` registered: chips that only
     jobs use which may be stopped and run again are judged as in mode graceful. ``leave_after``: a job leaves

@@ -21,7 +21,7 @@ callback does nothing but ``emit.enqueue``, which never waits; what overflows th
 the next complete ``Reading`` heals it.
 
 A driver never imports another driver, nor the core beyond ``core.model``; it starts no command,
-writes no file, holds no table of levels, and retries only what it says it retries.
+writes no file, holds no table of levels, and retries only what its docstring lists.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ class Emit(Protocol):
 class Unavailable(Exception):
     """The source cannot be opened. ``absent``: there is nothing here to open, which may be quite in order.
     ``missing``: the devices that PCI or the configuration promises, each of which is lost by this.
-    ``code``: of a fault of the node that this is, and that the driver says is over once it is open again.
+    ``code``: the fault of the node that this is; the driver reports its end once it is open again.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
-    """The devices there are, and those that ought to be there and are not.
+    """The devices, and those that should be there and are not.
 
     ``readings``: telemetry of the source itself, such as what it refused; no change of the population.
     """
@@ -141,7 +141,7 @@ class Driver(Protocol):
 
     def devices(self) -> Population:
         """Enumerate; called after ``open`` and at every poll of the source. Raises ``CallFailed``, and
-        ``Unavailable`` where the library must be opened anew: the process ends, another one opens it.
+        ``Unavailable`` if the library must be opened again: the process ends, another one opens it.
         """
 
     def poll(self, device: str) -> Reading:
@@ -156,7 +156,7 @@ class Driver(Protocol):
 
 @runtime_checkable
 class Follower(Driver, Protocol):
-    """A driver that also follows a stream: it says ``CaughtUp`` once what lay there has been sent."""
+    """A driver that also follows a stream: it sends ``CaughtUp`` once it has read what was there before."""
 
     def follow(self, link: Link) -> None:
         """Read until ``link.closed``. Runs in the source thread and answers the source's polls itself."""

@@ -67,7 +67,7 @@ class Controller:
         with self._state.locked():
             count = int(self._state.node.alarm_count)
             if count == LIMITS["ALARMS"]:
-                raise BmcIsFull(f"{count} faults stand already: clear some first")
+                raise BmcIsFull(f"{count} faults are active already: clear some first")
             for name in BmcFault.__slots__:
                 setattr(self._state.alarms[count], name, getattr(fault, name))
             self._state.node.alarm_count = count + 1

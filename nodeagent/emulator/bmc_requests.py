@@ -71,7 +71,7 @@ class BmcErase(EmulatorRequest, tag="bmc-erase"):
 
 
 class BmcAnswer(EmulatorRequest, tag="bmc-answer"):
-    """Say how the BMC answers from now on, and how late."""
+    """Set how the BMC answers from now on, and how late."""
 
     mode: Literal["well", "silent", "busy", "garbage", "truncated"]
     delay_ms: Annotated[int, Meta(description="How long each answer takes.")] = 0

@@ -198,7 +198,7 @@ def add_standing(state: EmulatorState, chip: int, fault: ChipFault) -> None:
         if any((row.code, row.part) == (fault.code, fault.part) for row in state.standing[chip][:count]):
             return
         if count == LIMITS["CODES"]:
-            raise TooManyFaults(f"{count} faults stand on this chip already: clear some first")
+            raise TooManyFaults(f"{count} faults are active on this chip already: clear some first")
         row: Any = state.standing[chip][count]
         row.part = fault.part
         row.code, row.severity, row.name = fault.code, fault.severity, fault.text[: LIMITS["NAME"] - 1]

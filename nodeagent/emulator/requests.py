@@ -102,7 +102,7 @@ class Clear(_OfFabric, tag="clear"):
 
 
 class SendEvent(Request, tag="tell"):
-    """Send subscribers an event of an NPU whatever stands: ASSERTION 0 recover, 1 occur, 2 once."""
+    """Send subscribers an event of an NPU, whatever is active: ASSERTION 0 recover, 1 occur, 2 once."""
 
     device: str
     code: str
@@ -196,7 +196,7 @@ class ReplaceChip(Request, tag="replace"):
 
 
 class Support(Request, tag="support"):
-    """Say whether the product has a function; what it lacks answers that it is not supported."""
+    """Set whether the product has a function; what it lacks answers that it is not supported."""
 
     function: str
     supported: Annotated[bool, Meta(description="Whether the product has it.")] = True
@@ -207,7 +207,7 @@ class Support(Request, tag="support"):
 
 
 class Show(Request, tag="show"):
-    """Show the devices, what stands on them, and how often which function was called."""
+    """Show the devices, their active faults, and how often each function was called."""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         return {

@@ -74,7 +74,7 @@ class Switches:
             if any(_matches(row, fault) for row in self._state.fabric[:count]):
                 return
             if count == LIMITS["FABRIC_FAULTS"]:
-                raise TooManyFabricFaults(f"{count} faults stand already: clear some first")
+                raise TooManyFabricFaults(f"{count} faults are active already: clear some first")
             row = self._state.fabric[count]
             for name in FabricFault.__slots__:
                 setattr(row, name, getattr(fault, name))

@@ -1,4 +1,4 @@
-"""The ways in which one file holds a log. A new way is a new row; text has rows of its own (``text_forms``)."""
+"""The kinds of files that hold a log. A new kind is a new row; text has rows of its own (``text_forms``)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -101,7 +101,7 @@ class Program:
         if self._failed is not None:
             raise self._failed
         if self._process.wait(_STOPS_WITHIN_S):
-            raise PackedError(f"{self._name}: {complaint or 'it failed and did not say why'}")
+            raise PackedError(f"{self._name}: {complaint or 'it failed without a reason'}")
         return b""
 
     def close(self) -> None:

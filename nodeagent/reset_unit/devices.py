@@ -37,7 +37,7 @@ END_LIMIT_S: Final = 10.0
 """So long the worker may take to end; one that hangs in the kernel is left, and has its devices open."""
 
 HOLDERS_LIMIT_S: Final = 3.0
-"""So long the devices may take to say who is on them: one that hangs says nothing."""
+"""How long the devices may take to list their processes; one that hangs never does."""
 
 _POLL_ID: Final = 1
 
@@ -46,7 +46,7 @@ _POLL_ID: Final = 1
 class ListedDevices:
     """The devices by name; for those that were asked who is on them, None where that is not known.
 
-    ``missing``: those that ought to be there and are not listed, by their PCI addresses.
+    ``missing``: those that should be there and are not listed, by their PCI addresses.
     """
 
     devices: Mapping[str, Device]

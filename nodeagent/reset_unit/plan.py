@@ -44,8 +44,8 @@ class Allowed:
 def allowed_now(vendor: str, path: Path | None, environ: Mapping[str, str], *, once: bool) -> Allowed:
     """What is allowed now by the file at ``path``, else at ``$NODEAGENT_CONFIG``, else at the usual place.
 
-    Its drop-ins count as it does. ``once``: an operator ordered this one reset, as the daemon says. The mode,
-    which is about what is done by itself, then allows it; what forbids resets does not. Raises
+    Its drop-ins count as it does. ``once``: an operator ordered this one reset, as the daemon reports. The
+    mode, which is about what is done by itself, then allows it; what forbids resets does not. Raises
     ``ResetRefused`` where the vendor's devices are not to be reset.
     """
     read = _read(path, environ)
@@ -65,7 +65,7 @@ def allowed_now(vendor: str, path: Path | None, environ: Mapping[str, str], *, o
 def _read(path: Path | None, environ: Mapping[str, str]) -> Read:
     """Raises ``ResetRefused``."""
     try:
-        files = config_files(path, environ, Problems().add)  # read_config says what is wrong with the folder
+        files = config_files(path, environ, Problems().add)  # read_config reports problems of the folder
         file = config_file(path, environ) or DEFAULT_PATH
         # A folder that others may write could hold another file in a moment.
         folder = drop_in_folder(file)
@@ -95,7 +95,7 @@ def members_of(
     """The members in the order of the request. ``groups``: of each seen device the group, "" where it is not
     known. A device that the library does not list may be one of those that PCI has and the library lacks, by
     their addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset. One of them that
-    nobody asked for would be reset with that group, and whoever is on it was not looked for.
+    was not requested would be reset with that group, and its processes are unknown.
 
     Raises ``ResetRefused``.
     """
@@ -113,15 +113,13 @@ def members_of(
     if unasked and group == unlisted:
         raise ResetRefused(
             f"PCI lists {', '.join(unasked)}, and the library does not: what sits there is reset together "
-            "with the others, and nobody has asked for it and its processes are unknown; power-cycle the node"
+            "with the others, but was not requested, and its processes are unknown; power-cycle the node"
         )
     return found
 
 
 def as_counted(member: ResetMember, seen: Mapping[str, Device]) -> requests.RequestedDevice:
-    """The device by what it says of itself: an id or an address that nobody has read would make another one
-    of it.
-    """
+    """The device by what it reports: an id or an address that was never read would make it another one."""
     there = seen.get(member.name)
     if there is None:
         return requests.RequestedDevice(name=member.name, pci=member.pci)
@@ -271,9 +269,9 @@ def _seen(request: ResetRequest, section: VendorConfig) -> ListedDevices:
 
 
 def _others_on(request: ResetRequest, seen: ListedDevices) -> str:
-    """Who is on the devices and is not to be ended: a hook must not stop what they need. "" if nobody is.
+    """The processes on the devices that are not to be ended: a hook must not stop what they need. "" if none.
 
-    A device that does not say is no blocker here: that may be why it is reset, and its vendor's part asks
+    A device without a list is no blocker here: that may be why it is reset, and its vendor's part asks
     again.
     """
     ended = {(process.pid, process.start_time) for process in request.ended_first}
@@ -309,7 +307,7 @@ def _resets(number: int) -> str:
 
 
 def _had(reset: PastReset, device: RequestedDevice) -> bool:
-    """One of devices that nobody knows may have been of any."""
+    """A reset of unknown devices may have been of any."""
     return not reset.devices or any(_is_same(each, device) for each in reset.devices)
 
 

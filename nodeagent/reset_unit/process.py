@@ -91,13 +91,13 @@ def _do(
 
 def _name_on_stdin() -> str:
     """A line. The connection is let go then: nothing that is started here has it."""
-    said = b""
-    while b"\n" not in said and len(said) < MAX_NAME_BYTES and select.select([0], [], [], NAME_LIMIT_S)[0]:
-        chunk = os.read(0, MAX_NAME_BYTES - len(said))
+    line = b""
+    while b"\n" not in read and len(line) < MAX_NAME_BYTES and select.select([0], [], [], NAME_LIMIT_S)[0]:
+        chunk = os.read(0, MAX_NAME_BYTES - len(line))
         if not chunk:
             break
-        said += chunk
+        line += chunk
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return said.partition(b"\n")[0].decode(errors="replace")
+    return line.partition(b"\n")[0].decode(errors="replace")

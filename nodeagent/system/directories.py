@@ -18,11 +18,11 @@ from typing import Final, Literal, TypeVar
 
 
 class NotOwnError(Exception):
-    """It is no directory, or somebody else's; the text names it and says what to do."""
+    """It is no directory, or somebody else's; the text names it and what to do."""
 
 
 def make_own(path: Path, mode: int) -> None:
-    """Makes it where it is missing, and gives it that mode. A symlink is not followed, whoever made it.
+    """Makes it where it is missing, and gives it that mode. A symlink is never followed.
 
     Raises ``NotOwnError``, and ``OSError`` where the system refuses.
     """
@@ -83,9 +83,9 @@ class CacheFiles:
             # First, so that what full disks leave half written is removed too.
             for old in self._oldest_first()[: 1 - KEPT]:
                 old.unlink(missing_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=self.suffix, delete=False) as beside:
-                beside.write(content)
-            Path(beside.name).replace(self._file(asked))
+            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=self.suffix, delete=False) as fresh:
+                fresh.write(content)
+            Path(fresh.name).replace(self._file(asked))
         except OSError as error:
             self.report(f"{self.what} cannot be kept for the next start: {error}")
 

@@ -93,7 +93,7 @@ _IN_POD: Final = re.compile(rf"(?:/(?:\w[\w-]*-)?{_ID}(?:\.scope)?{_END})?(?:/co
 _FORMS: Final = (
     # Slurm, version 1; with the node's name where several slurmd run on a machine.
     _Form(_at(rf"/slurm(?:_[^/]+)?/uid_(?P<uid>\d+)/job_(?P<job>\d+){_STEP}"), _of_slurm, 3),
-    # Slurm, version 2: in system.slice, unless CgroupSlice of cgroup.conf(5) says otherwise.
+    # Slurm, version 2: in system.slice, unless CgroupSlice of cgroup.conf(5) differs.
     _Form(_at(rf"{_SLICE}+/(?:[^/]+_)?slurmstepd\.scope/job_(?P<job>\d+){_STEP}"), _of_slurm, 3),
     # The kubelet: by cgroupfs, by systemd, and by systemd with an engine that takes SLICE:PREFIX:ID, which is
     # systemd's, for the name of a folder.
@@ -131,9 +131,9 @@ def job_of_process(procfs: Path, pid: int, uid: int | None = None) -> str:
 
 
 def job_of(text: str, cgroupfs: Path, uid: int | None = None) -> str:
-    """As ``job_of_process``, from what its file ``cgroup`` says, with a line for each hierarchy.
+    """As ``job_of_process``, from the text of its file ``cgroup``, with a line for each hierarchy.
 
-    Only a line feed ends a line: the kernel lets nobody have it in the name of a cgroup (``cgroup_mkdir`` of
+    Only a line feed ends a line: the kernel allows none in the name of a cgroup (``cgroup_mkdir`` of
     kernel/cgroup/cgroup.c), and all else that ``splitlines`` takes for an end may be in one that a user made.
     """
     found: list[_Named] = []
@@ -162,7 +162,7 @@ def _names(path: str) -> Iterator[_Named]:
 
 
 def _is_proven(hierarchy: Path, named: _Named) -> bool:
-    """Whether nobody but root can have made the folder that gives the name."""
+    """Whether only root can have made the folder that gives the name."""
     folder, names = hierarchy, named.path.split("/")[1:]
     for name in names:
         if name in ("", ".", ".."):
@@ -182,7 +182,7 @@ def _is_proven(hierarchy: Path, named: _Named) -> bool:
 
 def _hierarchy(cgroupfs: Path, controllers: str) -> Path:
     """Where the hierarchy is mounted, as systemd does it (docs/CGROUP_DELEGATION.md): each of version 1 in a
-    folder of its own, beside them version 2 in ``unified``.
+    folder of its own, and version 2 in ``unified``.
     """
     if controllers:
         return cgroupfs / controllers.removeprefix("name=")

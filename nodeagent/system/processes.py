@@ -22,7 +22,7 @@ ticks, computed itself, by the kernel for it, and its start since boot.
 """
 
 ENDED: Final = ("Z", "X")
-"""States of a process that has ended: nobody has taken note of it yet, or it is being removed."""
+"""States of a process that has ended: its parent has not waited for it yet, or it is being removed."""
 
 _EXITING: Final = 0x4
 """PF_EXITING of include/linux/sched.h: it is on its way out, and gives back what it has open."""
@@ -48,7 +48,7 @@ def life_of(procfs: Path, pid: int, start_time: int) -> Life:
 
     A KILL goes to each thread and waits for it there (``complete_signal`` of kernel/signal.c); a thread that
     has taken it is on its way out, and the KILL of the whole process stays. Once the first thread has ended,
-    the others tell.
+    the others show it.
     """
     folder = procfs / str(pid)
     try:
@@ -83,7 +83,7 @@ def _is_ending(folder: Path, fields: list[str]) -> bool:
 
 
 def stat_of(folder: Path) -> tuple[str, list[str]]:
-    """The command as it stands in the ``stat`` of a process or thread, and the fields behind it.
+    """The command in the ``stat`` of a process or thread, and the fields behind it.
 
     Raises ``OSError``: ``ProcessLookupError`` or ``FileNotFoundError`` once it has ended.
     """
@@ -92,7 +92,7 @@ def stat_of(folder: Path) -> tuple[str, list[str]]:
 
 
 def printable(command: str) -> str:
-    """Whoever starts a process may choose its command."""
+    """A user can choose the command of a process: characters that are not printable are replaced."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
 
 

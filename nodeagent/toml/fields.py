@@ -32,7 +32,7 @@ _PLAIN_TYPES: Mapping[object, str] = {
 def read_form(form: type[Form], table: object, path: KeyPath, report: Report) -> Form | None:
     """The table as a ``form``, or None after every wrong, unknown and missing key was reported."""
     if not isinstance(table, Mapping):
-        report(path, f"{shown(table)} stands where a table is needed")
+        report(path, f"{shown(table)} is given where a table is needed")
         return None
     if (read := _read_at_once(form, table)) is not None:
         return read
@@ -46,14 +46,14 @@ def missing_keys(form: type[msgspec.Struct], table: Iterable[str]) -> tuple[str,
 
 
 def what_is_right(form: type[msgspec.Struct]) -> dict[str, str]:
-    """What each key of the form must be, in words."""
+    """What each key of the form must be, as a text."""
     return {key: _what_is_right(field.type) for key, field in _fields(form).items()}
 
 
 def read_said(
     form: type[msgspec.Struct], table: Mapping[str, Any], path: KeyPath, report: Report
 ) -> dict[str, Any] | None:
-    """What the table says of a ``form``, by the names of its fields; any key may be missing.
+    """The keys of a ``form`` in the table, by the names of its fields; any key may be missing.
 
     None after every wrong and unknown key was reported.
     """
@@ -115,7 +115,7 @@ def reads_duration(annotation: Any) -> bool:
 
 
 def shown(value: object) -> str:
-    """The value as it would stand in the file, cut short."""
+    """The value as it would be written in the file, cut short."""
     match value:
         case bool():
             text = "true" if value else "false"
@@ -142,7 +142,7 @@ def _fields(form: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInf
 
 @functools.cache
 def _is_plain(form: type[msgspec.Struct]) -> bool:
-    """Whether every field is taken as it stands, without a parser."""
+    """Whether no field needs a parser."""
     metas = (_meta(field.type) for field in _fields(form).values())
     return not any(meta is not None and meta.extra is not None for meta in metas)
 

@@ -1,4 +1,4 @@
-"""A problem in a file, in a form that a person can act on: file, line, key, reason, and what would be right."""
+"""A problem in a file, in a form that a person can act on: file, line, key, reason, and what is right."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

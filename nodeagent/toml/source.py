@@ -25,7 +25,7 @@ TOO_DEEP: Final = f"nested too deeply; at most {DEEPEST} levels are read"
 TOO_LARGE: Final = f"a whole number out of range; it must be from {LEAST} to {GREATEST}"
 
 _LONG_NUMBER: Final = re.compile(r"[0-9][0-9_]{639,}")
-"""Python refuses what is longer than ``sys.set_int_max_str_digits`` says, which takes no less than 640."""
+"""Python refuses numbers longer than ``sys.set_int_max_str_digits``, which is at least 640."""
 
 
 def out_of_limits(data: object) -> Iterator[tuple[KeyPath, str]]:
@@ -138,7 +138,7 @@ def read_source(path: Path, report: Callable[[Problem], None]) -> ParsedFile | N
         reason = _TOML_PLACE.sub("", message)
         if twice := _TABLE_TWICE.match(reason):
             key = ".".join(part.strip().strip("'\"") for part in twice[1].split(", "))
-            refuse("stands twice in this file; keep one", line, key)
+            refuse("appears twice in this file; keep one", line, key)
         else:
             refuse(f"not valid TOML: {reason}", line)
         return None

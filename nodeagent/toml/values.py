@@ -23,7 +23,7 @@ _SIZE_UNITS_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "Ti
 
 
 def parse_duration_ns(text: object) -> int:
-    """Nanoseconds of ``"500ms"``, ``"20s"``, ``"3m"``, ``"10d"``; ValueError says what is right."""
+    """Nanoseconds of ``"500ms"``, ``"20s"``, ``"3m"``, ``"10d"``; ValueError has the right form."""
     match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError('a duration is a whole number and one of ms, s, m, h, d, in quotes, such as "20s"')
@@ -31,7 +31,7 @@ def parse_duration_ns(text: object) -> int:
 
 
 def parse_size_bytes(text: object) -> int:
-    """Bytes of ``"64MiB"`` or ``"1GiB"``; ValueError says what would be right."""
+    """Bytes of ``"64MiB"`` or ``"1GiB"``; ValueError has the right form."""
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(

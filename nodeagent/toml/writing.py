@@ -40,8 +40,8 @@ def key_text(key: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    # JSON's escapes are TOML's as well, which has one of eight digits too. DEL must be escaped; what nobody
-    # would see is.
+    # JSON's escapes are TOML's as well, which has one of eight digits too. DEL must be escaped; so is
+    # every character that is not printable.
     return "".join(map(_seen, json.dumps(text, ensure_ascii=False)))
 
 

@@ -38,11 +38,11 @@ host_sys_init.sh).
 ORDER_LIMIT_S: Final = 10.0
 MAX_NAME_BYTES: Final = 64
 PIPES: Final = 3
-EXIT_NONSENSE: Final = 65
+EXIT_INVALID_ORDER: Final = 65
 
 
-class Nonsense(Exception):
-    """What came over the connection is no order for a worker; the text says what is wrong with it."""
+class InvalidOrder(Exception):
+    """The message on the connection is no valid order for a worker; the text has the reason."""
 
 
 def main() -> None:
@@ -50,9 +50,9 @@ def main() -> None:
     connection = socket.socket(fileno=os.dup(0))
     try:
         name, pipes = take_order(connection)
-    except Nonsense as error:
+    except InvalidOrder as error:
         print(f"no worker is started: {error}", file=sys.stderr, flush=True)
-        sys.exit(EXIT_NONSENSE)
+        sys.exit(EXIT_INVALID_ORDER)
     become(USER, groups_of(DEVICES))
     die_with(connection)
     itself = os.pidfd_open(os.getpid())
@@ -65,23 +65,23 @@ def main() -> None:
 
 
 def take_order(connection: socket.socket) -> tuple[str, Sequence[int]]:
-    """The driver's name and the worker's ends of its pipes. Raises ``Nonsense``."""
+    """The driver's name and the worker's ends of its pipes. Raises ``InvalidOrder``."""
     connection.settimeout(ORDER_LIMIT_S)
     try:
-        said, descriptors, _, _ = socket.recv_fds(connection, MAX_NAME_BYTES, PIPES)
+        message, descriptors, _, _ = socket.recv_fds(connection, MAX_NAME_BYTES, PIPES)
     except OSError as error:
-        raise Nonsense(f"the daemon did not name a driver: {error}") from error
+        raise InvalidOrder(f"the daemon did not name a driver: {error}") from error
     connection.settimeout(None)
-    name = said.decode(errors="replace")
+    name = message.decode(errors="replace")
     known = [driver for driver, traits in DRIVERS.items() if traits.has_unit]
     if name not in known or len(descriptors) != PIPES:
         right = f"one of {', '.join(known)}, with {PIPES} pipes, is right"
-        raise Nonsense(f"{name!r} with {len(descriptors)} pipes; {right}")
+        raise InvalidOrder(f"{name!r} with {len(descriptors)} pipes; {right}")
     return name, descriptors
 
 
 def groups_of(devices: Sequence[Path]) -> list[int]:
-    """The groups that own these, but for root's: such a device was given to nobody yet."""
+    """The groups that own these, but for root's: such a device has not been given to a group yet."""
     return sorted({device.stat().st_gid for device in devices if device.exists()} - {0})
 
 

@@ -40,7 +40,7 @@ from nodeagent.worker.reports import Outlet, SourceLink
 
 EXIT_UNAVAILABLE = 69
 EXIT_BUG = 70
-EXIT_NONSENSE = 65
+EXIT_INVALID_MESSAGE = 65
 CLOSE_LIMIT_S = 1.0
 
 SWITCH_INTERVAL_S = 0.0005
@@ -107,8 +107,8 @@ class Host:
         except _End:
             pass
         except ProtocolError as error:
-            print(f"cannot make sense of the daemon: {error}", file=sys.stderr, flush=True)
-            status = EXIT_NONSENSE
+            print(f"invalid message from the daemon: {error}", file=sys.stderr, flush=True)
+            status = EXIT_INVALID_MESSAGE
         self._end(status)
 
     def _read(self, orders: int) -> Iterator[bytes]:
@@ -169,7 +169,7 @@ class Host:
             self._reload()
             population = driver.devices()
         except (Unavailable, CallFailed, ValueError, ImportError) as error:
-            self._say_unavailable(error)
+            self._report_unavailable(error)
         except Exception:  # noqa: BLE001  the boundary of the source thread; the daemon reports the exit
             _give_up()
         with self._or_end():
@@ -195,11 +195,11 @@ class Host:
         try:
             yield
         except Unavailable as error:
-            self._say_unavailable(error)
+            self._report_unavailable(error)
         except Exception:  # noqa: BLE001  this is the boundary; the daemon reports the exit
             _give_up()
 
-    def _say_unavailable(self, error: Exception) -> NoReturn:
+    def _report_unavailable(self, error: Exception) -> NoReturn:
         missing = error.missing if isinstance(error, Unavailable) else ()
         self._outlet.send(
             wire.Unavailable(
@@ -235,7 +235,7 @@ class Host:
     def _poll(self, poll_id: int, device: str) -> None:
         if device == SOURCE:
             with self._or_end():
-                self._list_anew(poll_id)
+                self._list_again(poll_id)
             return
         begun_ns = _now_ns()
         outcome: Reading | CallFailed
@@ -248,7 +248,7 @@ class Host:
             outcome = CallFailed(f"the driver failed: {error!r}")
         self._outlet.reply(poll_id, device, begun_ns, outcome)
 
-    def _list_anew(self, poll_id: int) -> None:
+    def _list_again(self, poll_id: int) -> None:
         """The poll of the source, of a driver that only polls: enumerate again, report what changed."""
         begun_ns = _now_ns()
         outcome: Reading | CallFailed
@@ -267,7 +267,7 @@ class Host:
 
 
 def _or_report(call: Callable[[], None]) -> Callable[[], None]:
-    """The boundary of a thread nobody waits for: what goes wrong is printed on stderr; the daemon logs it."""
+    """The boundary of a thread without a waiter: an error is printed on stderr; the daemon logs it."""
 
     def run() -> None:
         try:

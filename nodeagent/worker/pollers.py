@@ -55,7 +55,7 @@ class Pollers:
     def ask(self, poll_id: int, devices: Iterable[str]) -> None:
         """Have these polled, in this order, each after it has answered what was asked before.
 
-        ``relieve`` has to be called until it says None.
+        ``relieve`` must be called until it returns None.
         """
         with self._lock:
             self._asked.extend((poll_id, device) for device in devices)
@@ -80,7 +80,7 @@ class Pollers:
             return self._quick_s
 
     def _work(self, poller: "_Poller") -> None:
-        # Whoever was at work before may wait for long with what others have said by then.
+        # The thread that worked before may wait for long, and hold replies of others.
         self._flush()
         while (asked := self._next(poller)) is not None:
             self._make(*asked)

@@ -28,7 +28,7 @@ Reply = Callable[[int, str, int, Reading | CallFailed], None]
 class Outlet:
     """Implements ``drivers.api.Emit`` for the driver, and sends the worker's own reports.
 
-    A reply is held while ``may_hold`` says so, who then sees to it that another reply or ``flush`` follows.
+    A reply is held while ``may_hold`` is true; its owner then calls ``flush`` or sends another reply.
     """
 
     def __init__(self, descriptor: int, may_hold: Callable[[], bool] = lambda: False) -> None:
@@ -72,7 +72,7 @@ class Outlet:
         begun_ns = begun_ns or now_ns
         took_ns = now_ns - begun_ns
         if isinstance(outcome, CallFailed):
-            error = str(outcome)[:MAX_TEXT] or "failed without saying why"
+            error = str(outcome)[:MAX_TEXT] or "failed without a reason"
             reply = wire.Reply(
                 id=poll_id,
                 device=device,
@@ -84,7 +84,7 @@ class Outlet:
         else:
             readings = dict(outcome.readings)
             if not math.isfinite(sum(readings.values())):
-                # JSON has no word for some of them; a driver ought to have refused them.
+                # JSON cannot represent some of them; the driver should have refused them.
                 readings = {name: value for name, value in readings.items() if math.isfinite(value)}
             if device == SOURCE and self._sender is not None:
                 readings["dropped_callbacks_total"] = float(self._dropped)
@@ -151,7 +151,7 @@ class SourceLink:
         except BlockingIOError:
             return ()
         if self._closed:
-            # The end stays readable: whoever took it for a question would wait for ever.
+            # The end stays readable: a reader that took it for a question would wait forever.
             os.eventfd_write(self._event, 1)
         polls = []
         while self._asked:

@@ -6,18 +6,18 @@ from nodeagent import wire
 from nodeagent.core.model import Signal
 
 
-def as_input(source: str, said: wire.Signal, rule_ns: Callable[[int], int]) -> Signal:
+def as_input(source: str, reported: wire.Signal, rule_ns: Callable[[int], int]) -> Signal:
     """``rule_ns`` turns the worker's stamps into rule time."""
     return Signal(
         source=source,
-        device=said.device,
-        code=said.code,
-        assertion=said.assertion,
-        severity=said.severity,
-        count=said.count,
-        first_ns=rule_ns(min(said.first_ns, said.last_ns)),
-        last_ns=rule_ns(said.last_ns),
-        evidence=said.evidence,
-        backdated=said.backdated,
-        trusted=said.trusted,
+        device=reported.device,
+        code=reported.code,
+        assertion=reported.assertion,
+        severity=reported.severity,
+        count=reported.count,
+        first_ns=rule_ns(min(reported.first_ns, reported.last_ns)),
+        last_ns=rule_ns(reported.last_ns),
+        evidence=reported.evidence,
+        backdated=reported.backdated,
+        trusted=reported.trusted,
     )

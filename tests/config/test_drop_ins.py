@@ -99,7 +99,7 @@ STORIES = [
         "[agent.mode]\nx = 1\n",
         "a.toml:1: agent.mode: { x = 1 }: must be one of rescheduling, graceful",
     ),
-    ("a value where a table is needed", "reset = 1\n", "a.toml:1: reset: 1 stands where a table is needed"),
+    ("a value where a table is needed", "reset = 1\n", "a.toml:1: reset: 1 is given where a table is needed"),
     ("no TOML", "[agent\n", "a.toml:1: not valid TOML: "),
 ]
 

@@ -203,12 +203,12 @@ STORIES = [
     (
         "a value where a section is needed",
         "agent = 1\n",
-        "c.toml:1: agent: 1 stands where a table is needed",
+        "c.toml:1: agent: 1 is given where a table is needed",
     ),
     (
         "a value where the drivers' sections are needed",
         "drivers = 1\n",
-        "c.toml:1: drivers: 1 stands where tables such as [drivers.kmsg] are needed",
+        "c.toml:1: drivers: 1 is given where tables such as [drivers.kmsg] are needed",
     ),
     (
         "a path with an end mark in it",

@@ -225,7 +225,7 @@ def test_a_gpu_that_neither_says_where_it_sits_nor_the_kernel_is_left_alone(
     gpus: EmulatedNode, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        ResetRefused, match=r"^gpu1 does not say where it sits, nor does the kernel's driver$"
+        ResetRefused, match=r"^gpu1 reports no PCI address, and neither does the kernel's driver$"
     ):
         nvidia.reset(silent(tmp_path))
     listed_by_the_kernel(tmp_path, "GPU-" + "2" * 8 + "-2222" * 3 + "-" + "2" * 12)

@@ -10,7 +10,7 @@ from tests.tables.conftest import Refusals
     [
         ("decode = 7", "t.toml:1: decode: 7 stands where the tables parts and sensors are needed"),
         ("[decode]\npart = 1", 't.toml:2: decode.part: unknown key; the nearest known is "parts"'),
-        ("[decode]\nparts = 1", "t.toml:2: decode.parts: 1 stands where a table is needed"),
+        ("[decode]\nparts = 1", "t.toml:2: decode.parts: 1 is given where a table is needed"),
         (
             '[decode.parts]\n07f = "HBM"',
             (

@@ -47,7 +47,7 @@ ROWS: list[Story] = [
     (
         "the same code twice",
         ROW + '[codes.A1]\nname = "again"\n',
-        "t.toml:5: codes.A1: stands twice in this file; keep one",
+        "t.toml:5: codes.A1: appears twice in this file; keep one",
     ),
     (
         "two spellings of one hexadecimal code",
@@ -152,7 +152,7 @@ ROWS: list[Story] = [
     (
         "rows that are no table",
         "codes = 3\n",
-        "t.toml:1: codes: 3 stands where tables such as [codes.80E18005] are needed",
+        "t.toml:1: codes: 3 is given where tables such as [codes.80E18005] are needed",
     ),
     (
         "rules that are no list",
@@ -162,7 +162,7 @@ ROWS: list[Story] = [
     (
         "a row that is no table",
         'kind = "chip"\n[codes]\nA1 = "RestartNPU"\n',
-        't.toml:3: codes.A1: "RestartNPU" stands where a table is needed',
+        't.toml:3: codes.A1: "RestartNPU" is given where a table is needed',
     ),
 ]
 

@@ -74,7 +74,7 @@ def test_what_a_catalog_says_of_sources_is_part_of_its_digest() -> None:
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ("sources = 1\n", "t.toml:1: sources: 1 stands where tables such as [sources.kmsg] are needed"),
+        ("sources = 1\n", "t.toml:1: sources: 1 is given where tables such as [sources.kmsg] are needed"),
         (
             "[sources.amd]\nbrust = '3m'\n",
             't.toml:2: sources.amd.brust: unknown key; the nearest known is "burst"',

@@ -16,8 +16,8 @@ HANDLED_EVENT: Final = 0
 
 UNWRITTEN: Final = 0xFFFFFFFE
 NO_NUMBER: Final = -(2**31)
-"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value. All
-ones are what the library itself writes for what it does not know.
+"""Values in memory that the library fills, so that an unwritten field is refused and not taken for a value.
+All ones are what the library itself writes for what it does not know.
 """
 
 Structure = TypeVar("Structure", bound=ctypes.Structure)

@@ -53,7 +53,7 @@ class UnifiedBusPorts:
     def derive(self, device: str, active: Collection[str], now_ns: int) -> set[str] | None:
         """What follows for ``device``, which was read now; None until the others were read since.
 
-        Of a chip that does not answer, what it said last is taken.
+        For a chip that does not answer, its last answer counts.
         """
         with self._lock:
             self._read_ns[device] = now_ns
@@ -70,7 +70,7 @@ class UnifiedBusPorts:
 
 
 def ethernet_ports(active: Collection[str], slaves_down: int) -> set[str]:
-    """``slaves_down``: on how many ports ``UBOE_PORT_DOWN`` stands, as far as that is known; the list of
+    """``slaves_down``: on how many ports ``UBOE_PORT_DOWN`` is active, as far as that is known; the list of
     codes itself names one, however many there are.
     """
     down = int(NETWORK_PORT_DOWN in active) + max(int(UBOE_PORT_DOWN in active), slaves_down)
@@ -140,8 +140,8 @@ class ActiveCodes:
             self._events.expect(fresh, self._list_leads_s)
 
     def _read_events(self, *, slow_round: bool) -> None:
-        """Read the events of codes of which none has given the severity, and the parts on which each stands,
-        which the list of codes does not name; only some libraries can say
+        """Read the events of codes of which none has given the severity, and the parts on which each is
+        active, which the list of codes does not name; only some libraries can tell
         (``dcmiv2_get_device_current_fault_event``).
         """
         if not self._asks_events or not self._refusals.asks("events", slow_round=slow_round):
@@ -151,7 +151,7 @@ class ActiveCodes:
             for event in self._chip.current_events():
                 self._listener.learn(code_of(event.event_id), event.severity)
                 parts.setdefault(code_of(event.event_id), set()).add(port_of(event))
-            self._events.stand(parts)
+            self._events.set_parts(parts)
             self._refusals.note("events", refused=False)
         except NotSupported:
             self._asks_events = False

@@ -68,15 +68,15 @@ class DcmiLibrary:
         return DcmiChip(self._chip_functions, self.generation, place.address)
 
     def places(self, card: int) -> list[ChipPlace]:
-        """The NPUs of the card, without the MCU and CPU beside them. Raises ``CallFailed``."""
+        """The NPUs of the card, without its MCU and CPU. Raises ``CallFailed``."""
         if self.generation is DcmiGeneration.V1:
             return self._places_on(card)
         return [self._place_v2(card)] if self._is_npu((card,)) else []
 
     def initialise_again(self) -> None:
-        """Judges anew what the driver showed this process at first: one that had not started then is listed
-        once it has. Others may be missing from the list meanwhile, so only the process of a reset does it.
-        Raises ``CallFailed``: what is listed now is not known.
+        """Reads the chips of the driver again: one that had not started before is listed once it has. Others
+        may be missing from the list meanwhile, so only the process of a reset does it. Raises ``CallFailed``:
+        what is listed now is not known.
         """
         self._call(_INITIALISES[self.generation])
 
@@ -104,7 +104,7 @@ class DcmiLibrary:
         long as the process lives: there is no way to unsubscribe. Once, also if it fails. Raises
         ``CallFailed``.
         """
-        # Kept for good, also when it fails: nobody knows what the library has kept of it.
+        # Kept for good, also when it fails: the library may have kept a pointer to it.
         callback = self._callback = FaultCallback(handler)
         if self.generation is DcmiGeneration.V1:
             self._call("dcmi_subscribe_fault_event", -1, -1, EventFilter(), callback)
@@ -158,7 +158,7 @@ class DcmiLibrary:
         return _place((device,), device, device, physical.value)
 
     def _is_npu(self, address: tuple[int, ...]) -> bool:
-        """Where the library cannot say of what type a device is, it lists NPUs only."""
+        """A library that does not know the type of a device lists NPUs only."""
         function = self._chip_functions.get("type")
         kind = c_int(NPU)
         status = function(*address, byref(kind)) if function else NOT_SUPPORTED

@@ -266,8 +266,8 @@ LIST_TRIES: Final = 3
 
 
 class DcmiChip:
-    """Each call raises ``CallFailed``: the library's answer, or ``Nonsense``. For one thread at a time: it
-    reuses its memory.
+    """Each call raises ``CallFailed``: the library's answer, or ``ImpossibleValue``. For one thread at a
+    time: it reuses its memory.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class DcmiChip:
         return filled
 
     def info(self, form: type[Structure], main: int, sub: int) -> Structure:
-        """What ``get_device_info`` fills. Raises ``Nonsense`` if it says that it filled less."""
+        """What ``get_device_info`` fills. Raises ``ImpossibleValue`` if it filled less."""
         filled = self._cleared(form)
         size = c_uint(ctypes.sizeof(form))
         self.call("info", main, sub, byref(filled), byref(size))
@@ -328,7 +328,7 @@ class DcmiChip:
 
     def core_use(self, kind: int) -> bytes:
         """A byte for each AI core (``kind`` 0) or vector core (1): percent, or above 100 what is the matter
-        with it; nothing where the product does not say, which is asked once.
+        with it; nothing if the product cannot tell, which is asked once.
         """
         if kind in self._without_core_use:
             return b""

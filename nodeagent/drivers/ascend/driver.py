@@ -167,7 +167,7 @@ class AscendDriver:
         for place in sorted(found, key=lambda place: place.physical):
             device = f"npu{place.physical}"
             if device in chips:
-                self._warn(device, f"two chips say that they are {device}; only one of them is watched")
+                self._warn(device, f"two chips report the name {device}; only one of them is watched")
                 continue
             known = self._chips.get(device)
             if known is not None and known.place.address == place.address:

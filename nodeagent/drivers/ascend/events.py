@@ -63,7 +63,7 @@ class ChipEvents:
         self._present: dict[str, frozenset[Port]] = {}
 
     def note(self, code: str, assertion: Assertion, port: Port, at_ns: int) -> bool:
-        """False for a recovery of one part while the code stands for another: the code is not over."""
+        """False for a recovery of one part while the code is active for another: the code is not over."""
         if code == RESET_FINISHED:
             self.restarted = True
         if assertion is Assertion.ONCE:
@@ -87,8 +87,8 @@ class ChipEvents:
             self._noted.wait_for(lambda: all(code in self._last for code in codes), limit_s)
 
     def settle(self, listed: Collection[str], now_ns: int) -> tuple[set[str], set[str]]:
-        """The codes that are active: as listed, but for what an event has said so lately that the list may
-        not have it yet. And those of them whose event may still be on its way.
+        """The active codes: as listed, except for events so recent that the list may not have them yet; and
+        those of them whose event may still be on its way.
         """
         active, on_their_way = set(listed), set[str]()
         with self._noted:
@@ -104,9 +104,9 @@ class ChipEvents:
                 del self._present[code]
         return active, on_their_way
 
-    def stand(self, parts: Mapping[str, Collection[Port]]) -> None:
-        """On these parts the library says that the codes stand, also of what an earlier process was notified
-        of. What an event has said so lately that the library may not have it yet is left to it.
+    def set_parts(self, parts: Mapping[str, Collection[Port]]) -> None:
+        """The library reports these codes as active on these parts, including those whose events an earlier
+        process received. A code with a very recent event is left as the event set it.
         """
         with self._noted:
             for code in parts.keys() - self._last.keys():
@@ -119,7 +119,7 @@ class ChipEvents:
             self._present.clear()
 
     def ports(self, code: str) -> int:
-        """On how many parts of the chip the active code is known to stand."""
+        """On how many parts of the chip the code is known to be active."""
         return len(self._present.get(code, ()))
 
 
@@ -138,7 +138,7 @@ class Listener:
         self._chips = chips
 
     def severity(self, code: str) -> int | None:
-        """What an event said last of this code, None if none did."""
+        """The severity in the last event of this code, None without one."""
         return self._severities.get(code)
 
     def learn(self, code: str, severity: int) -> None:

@@ -46,7 +46,7 @@ class ChipIdentity:
 
 
 def read_die(chip: DcmiChip) -> str:
-    """The five words of the die id, "" where they say nothing. Raises ``CallFailed``."""
+    """The five words of the die id, "" if they are empty. Raises ``CallFailed``."""
     words = tuple(chip.structure("die", DieId, DIE_TYPE[chip.generation]).soc_die)
     return "" if words in _EMPTY_DIES else "-".join(f"{word:08x}" for word in words)
 
@@ -121,7 +121,7 @@ NOT_AVAILABLE: Final = "NA"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The label of the part with this die id. Not ``complete``: asked again, it may say more."""
+    """The label of the part with this die id. Not ``complete``: a later reading may return more."""
 
     die: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class LabelReader:
         self._pause_s = FIRST_PAUSE_S
 
     def texts(self) -> Mapping[str, str]:
-        """What the label of the part says that was named last, as far as that is known."""
+        """The texts of the label of the part that was named last, as far as known."""
         label = self._background.read(ask=False)
         return label.texts if label.die == self._die else {}
 
@@ -161,7 +161,7 @@ class LabelReader:
         self._background.wait(limit_s)
 
     def end(self) -> None:
-        """Nobody wants it any more."""
+        """The label is not needed any more."""
         self._background.end()
 
     def _read(self) -> Label:
@@ -178,5 +178,5 @@ class LabelReader:
             "model": text(label.model),
             "serial": text(label.serial_number),
         }
-        known = {name: said for name, said in texts.items() if said not in ("", NOT_AVAILABLE)}
+        known = {name: value for name, value in texts.items() if value not in ("", NOT_AVAILABLE)}
         return Label(die=die, texts=known, complete="serial" in known)

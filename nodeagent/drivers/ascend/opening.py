@@ -92,7 +92,7 @@ def _find(paths: Iterable[Path]) -> Path | None:
 
 
 def _check_readable(path: Path) -> None:
-    """Say plainly what dlopen would say in riddles."""
+    """Report clearly what dlopen reports cryptically."""
     try:
         with path.open("rb") as file:
             head = file.read(20)
@@ -107,7 +107,7 @@ def _check_readable(path: Path) -> None:
 
 
 def _open(path: str) -> ctypes.CDLL:
-    """Left to itself ctypes demands every symbol at once, also those that nobody calls."""
+    """By itself ctypes binds every symbol at once, also those that are never called."""
     handle = _dlopen(os.fsencode(path), os.RTLD_LAZY | os.RTLD_GLOBAL)
     if handle is None:
         raise NotLoaded(f"{path} cannot be loaded: {os.fsdecode(_dlerror() or b'')}")
@@ -189,7 +189,7 @@ def _is_read_only(folder: Path) -> bool:
 
 
 def _number(namespace: Path) -> int:
-    """The number in the link's text, ``kind:[number]``: a tree that stands for /proc can have it as well."""
+    """The number in the link's text, ``kind:[number]``: a tree that replaces /proc can have it as well."""
     return int(namespace.readlink().name.partition("[")[2].rstrip("]"))
 
 
@@ -205,7 +205,7 @@ def explained(error: Unavailable, devices: Path = Path("/dev")) -> Unavailable:
 
 
 def _chips(devices: Path) -> list[Path]:
-    """The first says it for all: they are given to their group together."""
+    """The first is enough: all are given to their group together."""
     return sorted(devices.glob("davinci[0-9]*"))[:1]
 
 
@@ -238,7 +238,7 @@ def not_opened(error: Unavailable, listed: Sequence[PciFunction]) -> Unavailable
     """What it means that the library cannot be opened.
 
     Without it nothing shows the NPUs that PCI lists: each of them is missing. One that is loaded and does not
-    start says nothing of any; but where there are none it never starts, and may be installed all the same.
+    start shows nothing about any chip; but without chips it never starts, and may be installed all the same.
     """
     if not listed:
         is_absent = error.absent or not (isinstance(error, NotLoaded) or DEVICE_NODE.exists())

@@ -59,7 +59,7 @@ MAX_NAMED: Final = 8
 
 
 def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """As ``reset_groups`` has made them: also a chip that says nothing is in one."""
+    """As ``reset_groups`` has made them: also a chip that cannot be read is in one."""
     return {name: attributes.get("group", "") for name, attributes in devices.items()}
 
 
@@ -101,13 +101,13 @@ def _report_killed(library: DcmiLibrary, places: Mapping[str, ChipPlace], order:
     try:
         listed = users.killed_at_reset(Path(order.procfs), KILL_LIST)
     except OSError as error:
-        order.step(f"which processes the library will kill is unknown: {error}")
+        order.step(f"the processes that the library will kill are unknown: {error}")
         return
     for name, place in places.items() if listed else ():
         try:
             held = [pid for pid in library.chip(place).processes() if pid in listed]
         except CallFailed as error:
-            order.step(f"which processes the library will kill on {name} is unknown: {error}")
+            order.step(f"the processes that the library will kill on {name} are unknown: {error}")
             continue
         for pid in held:
             order.step(
@@ -182,13 +182,13 @@ def _await_start(library: DcmiLibrary, chips: Mapping[str, DcmiChip], order: Res
     waiting = dict(chips)
     lost = [member for member in order.members if member.name not in chips]
     while waiting or lost:
-        said = _boot_statuses(waiting)
-        waiting = {name: chip for name, chip in waiting.items() if said[name] != STARTED}
+        statuses = _boot_statuses(waiting)
+        waiting = {name: chip for name, chip in waiting.items() if statuses[name] != STARTED}
         if lost and not waiting:
             waiting = _find(library, lost)
             lost = [member for member in lost if member.name not in waiting]
         if (waiting or lost) and time.monotonic() >= until_s:
-            missing = [f"{name} ({said.get(name, 'not asked yet')})" for name in waiting]
+            missing = [f"{name} ({statuses.get(name, 'not asked yet')})" for name in waiting]
             missing += [f"{member.name} (not found)" for member in lost]
             raise ResetTimedOut(
                 f"not started within {order.start_limit_s:g} s, by boot status: {', '.join(missing)}; "
@@ -199,7 +199,7 @@ def _await_start(library: DcmiLibrary, chips: Mapping[str, DcmiChip], order: Res
 
 
 def _find(library: DcmiLibrary, members: Sequence[ResetMember]) -> dict[str, DcmiChip]:
-    """Those that the library lists when it looks anew."""
+    """Those that the library lists after it was initialised again."""
     try:
         library.initialise_again()
         places = _places(library)
@@ -261,7 +261,7 @@ def _chip(library: DcmiLibrary, place: ChipPlace, member: ResetMember) -> DcmiCh
     try:
         die = identity.read_die(chip)
     except CallFailed:
-        # A chip that is to be reset may be unable to say who it is.
+        # A chip that needs a reset may be unable to report its id.
         return chip
     if die and member.identity and die != member.identity:
         raise ResetRefused(f"another part sits in the place of {member.name}: {die}, not {member.identity}")

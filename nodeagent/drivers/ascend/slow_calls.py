@@ -18,11 +18,11 @@ Answer = TypeVar("Answer")
 
 class BackgroundCall(Generic[Answer]):
     """``ask`` is called by the thread alone, which begins with the first question; it raises nothing.
-    ``nothing`` stands for the answer until there is one. ``is_waiting``: for an answer.
+    ``nothing`` is the answer until there is one. ``is_waiting``: for an answer.
     ``what`` it asks is in the name of its thread.
     """
 
-    def __init__(self, ask: Callable[[], Answer], nothing: Answer, device: str, what: str = "beside") -> None:
+    def __init__(self, ask: Callable[[], Answer], nothing: Answer, device: str, what: str = "slow") -> None:
         self._ask = ask
         self._nothing = self._latest = nothing
         self._device = device
@@ -52,7 +52,7 @@ class BackgroundCall(Generic[Answer]):
         self._answered.wait(limit_s)
 
     def end(self) -> None:
-        """Nobody asks any more; a call that hangs is left alone."""
+        """Stop asking; a call that hangs is left alone."""
         self._is_over = True
         self._asked.release()
 

@@ -121,7 +121,7 @@ def _unsigned(metric: str, call: str, highest: float, *selectors: int, per: int 
 
 
 def _core_utilization(part: str, kind: int, cores: int) -> Gauge:
-    """While a program has the cores profiled their use is unknown: of each the driver says so, which the
+    """While a program profiles the cores, their use is unknown: the driver marks each core so, which the
     library makes a use of 0 (``dcmi_get_npu_device_utilization_rate`` of dcmi_inner_info_get.c).
     """
 

@@ -76,7 +76,7 @@ def read_fault(event: SwitchEvent, chips: int) -> UnifiedBusFault | None:
 
 
 def signal_of(fault: UnifiedBusFault, event: SwitchEvent, now_ns: int) -> Signal:
-    """The report of it, with what else the event says as evidence."""
+    """Its signal, with the other fields of the event as evidence."""
     evidence = {
         "peer_device": str(event.peerportDevice),
         "peer_port": str(event.peerportId),
@@ -248,7 +248,7 @@ class SwitchDriver:
         """The codes, where it is time to ask for them; else only that the library is there.
 
         Raises ``CallFailed`` also until all faults were reported once: what an earlier life opened on a port
-        that nobody lists may still stand.
+        that is not listed may still be active.
         """
         self._tried_to_report_all.wait(CAUGHT_UP_LIMIT_S)
         if not self._has_reported_all:
@@ -297,7 +297,7 @@ class SwitchDriver:
         try:
             found, _ = self._faults_since(now_ns)
         except CallFailed:
-            # The poll of each device says why, for as long as it is so.
+            # The poll of each device reports the reason as long as it lasts.
             return
         self._looked_ns = now_ns
         self._list(tuple(found))

@@ -37,9 +37,9 @@ class ChipUsers:
         self._refusals = refusals
         self._holders: dict[int, Holder] = {}
 
-    def holders(self, *, slow_round: bool, anew: bool) -> tuple[Holder, ...] | None:
-        """Who holds the chip, by pid; None where that cannot be read. ``anew``: also those that are known are
-        looked at.
+    def holders(self, *, slow_round: bool, again: bool) -> tuple[Holder, ...] | None:
+        """The processes on the chip, by pid; None if they cannot be read. ``again``: known ones are looked up
+        again too.
         """
         if not self._refusals.asks("processes", slow_round=slow_round):
             return None
@@ -55,12 +55,12 @@ class ChipUsers:
         if any(pid <= 0 for pid in pids):
             self.refused += 1
             return None
-        known = {} if anew else self._holders
+        known = {} if again else self._holders
         self._holders = {pid: known.get(pid) or self._holder(pid) for pid in pids}
         return tuple(self._holders[pid] for pid in sorted(self._holders))
 
     def _holder(self, pid: int) -> Holder:
-        """One that cannot be looked at holds the chip all the same."""
+        """A process that cannot be read is on the chip all the same."""
         return user_of(self._procfs, pid) or Holder(pid=pid, start_time=0, command="")
 
 

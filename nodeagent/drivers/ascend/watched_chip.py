@@ -39,7 +39,7 @@ from nodeagent.wire import Active, Device, Holder
 CARD_DROPPED: Final = "40F84E00"
 """MindCluster's code for a chip whose health query answers "not ready"."""
 
-REMOVED: Final = "the driver has removed the chip: its health says that it does not exist"
+REMOVED: Final = "the driver has removed the chip: its health query answers that it does not exist"
 
 SLOW_ROUND: Final = 10
 """Each so many polls, what changes slowly is asked, and whether the part is still the same."""
@@ -66,7 +66,7 @@ _NOT_THERE: Final = 0xFFFFFFFF
 
 
 class WatchedChip:
-    """``chip`` gives the calls on it, anew for each thread that makes some. ``first_turn`` spreads the slow
+    """``chip`` makes the calls on it, one object for each thread. ``first_turn`` spreads the slow
     rounds of all chips. ``is_removed``: the driver has it no more. ``poll`` and ``look`` may be called from
     different threads; they wait for each other.
     """
@@ -188,13 +188,13 @@ class WatchedChip:
         self._telemetry.forget()
         self._hang.forget()
         # The host's driver knows of its processes, also of a chip that no longer answers.
-        self._seen_dropped = self._processes.holders(slow_round=self._is_slow_round, anew=True)
+        self._seen_dropped = self._processes.holders(slow_round=self._is_slow_round, again=True)
         return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=self._seen_dropped)
 
     def _read(self, health: int | None, *, was_away: bool) -> Reading:
         slow = self._is_slow_round or was_away
         self._label.want(self._identity.die, time.monotonic())
-        # Before its codes: what events said of the part that was here before is not said of this one.
+        # Before its codes: events of the earlier part do not apply to this one.
         is_unread = bool(self._unread) or not self._identity.die
         if slow or self.events.restarted or (is_unread and self._asks("die")):
             self.events.restarted = False
@@ -203,7 +203,7 @@ class WatchedChip:
             # Its codes would be taken for those of the part that was here before.
             return Reading()
         active, complete = self._codes.read(self.device, slow_round=self._is_slow_round)
-        holders = self._processes.holders(slow_round=self._is_slow_round, anew=slow)
+        holders = self._processes.holders(slow_round=self._is_slow_round, again=slow)
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         is_hang_due = self._hang.due(now_ns)
         before, self._found_before = self._found_before, (health, active)
@@ -224,7 +224,7 @@ class WatchedChip:
         return readings
 
     def _health(self) -> int | None:
-        """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
+        """Raises ``NotReady``. Another failure here does not fail the poll: the codes contain more."""
         health: int | None = None
         try:
             health = self._chip.unsigned("health")

@@ -29,11 +29,11 @@ LOST_AFTER: Final = 3
 """Readings that failed, one after the other."""
 
 SETTLING_READINGS: Final = 10
-"""After a loss the BMC has most likely started anew: until it has read its sensors, its list may be short."""
+"""After a loss the BMC has most likely restarted: until it has read its sensors, its list may be short."""
 
 WITHOUT_LIST_AFTER: Final = 20
-"""Readings in a row in which the BMC answered, and had no list of faults: it has none. One that starts anew
-may say so too, for a while: what it listed before is not over by that.
+"""Readings in a row in which the BMC answered, and had no list of faults: it has none. A BMC that restarts
+may answer this too, for a while: the faults that it listed before are not over.
 """
 
 AskFaults = Literal["auto", "always", "never"]
@@ -99,7 +99,7 @@ class BmcDriver:
     def _read(self, begun_ns: int) -> None:
         try:
             if self._failed >= LOST_AFTER:
-                # Whoever opens it anew is owed none of the answers that never came.
+                # After it is opened again, no old answer can arrive.
                 self._bmc.close()
                 self._bmc.open()
             faults = self._list_faults()
@@ -134,13 +134,13 @@ class BmcDriver:
     # ------------------------------------------------------------------ the list of faults
 
     def _list_faults(self) -> FaultList | None:
-        """None: this BMC has no such list, or says so. Raises ``CallFailed``."""
+        """None if this BMC has no such list. Raises ``CallFailed``."""
         if self._ask_faults == "never" or (self._ask_faults == "auto" and not self._made_by_huawei()):
             return None
         try:
             faults = fault_list.read(BmcSession(self._bmc))
         except IpmiRefused as refused:
-            # A BMC that once had a list has one: it is starting anew, and its faults are not over.
+            # A BMC that once had a list has one: it is restarting, and its faults are not over.
             if refused.code != INVALID_COMMAND or self._has_listed:
                 raise
             return None
@@ -148,7 +148,7 @@ class BmcDriver:
         return faults
 
     def _made_by_huawei(self) -> bool:
-        """Whether its id (IPMI 2.0, section 20.1) is Huawei's; it is asked until it says so."""
+        """Whether its id (IPMI 2.0, section 20.1) is Huawei's; it is asked until it answers."""
         if not self._is_huaweis:
             answer = BmcSession(self._bmc).ask("the BMC's id", NETFN_APPLICATION, GET_DEVICE_ID)
             if len(answer) < 11:

@@ -98,7 +98,7 @@ RECEIVE_MSG: Final = _number(_READ | _WRITE, 12, _Received)
 
 
 class IpmiTimeout(CallFailed):
-    """Nothing came within the time, or the kernel says that the BMC did not answer."""
+    """Nothing came within the time, or the kernel reports that the BMC did not answer."""
 
 
 class IpmiRefused(CallFailed):
@@ -139,7 +139,7 @@ class Bmc:
         self._descriptor = descriptor
 
     def close(self) -> None:
-        """What the BMC still owes is answered to nobody."""
+        """Late answers of the BMC are dropped."""
         if self._descriptor >= 0:
             self._library.close(self._descriptor)
             self._descriptor = -1

@@ -129,7 +129,7 @@ class EventLog:
         if found is not None and found[0].position == before:
             return ([], True, True) if found[1] == LAST else (*_forward(session, found[1]), True)
         if self._has_read:
-            # It was erased, and has begun anew; or single records were.
+            # The log was erased and started again; or single records were erased.
             records, is_all = _forward(session, FIRST)
             least_s = 0 if before is None else min(before >> 16, now_s)
             return [one for one in records if one.at_s >= least_s], is_all, True

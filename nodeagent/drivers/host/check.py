@@ -108,7 +108,7 @@ class Functions:
 
 
 class Hardware:
-    """``functions`` are those of the last look, which is made anew where it is older than ``LOOK_S``."""
+    """``functions`` are those of the last look, which is repeated if it is older than ``LOOK_S``."""
 
     def __init__(self, sysfs: Path, now_s: Callable[[], float] = time.monotonic) -> None:
         self._bus = Bus(sysfs)

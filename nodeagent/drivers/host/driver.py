@@ -100,7 +100,7 @@ class HostDriver:
     # ------------------------------------------------------------------ looking
 
     def _list_modules(self) -> None:
-        """Where they cannot be listed, those of before are; each says for itself what is wrong with it."""
+        """If listing fails, the last list is returned; each poll reports its own failure."""
         try:
             self._modules = self._memory.devices()
             self._say(MODULES, "")
@@ -108,7 +108,7 @@ class HostDriver:
             self._say(MODULES, f"{MODULES} cannot be listed: {error}")
 
     def _look(self, what: str, check: Check) -> CheckResult:
-        """A check that fails leaves the others alone; what it found before stands."""
+        """A check that fails does not affect the others; its last result is kept."""
         try:
             look = self._found[what] = check.look()
             self._say(what, "")
@@ -130,7 +130,7 @@ class HostDriver:
     # ------------------------------------------------------------------ reporting
 
     def _report(self, looks: Sequence[CheckResult], begun_ns: int) -> None:
-        """As it changes. The first report names all that is active: what else stands of an earlier life is
+        """As it changes. The first report names all that is active: any other fault of an earlier life is
         over.
         """
         active = {finding: evidence for look in looks for finding, evidence in look.active.items()}

@@ -25,7 +25,7 @@ CORRECTED: Final = "DIMM_CE"
 UNCORRECTED: Final = "DIMM_UE"
 
 DESCRIBE: Final = 6
-"""At every so many listings, modules are described anew."""
+"""At every so many listings, modules are described again."""
 
 _CONTROLLER: Final = re.compile(r"mc\d+")
 _MODULE: Final = re.compile(r"(?:dimm|rank)\d+")
@@ -83,7 +83,7 @@ class Memory:
         self._listings += 1
 
     def _before(self, module: Module) -> tuple[int, int] | None:
-        """The counters of what is listed anew, as far as they are known. A controller is listed itself once
+        """The counters of newly listed modules, as far as they are known. A controller is listed itself once
         it has met errors of no known module: it had none while only its modules were listed.
         """
         was_listed = module.place in self._places
@@ -130,7 +130,7 @@ class Memory:
             }
         else:
             counters = ("ce_noinfo_count", "ue_noinfo_count")
-            facts["location"] = "the controller did not say which module"
+            facts["location"] = "the controller did not report which module"
         yield Module(
             place=place,
             corrected=folder / counters[0],
@@ -153,7 +153,7 @@ def named(modules: Sequence[Module]) -> Sequence[str]:
 
 
 class Watched:
-    """One module. What its counters had before its first poll is not known to be new, unless ``before`` says
+    """One module. What its counters had before its first poll is not known to be new, unless ``before`` shows
     what they had.
     """
 
@@ -167,7 +167,7 @@ class Watched:
         return self
 
     def poll(self) -> tuple[Reading, Sequence[Signal]]:
-        """Its counters, and what they say has happened since the poll before. Errors that were not corrected
+        """Its counters, and the errors since the poll before. Errors that were not corrected
         are active for as long as they are counted. Raises ``CallFailed``.
         """
         try:
@@ -196,7 +196,7 @@ class Watched:
 
 
 def risen(before: int, now: int) -> int:
-    """How much a counter has risen; one that is lower than before has begun anew."""
+    """How much a counter has risen; one that is lower than before was reset."""
     return now - before if now >= before else now
 
 

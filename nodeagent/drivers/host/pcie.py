@@ -108,7 +108,7 @@ CARD_WIDTH: Final = "NIC_PCIE_WIDTH"
 CARD_SPEED: Final = "NIC_PCIE_SPEED"
 
 IN_A_ROW: Final = 3
-"""So many looks in a row have to find it: a link is trained anew after a reset."""
+"""So many looks in a row have to find it: a link is trained again after a reset."""
 
 MOST_LANES: Final = 32
 
@@ -168,7 +168,7 @@ class PcieLinks:
 
 
 def _lanes(text: str) -> float:
-    """0 where it is not known: a link that is down has none, and 255 stands for what cannot be said."""
+    """0 where it is not known: a link that is down has none, and 255 means unknown."""
     return float(text) if text.isdecimal() and int(text) <= MOST_LANES else 0.0
 
 

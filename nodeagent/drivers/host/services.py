@@ -182,7 +182,7 @@ class Services:
         return tuple(sorted((found | set(self._named)) - set(self._ignored)))
 
     def _expect(self, units: Sequence[str]) -> None:
-        """It is reported as it changes: nobody can see from outside what is watched."""
+        """The list of watched services is printed when it changes, because it is visible nowhere else."""
         if units != self._expected:
             print(f"services watched: {', '.join(units) or 'none'}", file=sys.stderr, flush=True)
         self._expected = units
@@ -209,5 +209,5 @@ def _code(unit: str) -> str:
 
 
 def _short(unit: str) -> str:
-    """As codes and metrics name it: what a code refines stands behind its last point."""
+    """As codes and metrics name it: the part that refines a code follows its last point."""
     return unit.removesuffix(".service").replace(".", "_")

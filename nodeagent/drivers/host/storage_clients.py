@@ -60,7 +60,7 @@ Instances = Mapping[int, tuple[bool, ...]]
 
 
 class RefusedStorage(ValueError):
-    """The file is not to be believed; the text says why."""
+    """The file cannot be trusted; the text has the reason."""
 
 
 class StorageClients:

@@ -31,7 +31,7 @@ RECEIVE_BUFFER_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSettings:
-    """``watch`` are patterns of names of further interfaces, ``expected_ports`` names of ports that ought
+    """``watch`` are patterns of names of further interfaces, ``expected_ports`` names of ports that should
     to be up, ``chips`` the chips behind a port by its name.
     """
 
@@ -89,7 +89,7 @@ class LinkDriver:
     # ------------------------------------------------------------------ the driver
 
     def open(self) -> None:
-        """Raises ``Unavailable``, absent where the node has no port and nobody expects one."""
+        """Raises ``Unavailable``, absent if the node has no port and none is configured."""
         try:
             if not self._settings.names_any and not place.has_any(self._settings.sysfs):
                 raise Unavailable("there is no network port of hardware", absent=True)
@@ -124,7 +124,7 @@ class LinkDriver:
         return Population(devices=devices, readings=readings)
 
     def poll(self, device: str) -> Reading:
-        """Raises ``CallFailed`` where sysfs does not say how an RDMA port is."""
+        """Raises ``CallFailed`` if sysfs does not show the state of an RDMA port."""
         watched = self._ports.get(device)
         if watched is None:
             raise CallFailed("this port is no longer on the node")
@@ -209,7 +209,7 @@ class LinkDriver:
         return self._ports_are_stale or names != self._rdma_names or now_ns - self._looked_ns >= LOOK_EACH_NS
 
     def _look(self, now_ns: int) -> None:
-        """Find the ports anew. Raises ``CallFailed``."""
+        """Find the ports again. Raises ``CallFailed``."""
         sysfs = self._settings.sysfs
         with self._lock:
             interfaces = list(self._interfaces.values())

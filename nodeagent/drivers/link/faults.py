@@ -21,15 +21,15 @@ Evidence = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkState:
-    """``words`` say how the link is. ``was_up``: it worked once, as far as anybody knows.
+    """``text`` describes the link. ``was_up``: it has worked before, as far as is known.
 
-    ``losses`` is how often it lost its link, None where nobody counts. ``idle_members`` are the interfaces
+    ``losses`` is how often it lost its link, None if it is not counted. ``idle_members`` are the interfaces
     of a bond that do not work, ``rate_gbps`` None where it is not known.
     """
 
     is_up: bool
     is_enabled: bool
-    words: str
+    text: str
     was_up: bool = False
     losses: int | None = None
     rate_gbps: float | None = None
@@ -38,7 +38,7 @@ class LinkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``codes`` stand, with their evidence; of those in ``unread`` nothing can be said."""
+    """``codes`` are active, with their evidence; the state of those in ``unread`` is unknown."""
 
     codes: Mapping[str, Evidence] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def down_code(port: Port) -> str:
 
 
 def faults_of(port: Port, seen: LinkState, least_gbps: float) -> Found:
-    """``least_gbps`` is the rate that it ought to have, 0 for any."""
+    """``least_gbps`` is the rate that it should have, 0 for any."""
     if port.is_missing:
         return Found(codes={PORT_MISSING: {"state": "no port of this name is on the node"}})
     codes: dict[str, Evidence] = {}
@@ -59,7 +59,7 @@ def faults_of(port: Port, seen: LinkState, least_gbps: float) -> Found:
         if port.is_expected or (seen.is_enabled and seen.was_up):
             codes[down_code(port)] = _evidence(port, seen)
         elif seen.is_enabled:
-            # It may have worked before this worker, of which nobody has told it.
+            # It may have worked before this worker started.
             unread = (PORT_SLOW, PORT_DOWN, ETHERNET_PORT_DOWN)
     elif seen.rate_gbps is not None and seen.rate_gbps < least_gbps:
         rates = {"rate_gbps": f"{seen.rate_gbps:g}", "expected_gbps": f"{least_gbps:g}"}
@@ -71,4 +71,4 @@ def faults_of(port: Port, seen: LinkState, least_gbps: float) -> Found:
 
 def _evidence(port: Port, seen: LinkState) -> Evidence:
     rdma = {"rdma": port.rdma.name} if port.rdma is not None else {}
-    return {"state": seen.words, **rdma}
+    return {"state": seen.text, **rdma}

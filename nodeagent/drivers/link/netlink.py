@@ -64,7 +64,7 @@ _HEADER: Final = struct.Struct("=IHHII")
 
 _BODY: Final = struct.Struct("=BxHi")
 """The beginning of ``struct ifinfomsg``: family, type, index. Messages of other families, such as AF_BRIDGE,
-say that an interface left a bridge, not that it is gone.
+mean that an interface left a bridge, not that it is gone.
 """
 
 _IFF_UP: Final = 1 << 0
@@ -72,11 +72,11 @@ _IFF_LOWER_UP: Final = 1 << 16
 
 
 class Overrun(Exception):
-    """The kernel had more to say than the socket could hold: something was lost."""
+    """The socket was full: messages of the kernel were lost."""
 
 
 class LinkSocket:
-    """What changes. ``wanted`` says by its index whether an interface is worth being read."""
+    """What changes. ``wanted`` tests by its index whether an interface is read."""
 
     def __init__(
         self, wanted: Callable[[int], bool], receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
@@ -220,7 +220,7 @@ class InterfaceListener(Protocol):
 
 
 class LinkFollower:
-    """``begin`` subscribes and lists, and then follows until ``end``. ``failed`` says why it stopped by
+    """``begin`` subscribes and lists, and then follows until ``end``. ``failed`` is why it stopped by
     itself.
     """
 
@@ -246,7 +246,7 @@ class LinkFollower:
         os.eventfd_write(self._end, 1)
 
     def _run(self) -> None:
-        """The thread's boundary: where it fails, the next listing of ports says so, and the worker ends."""
+        """The thread's boundary: where it fails, the next listing of ports reports it, and the worker ends."""
         try:
             self._follow()
         except OSError as error:

@@ -19,7 +19,7 @@ from nodeagent.drivers.shared import pci
 from nodeagent.drivers.shared.pci import ADDRESS, Bus, PciFunction
 
 _REPRESENTOR: Final = re.compile(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
-"""``phys_port_name`` of what stands for a part of a card that is given to a guest."""
+"""``phys_port_name`` of the representor of a part of a card that is given to a guest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ _CLASSES: Final = (pci.PROCESSING_ACCELERATOR, pci.VGA_CONTROLLER, pci.CONTROLLE
 
 
 class NearbyChips:
-    """``named`` says by the name of a port or of its RDMA device which chips use it, whatever PCI says."""
+    """``named`` maps a port or its RDMA device to the chips that use it; it wins over PCI."""
 
     def __init__(self, sysfs: Path, named: Mapping[str, Sequence[str]]) -> None:
         self._buses = (Bus(sysfs, pci.HUAWEI), Bus(sysfs, pci.NVIDIA))
@@ -108,7 +108,7 @@ class NearbyChips:
         self._functions: tuple[PciFunction, ...] = ()
 
     def look(self) -> None:
-        """List the chips anew. Raises ``OSError``."""
+        """List the chips again. Raises ``OSError``."""
         self._functions = tuple(
             function for bus in self._buses for function in bus.functions(_CLASSES) if not function.virtual
         )

@@ -65,7 +65,7 @@ _TRAFFIC: Final[Mapping[str, str]] = {
 class RdmaPort:
     """A port by its device and its number there, from 1. ``folder`` is where it is in sysfs.
 
-    ``firmware`` and ``board`` are the card's, "" where the driver does not say them.
+    ``firmware`` and ``board`` are the card's, "" if the driver does not report them.
     """
 
     device: str
@@ -83,11 +83,11 @@ class RdmaPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RdmaState:
-    """``words`` are its state and its physical state as the kernel writes them."""
+    """``text`` are its state and its physical state as the kernel writes them."""
 
     is_active: bool
     is_disabled: bool
-    words: str
+    text: str
     rate_gbps: float
 
 
@@ -115,7 +115,7 @@ def rdma_ports(sysfs: Path) -> list[RdmaPort]:
 
 
 def read_state(port: RdmaPort) -> RdmaState:
-    """Raises ``CallFailed`` where sysfs cannot be read, or says what makes no sense."""
+    """Raises ``CallFailed`` where sysfs cannot be read, or has an invalid value."""
     state, physical = _numbered(port.folder / "state"), _numbered(port.folder / "phys_state")
     rate = _RATE.fullmatch(_read(port.folder / "rate"))
     if rate is None:
@@ -123,7 +123,7 @@ def read_state(port: RdmaPort) -> RdmaState:
     return RdmaState(
         is_active=state[1] == _ACTIVE,
         is_disabled=physical[1] == _DISABLED,
-        words=f"{state[2]}, {physical[2]}",
+        text=f"{state[2]}, {physical[2]}",
         rate_gbps=float(rate[1]),
     )
 
@@ -185,7 +185,7 @@ _MAX_TEXT: Final = 2000
 class Port:
     """``index`` is that of its interface, 0 for none. ``members`` are those of a bond's interfaces.
 
-    ``is_expected``: the configuration says that it ought to be there and up. ``is_needed``: jobs need it,
+    ``is_expected``: the configuration requires it to exist and be up. ``is_needed``: jobs need it,
     since it does RDMA or is expected, and it is no member of a bond, which is needed in its place.
     """
 
@@ -243,7 +243,7 @@ def ports_of(
     expected: Sequence[str] = (),
 ) -> dict[str, Port]:
     """The ports by name. ``watch`` are patterns of further interfaces, ``expected`` the names of ports that
-    ought to be up.
+    should be up.
     """
     listed = sorted(interfaces, key=lambda interface: interface.index)
     places = {interface.index: place_of(interface.name) for interface in listed}

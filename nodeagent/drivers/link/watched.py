@@ -48,7 +48,7 @@ class WatchedPort:
         return now_ns - self.counted_ns >= each_ns
 
     def note(self, now_ns: int) -> bool:
-        """It changed. Whether that is to be reported now; if not, ``due_ns`` says when."""
+        """It changed. Whether that is to be reported now; if not, ``due_ns`` is when."""
         if not self.is_listed:
             return False
         if now_ns < self._quiet_until_ns:
@@ -57,7 +57,7 @@ class WatchedPort:
         return True
 
     def begin(self, found: Found, seen: LinkState) -> None:
-        """Its first poll reports what stands: from now on changes are reported."""
+        """The first poll reports the active faults; from now on changes are reported."""
         self.is_listed = True
         self._reported = dict(found.codes)
         self._losses = seen.losses
@@ -106,11 +106,11 @@ class WatchedPort:
         state = self.rdma_state
         losses = self.counters.get("port_errors_total.link_downed")
         if state is None:
-            return LinkState(is_up=False, is_enabled=True, words="not read yet", was_up=self._was_up)
+            return LinkState(is_up=False, is_enabled=True, text="not read yet", was_up=self._was_up)
         return LinkState(
             is_up=state.is_active,
             is_enabled=not state.is_disabled,
-            words=state.words,
+            text=state.text,
             was_up=self._was_up or state.is_active or bool(losses),
             losses=None if losses is None else int(losses),
             rate_gbps=state.rate_gbps,
@@ -119,13 +119,13 @@ class WatchedPort:
     def _interface(self, interfaces: Mapping[int, Interface]) -> LinkState:
         here = interfaces.get(self.port.index)
         if here is None:
-            # Deleted, or given to a container: the next list of ports says what that means.
-            return LinkState(is_up=False, is_enabled=True, words="gone")
+            # Deleted, or given to a container: the next list of ports shows which.
+            return LinkState(is_up=False, is_enabled=True, text="gone")
         members = [interfaces[index] for index in self.port.members if index in interfaces]
         return LinkState(
             is_up=here.is_up,
             is_enabled=here.is_enabled,
-            words="no carrier" if here.is_enabled else "switched off by an administrator",
+            text="no carrier" if here.is_enabled else "switched off by an administrator",
             was_up=self._was_up or here.is_up or here.gains > 0,
             losses=here.losses,
             rate_gbps=self.rdma_state.rate_gbps if self.rdma_state is not None else None,
@@ -147,7 +147,7 @@ class WatchedPort:
 
 
 def _as_down(seen: LinkState) -> LinkState:
-    return LinkState(is_up=False, is_enabled=seen.is_enabled, words="was down, and is up again", was_up=True)
+    return LinkState(is_up=False, is_enabled=seen.is_enabled, text="was down, and is up again", was_up=True)
 
 
 FEWER: Final = "fewer_rdma_ports_than_expected"
@@ -156,7 +156,7 @@ MAX_NAMED: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """``rdma`` ports ought to be up, 0 for any number, each at ``least_gbps`` or more, 0 for any rate."""
+    """``rdma`` ports should be up, 0 for any number, each at ``least_gbps`` or more, 0 for any rate."""
 
     rdma: int
     least_gbps: float
@@ -170,14 +170,14 @@ class ExpectedRdma:
         self._is_short: bool | None = None
 
     def least_gbps(self, ports: Iterable[WatchedPort]) -> float:
-        """What each port ought to have. Where there are more than expected, some are for something else."""
+        """The rate that each port should have. If there are more ports than expected, some have another use."""
         rdma = sum(watched.port.rdma is not None for watched in ports)
         is_each_meant = self._expected.rdma in (0, rdma) or rdma < self._expected.rdma
         return self._expected.least_gbps if is_each_meant else 0.0
 
     def judge(self, ports: Iterable[WatchedPort], now_ns: int) -> list[Signal]:
         """What is to be reported once each was read. At first also that all is well: an earlier worker may
-        have said otherwise.
+        have reported a fault.
         """
         rdma = [watched for watched in ports if watched.port.rdma is not None]
         if any(watched.rdma_state is None for watched in rdma):

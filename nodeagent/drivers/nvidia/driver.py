@@ -173,7 +173,7 @@ class NvidiaDriver:
             return
         changes = [f"has taken {address}" for address in sorted(now - self._taken)]
         changes += [f"has let go {address}" for address in sorted(self._taken - now)]
-        raise Unavailable(f"NVML has to be opened anew: the driver {', '.join(changes)}")
+        raise Unavailable(f"NVML must be opened again: the driver {', '.join(changes)}")
 
     def _count(self) -> int:
         """Asks no GPU. A library that goes on failing here has lost the driver it was opened with."""
@@ -233,7 +233,7 @@ class NvidiaDriver:
         except DriverGone as gone:
             self._gone = gone
         except (GpuFault, CallFailed) as failure:
-            print(f"{gpu.device.device} does not say who it is: {failure}", file=sys.stderr, flush=True)
+            print(f"{gpu.device.device} cannot be identified: {failure}", file=sys.stderr, flush=True)
         finally:
             ended.put(1)
 

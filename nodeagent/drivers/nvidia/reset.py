@@ -76,7 +76,7 @@ def _located(member: ResetMember, procfs: Path) -> ResetMember:
         return member
     listed = _listed(procfs, member.pci) if member.pci else {}
     if not listed:
-        raise ResetRefused(f"{member.name} does not say where it sits, nor does the kernel's driver")
+        raise ResetRefused(f"{member.name} reports no PCI address, and neither does the kernel's driver")
     uuid = listed.get("GPU UUID", "")
     if UUID.fullmatch(uuid) and member.identity and uuid != member.identity:
         raise ResetRefused(f"another part sits in the place of {member.name}: {uuid}, not {member.identity}")

@@ -16,8 +16,8 @@ _HINTS: Final[Mapping[int, str]] = {
     errno.EACCES: "its group and mode keep this user out: in a systemd unit set Group= to that group; root"
     " needs CAP_DAC_OVERRIDE to pass",
     errno.ENOENT: "in a systemd unit PrivateDevices= hides it; in a container it must be passed in",
-    errno.ENXIO: "no driver stands behind it: is the vendor's kernel module loaded?",
-    errno.ENODEV: "no driver stands behind it: is the vendor's kernel module loaded?",
+    errno.ENXIO: "it has no driver: is the vendor's kernel module loaded?",
+    errno.ENODEV: "it has no driver: is the vendor's kernel module loaded?",
 }
 
 
@@ -35,6 +35,6 @@ def _denial(device: Path) -> str:
 
 
 def hint(number: int) -> str:
-    """What to change where a file could not be opened by this error, in brackets; "" where nobody knows."""
+    """What to change where a file could not be opened by this error, in brackets; "" if unknown."""
     known = _HINTS.get(number, "")
     return f" ({known})" if known else ""

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 
 
 class ResetRefused(Exception):
-    """Nothing was done; str() says what stands in the way."""
+    """Nothing was done; str() is the reason."""
 
 
 class ResetFailed(Exception):
-    """It was begun, and the vendor says that it did not work."""
+    """It was begun, and the vendor reports that it failed."""
 
 
 class ResetTimedOut(Exception):

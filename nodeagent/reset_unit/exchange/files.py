@@ -126,8 +126,8 @@ class Untrusted(Exception):
 def check_trusted(path: Path) -> None:
     """The path, each folder above it, and the same for what it leads to by links.
 
-    Raises ``Untrusted``, and ``OSError`` where one of them is not there. Who is not root gives nobody more
-    than he has himself: then nothing is checked.
+    Raises ``Untrusted``, and ``OSError`` where one of them is not there. A process of another user can give
+    no more rights than it has: then nothing is checked.
     """
     if os.geteuid() != 0:
         return
@@ -136,7 +136,7 @@ def check_trusted(path: Path) -> None:
         if status.st_uid != 0:
             raise Untrusted(f"{place} belongs to uid {status.st_uid}: chown root {place}")
         is_link, is_folder = stat.S_ISLNK(status.st_mode), stat.S_ISDIR(status.st_mode)
-        # In a folder such as /tmp nobody may rename or remove what is root's.
+        # In a folder such as /tmp only root may rename or remove root's files.
         is_sticky = is_folder and bool(status.st_mode & stat.S_ISVTX)
         if status.st_mode & _OTHERS_MAY_WRITE and not is_link and not is_sticky:
             raise Untrusted(f"{place} can be written by others: chmod go-w {place}")

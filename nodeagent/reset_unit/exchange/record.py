@@ -52,7 +52,7 @@ class ResetEntry(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastReset:
-    """``at``: its end, else its beginning, ``ago_ns`` before now. ``devices`` (): nobody knows of which."""
+    """``at``: its end, else its beginning, ``ago_ns`` before now. ``devices`` (): unknown."""
 
     action: str
     attempt: int
@@ -106,7 +106,7 @@ class ResetRecord:
 
     @contextlib.contextmanager
     def counting(self, wait_s: float) -> Iterator[None]:
-        """Meanwhile nobody else counts. Raises ``files.Locked``."""
+        """No other process counts at the same time. Raises ``files.Locked``."""
         with files.locked(self.folder, LOCK, wait_s):
             yield
 

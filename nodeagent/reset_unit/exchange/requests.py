@@ -116,12 +116,12 @@ def plain(text: str) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Whether it may stand in a path as it is."""
+    """Whether it can be part of a path as it is."""
     return 0 < len(name) <= _MAX_NAME and not name.startswith(".") and set(name) <= _PLAIN | {"_"}
 
 
 def printable(text: str) -> str:
-    """As a hook, the journal and the daemon may have it, also where a vendor's tool or a file said it."""
+    """Safe for a hook, the journal and the daemon, also if the text is from a vendor's tool or a file."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:MAX_REASON]
 
 
@@ -163,7 +163,7 @@ class RequestFolder:
         return decoded(self._read(f"{name}.begun"), name)
 
     def withdraw(self, name: str) -> bool:
-        """Take a request back that nobody has begun, under its lock. False: somebody has."""
+        """Withdraw a request that has not begun, under its lock. False if it has begun."""
         try:
             (self.path / f"{name}.request").unlink()
         except FileNotFoundError:
@@ -171,7 +171,7 @@ class RequestFolder:
         return True
 
     def is_asked(self, name: str) -> bool:
-        """Whether a request waits that nobody has begun."""
+        """Whether the request still waits to be begun."""
         return (self.path / f"{name}.request").exists()
 
     def call_off(self, name: str, why: str) -> None:

@@ -65,7 +65,7 @@ def _entries(
 ) -> list[tuple[str, object]]:
     entries = table.get(section, {})
     if not isinstance(entries, Mapping):
-        report(("decode", section), f"{shown(entries)} stands where a table is needed")
+        report(("decode", section), f"{shown(entries)} is given where a table is needed")
         return []
     sound = []
     for key, value in entries.items():

@@ -27,7 +27,7 @@ def read_rows(source: ParsedFile, defaults: FileForm, report: Report) -> list[En
     """
     tables = source.data.get("codes", {})
     if not isinstance(tables, Mapping):
-        report(("codes",), f"{shown(tables)} stands where tables such as [codes.80E18005] are needed")
+        report(("codes",), f"{shown(tables)} is given where tables such as [codes.80E18005] are needed")
         return []
     first_of = dict[str, str]()
     entries = list[Entry[Row] | Overlay]()

@@ -48,7 +48,7 @@ def read_sources(source: ParsedFile, report: Report) -> Traits:
     """What the file says of sources; what is wrong is reported and left out."""
     table = source.data.get("sources", {})
     if not isinstance(table, Mapping):
-        report(("sources",), f"{shown(table)} stands where tables such as [sources.kmsg] are needed")
+        report(("sources",), f"{shown(table)} is given where tables such as [sources.kmsg] are needed")
         return {}
     found = {}
     for name, value in table.items():

@@ -158,7 +158,7 @@ def test_errors_of_no_known_module_are_the_controllers(node: NodeTree) -> None:
 
     assert names(memory) == ["dimm:mc0", "dimm:A1"]
     assert active(memory, "dimm:mc0") == ["DIMM_UE"]
-    assert memory.devices()[0].attributes["location"] == "the controller did not say which module"
+    assert memory.devices()[0].attributes["location"] == "the controller did not report which module"
 
 
 def test_the_first_errors_of_no_known_module_count(node: NodeTree) -> None:

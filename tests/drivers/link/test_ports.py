@@ -153,6 +153,6 @@ def test_a_name_that_means_another_device_is_marked(tree: Tree) -> None:
 def test_more_rdma_ports_than_expected_are_not_judged_by_the_expected_rate(tree: Tree) -> None:
     tree.rdma("mlx5_0", ROOT_PORT, "0000:02:00.0")
     (port,) = found(tree).values()
-    slow = LinkState(is_up=True, is_enabled=True, words="4: ACTIVE", rate_gbps=200.0)
+    slow = LinkState(is_up=True, is_enabled=True, text="4: ACTIVE", rate_gbps=200.0)
     assert list(faults_of(port, slow, 400.0).codes) == ["PORT_SLOW"]
     assert list(faults_of(port, slow, 0.0).codes) == []

@@ -20,7 +20,7 @@ def only(tree: Tree) -> RdmaPort:
 def test_a_port_is_read_as_the_kernel_writes_it(tree: Tree) -> None:
     tree.rdma("mlx5_0", "0000:00:01.0", "0000:02:00.0")
     assert read_state(only(tree)) == RdmaState(
-        is_active=True, is_disabled=False, words="ACTIVE, LinkUp", rate_gbps=400.0
+        is_active=True, is_disabled=False, text="ACTIVE, LinkUp", rate_gbps=400.0
     )
     counters = read_counters(only(tree))
     assert counters["link_received_bytes_total"] == 4000.0
@@ -32,15 +32,15 @@ def test_a_port_is_read_as_the_kernel_writes_it(tree: Tree) -> None:
     [
         (
             {"state": "1: DOWN", "phys_state": "3: Disabled", "rate": "2.5 Gb/sec (1X SDR)"},
-            RdmaState(is_active=False, is_disabled=True, words="DOWN, Disabled", rate_gbps=2.5),
+            RdmaState(is_active=False, is_disabled=True, text="DOWN, Disabled", rate_gbps=2.5),
         ),
         (
             {"state": "2: INIT"},
-            RdmaState(is_active=False, is_disabled=False, words="INIT, LinkUp", rate_gbps=400.0),
+            RdmaState(is_active=False, is_disabled=False, text="INIT, LinkUp", rate_gbps=400.0),
         ),
         (
             {"state": "1: DOWN", "phys_state": "0: <unknown>"},
-            RdmaState(is_active=False, is_disabled=False, words="DOWN, <unknown>", rate_gbps=400.0),
+            RdmaState(is_active=False, is_disabled=False, text="DOWN, <unknown>", rate_gbps=400.0),
         ),
         ({"rate": "very fast"}, None),
         ({"state": ""}, None),

@@ -40,9 +40,9 @@ _WHY: Final[dict[int, str]] = {
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA kernel driver is not loaded",
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
         "the NVIDIA library and the loaded kernel driver are of different versions: "
-        "load the driver anew, or reboot the node"
+        "reload the driver, or reboot the node"
     ),
-    pynvml.NVML_ERROR_UNINITIALIZED: "the NVIDIA driver was unloaded, or loaded anew, under this process",
+    pynvml.NVML_ERROR_UNINITIALIZED: "the NVIDIA driver was unloaded or reloaded while this process used it",
 }
 CODES: Final[dict[int, str]] = {
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: DRIVER_NOT_LOADED,
