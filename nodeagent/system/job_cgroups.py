@@ -4,8 +4,8 @@ A user with a subtree of cgroups, as systemd gives to each user's manager, can m
 So a name counts only
 
 - at the place where its manager makes it, from the root of the hierarchy, and never below ``user.slice``;
-- if each folder down to it belongs to root, and no other user may write in it. Slurm gives the folder of a step
-  to the job's user (version 1): it is in the job's folder, which is root's.
+- if each folder down to it belongs to root, and no other user may write in it. Slurm gives the folder of a
+  step to the job's user (version 1): it is in the job's folder, which is root's.
 
 Where the folders cannot be seen, as in a container with its own view, there is no proof and so no name. Root
 of a container without a user namespace is root of the node. Nothing is changed here.
