@@ -131,7 +131,7 @@ class Active(_Message, frozen=True):
     evidence: Evidence = {}
 
 
-class Holder(_Message, frozen=True):
+class DeviceUser(_Message, frozen=True):
     """A process on the device; ``start_time`` in clock ticks since boot distinguishes reused pids."""
 
     pid: Natural
@@ -260,7 +260,7 @@ class Reply(_Message, frozen=True, tag="reply"):
     unread: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
     readings: Annotated[dict[ReadingName, float], Meta(max_length=512)] = {}
     measured: bool = True
-    holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
+    holders: Annotated[tuple[DeviceUser, ...], Meta(max_length=1024)] | None = None
     error: Text = ""
     errno: ErrorNumber = 0
     identity: Text = ""

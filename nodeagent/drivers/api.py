@@ -34,8 +34,8 @@ from nodeagent.wire import (
     Batch,
     Configure,
     Device,
+    DeviceUser,
     Following,
-    Holder,
     Missing,
     Pattern,
     Poll,
@@ -101,7 +101,7 @@ class Reading:
     ``active``: the codes active now, None if the source has no such list; ``complete`` is false when
     the list may lack codes (a buffer was filled, nothing more can be asked); ``unread``: the codes, without
     what refines them, that it may lack because the call for them failed. ``readings``: telemetry by metric
-    name in base units; not ``measured``: none was taken, what was reported last holds. ``holders``: the
+    name in base units; not ``measured``: none was taken, what was reported last holds. ``users``: the
     processes on the device, None if unknown, () if it is free. ``baseline``: what workers to come have to
     know of the part with ``identity`` (see ``wire.Configure``); sent when it changes, and now and then.
     """
@@ -111,7 +111,7 @@ class Reading:
     unread: Sequence[str] = ()
     readings: Mapping[str, float] = field(default_factory=dict)
     measured: bool = True
-    holders: Sequence[Holder] | None = None
+    users: Sequence[DeviceUser] | None = None
     identity: str = ""
     baseline: Baseline | None = None
 

@@ -184,8 +184,8 @@ class ResetAttempt:
             return
         self._check_still_allowed(plan)
         names = [member.name for member in plan.members]
-        holders = list_devices(plan.vendor, plan.section, record.now().boot_id, names).holders
-        processes = processes_to_end(self._request.ended_first, holders, plan.procfs)
+        users = list_devices(plan.vendor, plan.section, record.now().boot_id, names).users
+        processes = processes_to_end(self._request.ended_first, users, plan.procfs)
         stay = end_processes(processes, plan.reset.terminate_grace_ns / 1e9, plan.procfs, self._step)
         if stay:
             named = ", ".join(f"{process.command} ({process.pid})" for process in stay)

@@ -28,7 +28,7 @@ from nodeagent.drivers.shared.users import user_of
 from nodeagent.reset_unit.exchange.requests import JobProcess
 from nodeagent.system.streams import LineSplitter
 from nodeagent.vendors import VendorConfig
-from nodeagent.wire import Device, Holder, ProtocolError
+from nodeagent.wire import Device, DeviceUser, ProtocolError
 
 LOOK_LIMIT_S: Final = 60.0
 """So long a library may take to open and to list its devices: without persistence a GPU takes seconds."""
@@ -51,11 +51,11 @@ class ListedDevices:
 
     devices: Mapping[str, Device]
     missing: frozenset[str] = frozenset()
-    holders: Mapping[str, tuple[Holder, ...] | None] = field(default_factory=dict)
+    users: Mapping[str, tuple[DeviceUser, ...] | None] = field(default_factory=dict)
 
 
 def list_devices(
-    vendor: str, section: VendorConfig, boot_id: str, holders_of: Collection[str] = ()
+    vendor: str, section: VendorConfig, boot_id: str, users_of: Collection[str] = ()
 ) -> ListedDevices:
     """With the configured library. Raises ``ResetRefused`` where it cannot look."""
     configure = wire.Configure(driver=vendor, boot_id=boot_id, config=section.for_driver())
@@ -65,7 +65,7 @@ def list_devices(
     except OSError as error:
         raise ResetRefused(f"the {vendor} worker cannot be started: {error.strerror}") from error
     try:
-        return _WorkerConversation(worker).look(configure, holders_of)
+        return _WorkerConversation(worker).look(configure, users_of)
     except (OSError, ProtocolError) as error:
         raise ResetRefused(f"the {vendor} devices cannot be read: {error}") from error
     finally:
@@ -78,7 +78,7 @@ class _WorkerConversation:
         self._said = cast(IO[bytes], worker.stdout)
         self._splitter = LineSplitter(wire.MAX_LINE_BYTES)
 
-    def look(self, configure: wire.Configure, holders_of: Collection[str]) -> ListedDevices:
+    def look(self, configure: wire.Configure, users_of: Collection[str]) -> ListedDevices:
         self._send(configure)
         opened = (wire.Hello, wire.Unavailable)
         hello = next((each for each in self._reports(LOOK_LIMIT_S) if isinstance(each, opened)), None)
@@ -87,16 +87,16 @@ class _WorkerConversation:
         if isinstance(hello, wire.Unavailable):
             raise ResetRefused(f"the {configure.driver} devices cannot be read: {hello.reason}")
         devices = {device.device: device for device in hello.devices}
-        holders = self._holders([name for name in holders_of if name in devices])
+        users = self._users([name for name in users_of if name in devices])
         return ListedDevices(
             devices=devices,
             missing=frozenset(each.device for each in hello.missing),
-            holders={**dict.fromkeys(holders_of), **holders},
+            users={**dict.fromkeys(users_of), **users},
         )
 
-    def _holders(self, devices: Sequence[str]) -> Mapping[str, tuple[Holder, ...] | None]:
-        """The holders of the devices that answer."""
-        found: dict[str, tuple[Holder, ...] | None] = {}
+    def _users(self, devices: Sequence[str]) -> Mapping[str, tuple[DeviceUser, ...] | None]:
+        """The users of the devices that answer."""
+        found: dict[str, tuple[DeviceUser, ...] | None] = {}
         if devices:
             self._send(wire.Poll(id=_POLL_ID, devices=tuple(devices)))
             for report in self._reports(HOLDERS_LIMIT_S):
@@ -138,8 +138,8 @@ KILL_WAIT_S: Final = 5.0
 
 
 def processes_to_end(
-    named: Collection[JobProcess], holders: Mapping[str, tuple[Holder, ...] | None], procfs: Path
-) -> tuple[Holder, ...]:
+    named: Collection[JobProcess], users: Mapping[str, tuple[DeviceUser, ...] | None], procfs: Path
+) -> tuple[DeviceUser, ...]:
     """The processes on the devices that are among the named, each once; a named one that holds none is none
     of them.
 
@@ -147,24 +147,24 @@ def processes_to_end(
     """
     meant = {(process.pid, process.start_time) for process in named}
     own = user_of(procfs, os.getpid())
-    found: dict[int, Holder] = {}
-    for device, listed in holders.items():
+    found: dict[int, DeviceUser] = {}
+    for device, listed in users.items():
         if listed is None:
             raise ResetRefused(f"who holds {device} is not known")
-        for holder in listed:
-            if (holder.pid, holder.start_time) not in meant:
+        for user in listed:
+            if (user.pid, user.start_time) not in meant:
                 continue
-            if not holder.job or (own is not None and holder.job == own.job):
+            if not user.job or (own is not None and user.job == own.job):
                 raise ResetRefused(
-                    f"{holder.command} (pid {holder.pid}) on {device} is of no job that may be ended"
+                    f"{user.command} (pid {user.pid}) on {device} is of no job that may be ended"
                 )
-            found[holder.pid] = holder
+            found[user.pid] = user
     return tuple(found.values())
 
 
 def end_processes(
-    processes: Iterable[Holder], grace_s: float, procfs: Path, step: Callable[[str], None]
-) -> tuple[Holder, ...]:
+    processes: Iterable[DeviceUser], grace_s: float, procfs: Path, step: Callable[[str], None]
+) -> tuple[DeviceUser, ...]:
     """Those that are there still; empty where all have gone. ``step`` hears of each signal."""
     with ExitStack() as handles:
         living = {}
@@ -185,7 +185,7 @@ def end_processes(
         return tuple(living.values())
 
 
-def _handle_of(process: Holder, procfs: Path) -> int | None:
+def _handle_of(process: DeviceUser, procfs: Path) -> int | None:
     """None where it has gone, and its pid is perhaps another's."""
     try:
         descriptor = os.pidfd_open(process.pid)

@@ -242,8 +242,8 @@ def plan_of(request: ResetRequest, config_path: Path | None) -> ResetPlan:
     groups: Mapping[str, str] = vendor.groups(attributes)
     unlisted = vendor.unlisted(attributes)
     members = members_of(request.devices, seen.devices, groups, seen.missing, unlisted)
-    if holders := _others_on(request, seen):
-        raise ResetRefused(holders)
+    if users := _others_on(request, seen):
+        raise ResetRefused(users)
     latest_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + config.reset.run_ns
     return ResetPlan(
         vendor=request.vendor,
@@ -276,10 +276,10 @@ def _others_on(request: ResetRequest, seen: ListedDevices) -> str:
     """
     ended = {(process.pid, process.start_time) for process in request.ended_first}
     found = [
-        f"{name} is held by {holder.command or 'a process'} (pid {holder.pid})"
-        for name, holders in seen.holders.items()
-        for holder in holders or ()
-        if (holder.pid, holder.start_time) not in ended
+        f"{name} is held by {user.command or 'a process'} (pid {user.pid})"
+        for name, users in seen.users.items()
+        for user in users or ()
+        if (user.pid, user.start_time) not in ended
     ]
     more = [f"{len(found) - MAX_NAMED} more"] if len(found) > MAX_NAMED else []
     return "; ".join([*found[:MAX_NAMED], *more])

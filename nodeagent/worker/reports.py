@@ -98,7 +98,7 @@ class Outlet:
                 unread=tuple(outcome.unread),
                 readings=readings,
                 measured=outcome.measured,
-                holders=None if outcome.holders is None else tuple(outcome.holders),
+                holders=None if outcome.users is None else tuple(outcome.users),
                 identity=outcome.identity,
                 baseline=outcome.baseline,
             )

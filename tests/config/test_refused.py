@@ -344,7 +344,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         ),
         (
             '[jobs.defaults]\nunconditional = "true"',
-            "jobs.defaults.unconditional: needs placements beside it",
+            "jobs.defaults.unconditional: needs placements too",
         ),
         ('[jobs.limits]\nkind = "training"', "jobs.limits.kind: this key has no limit"),
         (

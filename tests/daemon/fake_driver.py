@@ -31,7 +31,7 @@ from pathlib import Path
 
 from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.wire import Active, Batch, Configure, Device, Holder, Missing, Pattern, Renew, Signal
+from nodeagent.wire import Active, Batch, Configure, Device, DeviceUser, Missing, Pattern, Renew, Signal
 
 MUTTERED_LINES = 2000
 BURSTING_THREADS = 4
@@ -103,7 +103,7 @@ class FakeDriver:
         self._report_burst(device)
         active = [Active(code=code) for code in ("CAFE", *self._burst)]
         return Reading(
-            active=active, readings={"temperature_celsius": 41.5}, holders=self._holders(f"held-{device}")
+            active=active, readings={"temperature_celsius": 41.5}, users=self._holders(f"held-{device}")
         )
 
     def reload(self, patterns: Sequence[Pattern]) -> None:
@@ -131,10 +131,10 @@ class FakeDriver:
         if not self._libc.posix_spawn(ctypes.byref(pid), b"/bin/true", actions, None, arguments, environment):
             os.waitpid(pid.value, 0)
 
-    def _holders(self, name: str) -> list[Holder] | None:
+    def _holders(self, name: str) -> list[DeviceUser] | None:
         if (pids := self._setting(name)) is None:
             return None
-        return [Holder(pid=int(pid), start_time=1, command="python") for pid in pids.split()]
+        return [DeviceUser(pid=int(pid), start_time=1, command="python") for pid in pids.split()]
 
     def _report_burst(self, device: str) -> None:
         try:

@@ -13,7 +13,7 @@ from nodeagent.drivers.shared.resetting import ResetRefused
 from nodeagent.drivers.shared.users import user_of
 from nodeagent.reset_unit.devices import end_processes, processes_to_end
 from nodeagent.reset_unit.exchange.requests import JobProcess
-from nodeagent.wire import Holder
+from nodeagent.wire import DeviceUser
 from tests.cgroups import make_folders
 from tests.reset_unit.conftest import Desk
 
@@ -45,11 +45,11 @@ def jobs() -> Iterator[list[Job]]:
         yield begun
 
 
-def holder(job: Job, older_by: int = 0) -> Holder:
+def holder(job: Job, older_by: int = 0) -> DeviceUser:
     """``older_by``: clock ticks by which the one that is meant began before."""
     found = user_of(PROCFS, job.pid)
     assert found is not None
-    return Holder(pid=job.pid, start_time=found.start_time - older_by, command="job", job="slurm:9.0")
+    return DeviceUser(pid=job.pid, start_time=found.start_time - older_by, command="job", job="slurm:9.0")
 
 
 def named(job: Job, older_by: int = 0) -> JobProcess:
@@ -94,25 +94,25 @@ def test_one_that_has_gone_is_no_hindrance(jobs: list[Job]) -> None:
 
 
 @pytest.fixture
-def others() -> dict[str, Holder]:
+def others() -> dict[str, DeviceUser]:
     return {
-        "job": Holder(pid=41, start_time=7, command="python", job="slurm:9.0"),
-        "service": Holder(pid=42, start_time=7, command="dcgm-exporter"),
-        "unreadable": Holder(pid=43, start_time=0, command=""),
+        "job": DeviceUser(pid=41, start_time=7, command="python", job="slurm:9.0"),
+        "service": DeviceUser(pid=42, start_time=7, command="dcgm-exporter"),
+        "unreadable": DeviceUser(pid=43, start_time=0, command=""),
     }
 
 
-def test_those_that_are_named_and_hold_a_device_may_be_ended(others: dict[str, Holder]) -> None:
+def test_those_that_are_named_and_hold_a_device_may_be_ended(others: dict[str, DeviceUser]) -> None:
     held = {"npu0": (others["job"], others["service"]), "npu1": (others["job"],)}
     assert processes_to_end([JobProcess(pid=41, start_time=7)], held, PROCFS) == (others["job"],)
 
 
 @pytest.mark.parametrize("meant", [JobProcess(pid=41, start_time=8), JobProcess(pid=44, start_time=7)])
-def test_one_that_holds_none_is_not_among_them(others: dict[str, Holder], meant: JobProcess) -> None:
+def test_one_that_holds_none_is_not_among_them(others: dict[str, DeviceUser], meant: JobProcess) -> None:
     assert processes_to_end([meant], {"npu0": (others["job"],)}, PROCFS) == ()
 
 
-def test_a_service_of_the_node_is_nobodys_to_end(others: dict[str, Holder]) -> None:
+def test_a_service_of_the_node_is_nobodys_to_end(others: dict[str, DeviceUser]) -> None:
     with pytest.raises(
         ResetRefused, match=r"^dcgm-exporter \(pid 42\) on npu0 is of no job that may be ended$"
     ):
@@ -120,7 +120,9 @@ def test_a_service_of_the_node_is_nobodys_to_end(others: dict[str, Holder]) -> N
 
 
 @pytest.mark.root
-def test_what_runs_in_our_own_container_is_nobodys_to_end(tmp_path: Path, others: dict[str, Holder]) -> None:
+def test_what_runs_in_our_own_container_is_nobodys_to_end(
+    tmp_path: Path, others: dict[str, DeviceUser]
+) -> None:
     own = tmp_path / "proc" / str(os.getpid())
     own.mkdir(parents=True)
     (own / "stat").symlink_to("/proc/self/stat")
@@ -131,7 +133,7 @@ def test_what_runs_in_our_own_container_is_nobodys_to_end(tmp_path: Path, others
         processes_to_end([JobProcess(pid=41, start_time=7)], {"npu0": (others["job"],)}, own.parent)
 
 
-def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[str, Holder]) -> None:
+def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[str, DeviceUser]) -> None:
     with pytest.raises(ResetRefused, match=r"^who holds npu1 is not known$"):
         processes_to_end([JobProcess(pid=41, start_time=7)], {"npu0": (others["job"],), "npu1": None}, PROCFS)
 

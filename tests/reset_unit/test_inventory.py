@@ -32,7 +32,7 @@ def test_the_devices_and_who_is_on_them(emulate: Emulate) -> None:
     assert list(seen.devices) == ["npu0", "npu1", "npu2", "npu3"]
     assert {device.attributes["group"] for device in seen.devices.values()} == {"npus"}
     held = {
-        name: None if each is None else [holder.pid for holder in each] for name, each in seen.holders.items()
+        name: None if each is None else [holder.pid for holder in each] for name, each in seen.users.items()
     }
     assert held == {"npu1": [], "npu2": [os.getpid()], "npu9": None}
 

@@ -105,11 +105,11 @@ def _report_killed(library: DcmiLibrary, places: Mapping[str, ChipPlace], order:
         return
     for name, place in places.items() if listed else ():
         try:
-            held = [pid for pid in library.chip(place).processes() if pid in listed]
+            on_chip = [pid for pid in library.chip(place).processes() if pid in listed]
         except CallFailed as error:
             order.step(f"the processes that the library will kill on {name} are unknown: {error}")
             continue
-        for pid in held:
+        for pid in on_chip:
             order.step(
                 f"the vendor's library kills {listed[pid]} (pid {pid}) on {name}: {KILL_LIST} lists it"
             )
@@ -271,17 +271,17 @@ def _chip(library: DcmiLibrary, place: ChipPlace, member: ResetMember) -> DcmiCh
 def _check_free(chips: Mapping[str, DcmiChip], procfs: Path) -> None:
     """Hooks and evidence took their time since the daemon saw them free. Raises ``CallFailed``."""
     until_s = time.monotonic() + FREE_LIMIT_S
-    while held := [(name, pid) for name, chip in chips.items() for pid in chip.processes()]:
+    while on_chip := [(name, pid) for name, chip in chips.items() for pid in chip.processes()]:
         if time.monotonic() >= until_s:
-            named = [f"{name} is held by {_command(procfs, pid)} (pid {pid})" for name, pid in held]
+            named = [f"{name} is held by {_command(procfs, pid)} (pid {pid})" for name, pid in on_chip]
             more = [f"{len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
             raise ResetRefused("; ".join(named[:MAX_NAMED] + more))
         time.sleep(min(POLL_EACH_S, FREE_LIMIT_S))
 
 
 def _command(procfs: Path, pid: int) -> str:
-    holder = user_of(procfs, pid)
-    return holder.command if holder is not None and holder.command else "a process"
+    user = user_of(procfs, pid)
+    return user.command if user is not None and user.command else "a process"
 
 
 def _is_a3(member: ResetMember) -> bool:

@@ -24,7 +24,7 @@ from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.ascend.dcmi_calls import DcmiChip, ImpossibleValue
 from nodeagent.drivers.ascend.slow_calls import Refusals
 from nodeagent.drivers.shared.users import user_of
-from nodeagent.wire import Holder
+from nodeagent.wire import DeviceUser
 
 
 class ChipUsers:
@@ -35,9 +35,9 @@ class ChipUsers:
         self._chip = chip
         self._procfs = procfs
         self._refusals = refusals
-        self._holders: dict[int, Holder] = {}
+        self._users: dict[int, DeviceUser] = {}
 
-    def holders(self, *, slow_round: bool, again: bool) -> tuple[Holder, ...] | None:
+    def users(self, *, slow_round: bool, again: bool) -> tuple[DeviceUser, ...] | None:
         """The processes on the chip, by pid; None if they cannot be read. ``again``: known ones are looked up
         again too.
         """
@@ -55,13 +55,13 @@ class ChipUsers:
         if any(pid <= 0 for pid in pids):
             self.refused += 1
             return None
-        known = {} if again else self._holders
-        self._holders = {pid: known.get(pid) or self._holder(pid) for pid in pids}
-        return tuple(self._holders[pid] for pid in sorted(self._holders))
+        known = {} if again else self._users
+        self._users = {pid: known.get(pid) or self._user(pid) for pid in pids}
+        return tuple(self._users[pid] for pid in sorted(self._users))
 
-    def _holder(self, pid: int) -> Holder:
+    def _user(self, pid: int) -> DeviceUser:
         """A process that cannot be read is on the chip all the same."""
-        return user_of(self._procfs, pid) or Holder(pid=pid, start_time=0, command="")
+        return user_of(self._procfs, pid) or DeviceUser(pid=pid, start_time=0, command="")
 
 
 SUSPECTED_HANG: Final = "200001002"
@@ -96,12 +96,12 @@ class HangSample:
 
 
 def sample_of(
-    readings: Mapping[str, float], holders: Sequence[Holder] | None, cpu_s: float | None
+    readings: Mapping[str, float], users: Sequence[DeviceUser] | None, cpu_s: float | None
 ) -> HangSample:
     """From what a poll has read."""
     packets = [readings[metric] for metric in _PACKETS if metric in readings]
     return HangSample(
-        processes=None if holders is None else frozenset((each.pid, each.start_time) for each in holders),
+        processes=None if users is None else frozenset((each.pid, each.start_time) for each in users),
         aicore_ratio=readings.get("utilization_ratio.aicore"),
         memory_ratio=readings.get("utilization_ratio.memory"),
         packets=sum(packets) if len(packets) == len(_PACKETS) else None,

@@ -34,7 +34,7 @@ from nodeagent.drivers.ascend.slow_calls import BackgroundCall, Refusals
 from nodeagent.drivers.ascend.telemetry import MAY_WAIT, ChipTelemetry
 from nodeagent.drivers.ascend.users import SUSPECTED_HANG, ChipHangWatch, ChipUsers, HangRule, sample_of
 from nodeagent.drivers.shared.users import cpu_time_s
-from nodeagent.wire import Active, Device, Holder
+from nodeagent.wire import Active, Device, DeviceUser
 
 CARD_DROPPED: Final = "40F84E00"
 """MindCluster's code for a chip whose health query answers "not ready"."""
@@ -106,7 +106,7 @@ class WatchedChip:
         self._codes = ActiveCodes(self._chip, self.events, listener, derive, self._refusals, list_leads_s)
         self._processes = ChipUsers(self._chip, procfs, self._refusals)
         self._found_before: tuple[int | None, tuple[Active, ...]] = (None, ())
-        self._seen_dropped: tuple[Holder, ...] | None = None
+        self._seen_dropped: tuple[DeviceUser, ...] | None = None
         self._refused = 0
         self._busy = threading.Lock()
 
@@ -163,7 +163,7 @@ class WatchedChip:
                 self._refusals.forget()
             if not self._asks("health"):
                 # Of what was not asked nothing is reported, but for who held the chip.
-                return Reading(complete=False, holders=self._seen_dropped)
+                return Reading(complete=False, users=self._seen_dropped)
             read_s, self._read_s = self._read_s, -math.inf
             try:
                 health = self._health()
@@ -188,8 +188,8 @@ class WatchedChip:
         self._telemetry.forget()
         self._hang.forget()
         # The host's driver knows of its processes, also of a chip that no longer answers.
-        self._seen_dropped = self._processes.holders(slow_round=self._is_slow_round, again=True)
-        return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=self._seen_dropped)
+        self._seen_dropped = self._processes.users(slow_round=self._is_slow_round, again=True)
+        return Reading(active=(Active(code=CARD_DROPPED),), complete=False, users=self._seen_dropped)
 
     def _read(self, health: int | None, *, was_away: bool) -> Reading:
         slow = self._is_slow_round or was_away
@@ -203,19 +203,17 @@ class WatchedChip:
             # Its codes would be taken for those of the part that was here before.
             return Reading()
         active, complete = self._codes.read(self.device, slow_round=self._is_slow_round)
-        holders = self._processes.holders(slow_round=self._is_slow_round, again=slow)
+        users = self._processes.users(slow_round=self._is_slow_round, again=slow)
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         is_hang_due = self._hang.due(now_ns)
         before, self._found_before = self._found_before, (health, active)
         measures = slow or is_hang_due or (health, active) != before or self._turn % MEASURE_EACH == 0
         readings = self._measure(health, slow=slow) if measures else NOTHING_READ
         if is_hang_due:
-            self._hang.see(sample_of(readings, holders, cpu_time_s(self._procfs, holders or ())), now_ns)
+            self._hang.see(sample_of(readings, users, cpu_time_s(self._procfs, users or ())), now_ns)
         if self._hang.suspected:
             active = (*active, Active(code=SUSPECTED_HANG))
-        return Reading(
-            active=active, complete=complete, readings=readings, measured=measures, holders=holders
-        )
+        return Reading(active=active, complete=complete, readings=readings, measured=measures, users=users)
 
     def _measure(self, health: int | None, *, slow: bool) -> Mapping[str, float]:
         readings = {**self._telemetry.read(slow_round=slow), **self._background.read(ask=slow)}

@@ -246,7 +246,7 @@ class LinkFollower:
         os.eventfd_write(self._end, 1)
 
     def _run(self) -> None:
-        """The thread's boundary: where it fails, the next listing of ports reports it, and the worker ends."""
+        """The thread's boundary: if it fails, the next listing of ports reports it and the worker ends."""
         try:
             self._follow()
         except OSError as error:

@@ -170,7 +170,7 @@ class ExpectedRdma:
         self._is_short: bool | None = None
 
     def least_gbps(self, ports: Iterable[WatchedPort]) -> float:
-        """The rate that each port should have. If there are more ports than expected, some have another use."""
+        """The rate that each port should have. With more ports than expected, some have another use."""
         rdma = sum(watched.port.rdma is not None for watched in ports)
         is_each_meant = self._expected.rdma in (0, rdma) or rdma < self._expected.rdma
         return self._expected.least_gbps if is_each_meant else 0.0

@@ -217,7 +217,7 @@ class Gpu:
             # An Xid that comes meanwhile asks for another time.
             part.asked = False
             part.slow = part.seldom(self.device)
-        held = part.processes.holders()
+        users = part.processes.users()
         if calls.failed and not (calls.answered or is_slow):
             # Maybe it answers nothing at all.
             is_slow, part.slow = True, part.seldom(self.device)
@@ -238,7 +238,7 @@ class Gpu:
             unread=tuple(sorted(codes.unread | part.slow.unread)),
             readings={**part.slow.values, **self._unanswered.readings, **values} if is_slow else {},
             measured=is_slow,
-            holders=held,
+            users=users,
             identity=self.device.identity if baseline is not None else "",
             baseline=baseline if self.device.identity else None,
         )

@@ -32,7 +32,7 @@ from nodeagent.drivers.nvidia.nvml.calls import UNSUPPORTED, Calls, GpuReadings
 from nodeagent.drivers.nvidia.nvml.fields import Field, FieldValues
 from nodeagent.drivers.shared.pci import PciFunction
 from nodeagent.drivers.shared.users import user_of
-from nodeagent.wire import Active, Device, Holder
+from nodeagent.wire import Active, Device, DeviceUser
 
 MAX_HOLDERS: Final = 1024
 
@@ -62,7 +62,7 @@ class GpuUsers:
         self._asked = False
         self._others = self._listed(_OTHERS)
 
-    def holders(self) -> tuple[Holder, ...] | None:
+    def users(self) -> tuple[DeviceUser, ...] | None:
         """Them, by pid; None where NVML cannot say, which is not the same as none. Raises as ``Calls.ask``.
 
         A process that is listed and not there may have ended meanwhile. One that is listed again holds the
@@ -93,10 +93,10 @@ class GpuUsers:
                 return None
         return pids
 
-    def _seen(self, pids: Collection[int] | None) -> tuple[Holder, ...] | None:
+    def _seen(self, pids: Collection[int] | None) -> tuple[DeviceUser, ...] | None:
         """None unless all of them are."""
         found = [user_of(self._procfs, pid) for pid in sorted(pids or ())[:MAX_HOLDERS]]
-        seen = tuple(holder for holder in found if holder is not None)
+        seen = tuple(user for user in found if user is not None)
         return seen if pids is not None and len(seen) == len(found) else None
 
 

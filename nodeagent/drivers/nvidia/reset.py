@@ -64,8 +64,8 @@ def reset(order: ResetOrder) -> None:
     members = tuple(_located(member, procfs) for member in order.members)
     for member in members:
         _check(member, procfs, Path(order.sysfs))
-    if len(members) > 1 and (holders := _named(_clients(procfs, SWITCHES))):
-        raise ResetRefused(f"GPUs that are linked are reset with their switches, open in {holders}")
+    if len(members) > 1 and (users := _named(_clients(procfs, SWITCHES))):
+        raise ResetRefused(f"GPUs that are linked are reset with their switches, open in {users}")
     order.step(f"{TOOL} --gpu-reset")
     _reset(members, order)
 
@@ -105,8 +105,8 @@ def _check(member: ResetMember, procfs: Path, sysfs: Path) -> None:
     if attributes.get("mig") == "enabled" and (why := _instances(procfs, minor)):
         raise ResetRefused(f"{member.name} is partitioned (MIG): {why}")
     files = (f"/dev/nvidia{minor}", *_drawing_files(sysfs, attributes["pci"]))
-    if holders := _named(client for file in files for client in _clients(procfs, file)):
-        raise ResetRefused(f"{member.name} is open in {holders}")
+    if users := _named(client for file in files for client in _clients(procfs, file)):
+        raise ResetRefused(f"{member.name} is open in {users}")
 
 
 def _instances(procfs: Path, minor: str) -> str:

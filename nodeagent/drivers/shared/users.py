@@ -9,10 +9,10 @@ from pathlib import Path
 
 from nodeagent.system.job_cgroups import job_of_process
 from nodeagent.system.processes import START, SYSTEM, USER, printable, stat_of
-from nodeagent.wire import Holder
+from nodeagent.wire import DeviceUser
 
 
-def user_of(procfs: Path, pid: int) -> Holder | None:
+def user_of(procfs: Path, pid: int) -> DeviceUser | None:
     """The process, or None if there is none, or another one has taken its number meanwhile.
 
     ``procfs`` is the root that holds ``PID/stat``. A process that may not be looked at is reported without
@@ -27,19 +27,19 @@ def user_of(procfs: Path, pid: int) -> Holder | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     except PermissionError:
-        return Holder(pid=pid, start_time=0, command="")
-    return Holder(pid=pid, start_time=start_time, command=command, job=job)
+        return DeviceUser(pid=pid, start_time=0, command="")
+    return DeviceUser(pid=pid, start_time=start_time, command=command, job=job)
 
 
-def cpu_time_s(procfs: Path, holders: Iterable[Holder]) -> float | None:
+def cpu_time_s(procfs: Path, users: Iterable[DeviceUser]) -> float | None:
     """What these have computed since they began, in all threads; None where one of them cannot be read."""
     ticks = 0
-    for holder in holders:
+    for user in users:
         try:
-            fields = stat_of(procfs / str(holder.pid))[1]
+            fields = stat_of(procfs / str(user.pid))[1]
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             return None
-        if int(fields[START]) != holder.start_time:
+        if int(fields[START]) != user.start_time:
             return None
         ticks += int(fields[USER]) + int(fields[SYSTEM])
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.shared.users import cpu_time_s, user_of
-from nodeagent.wire import Holder
+from nodeagent.wire import DeviceUser
 from tests.cgroups import make_folders
 
 SLURM = "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n"
@@ -28,13 +28,13 @@ def test_a_holder_has_start_command_and_job(tmp_path: Path) -> None:
     process(tmp_path / "proc", 1234)
     make_folders(tmp_path / "sys/fs/cgroup", SLURM)
     holder = user_of(tmp_path / "proc", 1234)
-    assert holder == Holder(pid=1234, start_time=4711, command="python3", job="slurm:42.0")
+    assert holder == DeviceUser(pid=1234, start_time=4711, command="python3", job="slurm:42.0")
 
 
 def test_a_holder_whose_cgroup_proves_no_job_has_none(tmp_path: Path) -> None:
     process(tmp_path / "proc", 1234)
     holder = user_of(tmp_path / "proc", 1234)
-    assert holder == Holder(pid=1234, start_time=4711, command="python3")
+    assert holder == DeviceUser(pid=1234, start_time=4711, command="python3")
 
 
 def test_a_command_may_look_like_the_fields_behind_it(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_processor_time_of_holders_is_that_of_all_their_threads(tmp_path: Pa
         (tmp_path / str(pid)).mkdir()
         fields = ["S", *["0"] * 10, str(user * ticks_a_second), str(system * ticks_a_second), *["0"] * 6]
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) {' '.join(fields)} 777 0")
-    first, second = (Holder(pid=pid, start_time=777, command="a) b") for pid in (10, 11))
+    first, second = (DeviceUser(pid=pid, start_time=777, command="a) b") for pid in (10, 11))
     assert cpu_time_s(tmp_path, (first, second)) == 9
     assert cpu_time_s(tmp_path, ()) == 0
 
@@ -103,6 +103,6 @@ def test_the_processor_time_of_another_process_of_that_id_is_unknown() -> None:
     myself = user_of(Path("/proc"), os.getpid())
     assert myself is not None
     assert cpu_time_s(Path("/proc"), (myself,)) is not None
-    earlier = Holder(pid=myself.pid, start_time=myself.start_time - 1, command="")
+    earlier = DeviceUser(pid=myself.pid, start_time=myself.start_time - 1, command="")
     assert cpu_time_s(Path("/proc"), (myself, earlier)) is None
     assert cpu_time_s(Path("/nowhere"), (myself,)) is None

@@ -9,7 +9,7 @@ CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 
 
 def answer(*pids: int) -> wire.Reply:
-    held = tuple(wire.Holder(pid=pid, start_time=1, command="python") for pid in pids)
+    held = tuple(wire.DeviceUser(pid=pid, start_time=1, command="python") for pid in pids)
     return wire.Reply(id=1, device="npu0", begun_ns=1, took_ns=1, active=(), holders=held)
 
 

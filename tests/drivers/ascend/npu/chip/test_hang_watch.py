@@ -10,7 +10,7 @@ import pytest
 from nodeagent.drivers.ascend.driver import AscendDriver
 from nodeagent.drivers.ascend.users import SUSPECTED_HANG, ChipHangWatch, HangRule, HangSample, sample_of
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.wire import Holder
+from nodeagent.wire import DeviceUser
 from tests.drivers.ascend.recorder import Recorder
 
 MINUTE_NS = 60_000_000_000
@@ -109,7 +109,7 @@ def test_a_sample_holds_what_a_poll_has_read() -> None:
         "link_received_packets_total.roce": 40.0,
         "link_sent_packets_total.roce": 2.0,
     }
-    holder = Holder(pid=7, start_time=70, command="train")
+    holder = DeviceUser(pid=7, start_time=70, command="train")
     assert sample_of(readings, (holder,), 1.5) == HangSample(
         processes=frozenset({(7, 70)}), aicore_ratio=0.01, memory_ratio=0.5, packets=42.0, cpu_s=1.5
     )

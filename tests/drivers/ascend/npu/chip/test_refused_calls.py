@@ -62,7 +62,7 @@ def test_polls_in_between_say_nothing_of_the_faults_of_a_chip_that_has_dropped(
     shown = [reading.active for reading in polled if reading.active is not None]
     assert {active.code for codes in shown for active in codes} == {CARD_DROPPED}
     assert len(shown) < POLLS / 2
-    assert {reading.holders for reading in polled} == {()}
+    assert {reading.users for reading in polled} == {()}
 
 
 @pytest.mark.parametrize(
