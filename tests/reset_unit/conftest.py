@@ -32,7 +32,7 @@ Emulate = Callable[[str], EmulatedNode]
 
 
 @dataclass
-class Desk:
+class ResetUnit:
     """Where requests are left, and the process that does them is started, with a configuration of its own."""
 
     folder: RequestFolder
@@ -140,16 +140,16 @@ def emulate(tmp_path: Path) -> Iterator[Emulate]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, emulate: Emulate) -> Desk:
+def reset_unit(tmp_path: Path, emulate: Emulate) -> ResetUnit:
     """Its request is for four NPUs that are reset together, within the half of a second, and allowed."""
     node = emulate("4x910B")
     for name in node.names():
         node.set(name, "reset_ms", 300)
-    return furnished(tmp_path, node, "ascend")
+    return make_reset_unit(tmp_path, node, "ascend")
 
 
-def furnished(folder: Path, node: EmulatedNode, vendor: str) -> Desk:
-    """A desk for all devices of the node."""
+def make_reset_unit(folder: Path, node: EmulatedNode, vendor: str) -> ResetUnit:
+    """A reset_unit for all devices of the node."""
     files = RequestFolder(folder / "reset")
     files.make()
     (folder / "cmdline").write_text("quiet\n")
@@ -162,9 +162,9 @@ def furnished(folder: Path, node: EmulatedNode, vendor: str) -> Desk:
         reasons=("80E18005",),
         deadline_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 60 * 10**9,
     )
-    desk = Desk(files, node, request)
-    desk.configure()
-    return desk
+    reset_unit = ResetUnit(files, node, request)
+    reset_unit.configure()
+    return reset_unit
 
 
 def fake_tool(folder: Path, name: str, script: str, env: Mapping[str, str]) -> dict[str, str]:

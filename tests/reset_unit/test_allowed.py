@@ -7,153 +7,162 @@ import pytest
 
 from nodeagent.reset_unit.exchange import files
 from nodeagent.reset_unit.exchange.files import Untrusted
-from tests.reset_unit.conftest import Desk
+from tests.reset_unit.conftest import ResetUnit
 
 NOBODY = 65534
 
 
 @pytest.mark.parametrize("mode", ["off", "dry-run"])
-def test_a_mode_that_resets_nothing_allows_none(desk: Desk, mode: str) -> None:
-    desk.configure(mode=mode)
-    result = desk.do()
+def test_a_mode_that_resets_nothing_allows_none(reset_unit: ResetUnit, mode: str) -> None:
+    reset_unit.configure(mode=mode)
+    result = reset_unit.do()
     assert (result.state, result.reason) == (
         "refused",
-        f"reset.mode is {mode} for ascend in {desk.config}",
+        f"reset.mode is {mode} for ascend in {reset_unit.config}",
     )
-    assert desk.resets == 0
+    assert reset_unit.resets == 0
 
 
 @pytest.mark.parametrize("mode", ["off", "dry-run"])
-def test_an_operators_order_is_done_though_the_mode_resets_nothing(desk: Desk, mode: str) -> None:
-    desk.configure(mode=mode)
-    assert desk.do(once=True).state == "done"
-    assert desk.resets == 1
+def test_an_operators_order_is_done_though_the_mode_resets_nothing(reset_unit: ResetUnit, mode: str) -> None:
+    reset_unit.configure(mode=mode)
+    assert reset_unit.do(once=True).state == "done"
+    assert reset_unit.resets == 1
 
 
-def test_an_operators_order_is_not_done_where_resets_are_forbidden(desk: Desk) -> None:
-    desk.configure(mode="dry-run")
-    desk.do_not_touch.touch()
-    result = desk.do(once=True)
-    assert (result.state, result.reason) == ("refused", f"resets are forbidden: {desk.do_not_touch} is there")
-    assert desk.resets == 0
+def test_an_operators_order_is_not_done_where_resets_are_forbidden(reset_unit: ResetUnit) -> None:
+    reset_unit.configure(mode="dry-run")
+    reset_unit.do_not_touch.touch()
+    result = reset_unit.do(once=True)
+    assert (result.state, result.reason) == (
+        "refused",
+        f"resets are forbidden: {reset_unit.do_not_touch} is there",
+    )
+    assert reset_unit.resets == 0
 
 
-def test_the_mode_of_the_vendor_counts(desk: Desk) -> None:
-    desk.configure('modes = { ascend = "off", nvidia = "on" }')
-    assert desk.do().state == "refused"
-    desk.configure('modes = { ascend = "ask" }', mode="off")
-    assert desk.do(attempt=2).state == "done"
+def test_the_mode_of_the_vendor_counts(reset_unit: ResetUnit) -> None:
+    reset_unit.configure('modes = { ascend = "off", nvidia = "on" }')
+    assert reset_unit.do().state == "refused"
+    reset_unit.configure('modes = { ascend = "ask" }', mode="off")
+    assert reset_unit.do(attempt=2).state == "done"
 
 
-def test_what_forbids_resets_does_so_before_any_hook(desk: Desk, tmp_path: Path) -> None:
-    desk.configure(f'before = [["touch", "{tmp_path}/hook"]]')
-    desk.do_not_touch.touch()
-    result = desk.do()
-    assert (result.state, result.reason) == ("refused", f"resets are forbidden: {desk.do_not_touch} is there")
+def test_what_forbids_resets_does_so_before_any_hook(reset_unit: ResetUnit, tmp_path: Path) -> None:
+    reset_unit.configure(f'before = [["touch", "{tmp_path}/hook"]]')
+    reset_unit.do_not_touch.touch()
+    result = reset_unit.do()
+    assert (result.state, result.reason) == (
+        "refused",
+        f"resets are forbidden: {reset_unit.do_not_touch} is there",
+    )
     assert not (tmp_path / "hook").exists()
 
 
-def test_a_mode_that_is_switched_off_while_hooks_run_counts(desk: Desk) -> None:
-    desk.configure(f"""before = [["sed", "-i", "s/^mode = .*/mode = 'off'/", "{desk.config}"]]""")
-    result = desk.do()
-    assert (result.state, result.reason) == ("refused", f"reset.mode is off for ascend in {desk.config}")
-    assert desk.resets == 0
+def test_a_mode_that_is_switched_off_while_hooks_run_counts(reset_unit: ResetUnit) -> None:
+    reset_unit.configure(f"""before = [["sed", "-i", "s/^mode = .*/mode = 'off'/", "{reset_unit.config}"]]""")
+    result = reset_unit.do()
+    assert (result.state, result.reason) == (
+        "refused",
+        f"reset.mode is off for ascend in {reset_unit.config}",
+    )
+    assert reset_unit.resets == 0
 
 
 def test_without_a_word_of_the_command_line_the_usual_configuration_is_read(
-    desk: Desk, tmp_path: Path
+    reset_unit: ResetUnit, tmp_path: Path
 ) -> None:
-    desk.env = {"NODEAGENT_CONFIG": str(tmp_path / "none.toml")}
-    result = desk.result(desk.ask(), "--folder", str(desk.folder.path))
+    reset_unit.env = {"NODEAGENT_CONFIG": str(tmp_path / "none.toml")}
+    result = reset_unit.result(reset_unit.ask(), "--folder", str(reset_unit.folder.path))
     assert (result.state, result.reason) == (
         "refused",
         f"the configuration cannot be read: {tmp_path}/none.toml: No such file or directory",
     )
 
 
-def test_a_configuration_with_an_error_allows_nothing(desk: Desk) -> None:
-    desk.configure("limit = 0")
-    result = desk.do()
+def test_a_configuration_with_an_error_allows_nothing(reset_unit: ResetUnit) -> None:
+    reset_unit.configure("limit = 0")
+    result = reset_unit.do()
     assert result.state == "refused"
-    assert result.reason.startswith(f"the configuration cannot be used: {desk.config}:")
+    assert result.reason.startswith(f"the configuration cannot be used: {reset_unit.config}:")
     assert "reset.limit: 0: must be a whole number" in result.reason
 
 
 @pytest.mark.root
-def test_a_configuration_that_others_may_write_allows_nothing(desk: Desk) -> None:
-    desk.config.chmod(0o666)
-    result = desk.do()
-    why = f"{desk.config} can be written by others: chmod go-w {desk.config}"
+def test_a_configuration_that_others_may_write_allows_nothing(reset_unit: ResetUnit) -> None:
+    reset_unit.config.chmod(0o666)
+    result = reset_unit.do()
+    why = f"{reset_unit.config} can be written by others: chmod go-w {reset_unit.config}"
     assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
-    assert desk.resets == 0
+    assert reset_unit.resets == 0
 
 
 @pytest.mark.root
-def test_a_configuration_of_another_user_allows_nothing(desk: Desk) -> None:
-    os.chown(desk.config, NOBODY, NOBODY)
-    result = desk.do()
-    why = f"{desk.config} belongs to uid {NOBODY}: chown root {desk.config}"
+def test_a_configuration_of_another_user_allows_nothing(reset_unit: ResetUnit) -> None:
+    os.chown(reset_unit.config, NOBODY, NOBODY)
+    result = reset_unit.do()
+    why = f"{reset_unit.config} belongs to uid {NOBODY}: chown root {reset_unit.config}"
     assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
 
 
-def drop_in(desk: Desk, text: str) -> Path:
-    folder = desk.base / "nodeagent.d"
+def drop_in(reset_unit: ResetUnit, text: str) -> Path:
+    folder = reset_unit.base / "nodeagent.d"
     folder.mkdir(exist_ok=True)
     (folder / "50-site.toml").write_text(text)
     return folder / "50-site.toml"
 
 
-def test_a_drop_in_that_switches_resets_off_is_named(desk: Desk) -> None:
-    path = drop_in(desk, '[reset]\nmode = "off"\n')
-    result = desk.do()
+def test_a_drop_in_that_switches_resets_off_is_named(reset_unit: ResetUnit) -> None:
+    path = drop_in(reset_unit, '[reset]\nmode = "off"\n')
+    result = reset_unit.do()
     assert (result.state, result.reason) == ("refused", f"reset.mode is off for ascend in {path}")
-    assert desk.resets == 0
+    assert reset_unit.resets == 0
 
 
-def test_a_drop_in_that_switches_resets_on_counts(desk: Desk) -> None:
-    desk.configure(mode="off")
-    drop_in(desk, '[reset]\nmodes = { ascend = "on" }\n')
-    assert desk.do().state == "done"
-    assert desk.resets == 1
+def test_a_drop_in_that_switches_resets_on_counts(reset_unit: ResetUnit) -> None:
+    reset_unit.configure(mode="off")
+    drop_in(reset_unit, '[reset]\nmodes = { ascend = "on" }\n')
+    assert reset_unit.do().state == "done"
+    assert reset_unit.resets == 1
 
 
-def test_a_drop_in_with_an_error_allows_nothing(desk: Desk) -> None:
-    path = drop_in(desk, "[reset]\nlimit = 0\n")
-    result = desk.do()
+def test_a_drop_in_with_an_error_allows_nothing(reset_unit: ResetUnit) -> None:
+    path = drop_in(reset_unit, "[reset]\nlimit = 0\n")
+    result = reset_unit.do()
     assert result.state == "refused"
     assert result.reason.startswith(f"the configuration cannot be used: {path}:2: reset.limit: 0: ")
 
 
 @pytest.mark.root
 @pytest.mark.parametrize("whole_folder", [False, True])
-def test_drop_ins_that_others_may_write_allow_nothing(desk: Desk, whole_folder: bool) -> None:
-    path = drop_in(desk, '[reset]\nmode = "on"\n')
+def test_drop_ins_that_others_may_write_allow_nothing(reset_unit: ResetUnit, whole_folder: bool) -> None:
+    path = drop_in(reset_unit, '[reset]\nmode = "on"\n')
     written = path.parent if whole_folder else path
     written.chmod(0o777)
-    result = desk.do()
+    result = reset_unit.do()
     why = f"{written} can be written by others: chmod go-w {written}"
     assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
-    assert desk.resets == 0
+    assert reset_unit.resets == 0
 
 
 @pytest.mark.root
-def test_an_empty_folder_for_drop_ins_that_others_may_write_allows_nothing(desk: Desk) -> None:
-    path = drop_in(desk, "")
+def test_an_empty_folder_for_drop_ins_that_others_may_write_allows_nothing(reset_unit: ResetUnit) -> None:
+    path = drop_in(reset_unit, "")
     path.unlink()
     os.chown(path.parent, NOBODY, NOBODY)
-    result = desk.do()
+    result = reset_unit.do()
     assert result.state == "refused"
     assert f"{path.parent} belongs to uid {NOBODY}: chown root {path.parent}" in result.reason
 
 
 @pytest.mark.root
-def test_a_record_that_others_may_write_counts_nothing_and_nothing_is_reset(desk: Desk) -> None:
-    desk.record.mkdir()
-    desk.record.chmod(0o777)
-    result = desk.do()
+def test_a_record_that_others_may_write_counts_nothing_and_nothing_is_reset(reset_unit: ResetUnit) -> None:
+    reset_unit.record.mkdir()
+    reset_unit.record.chmod(0o777)
+    result = reset_unit.do()
     assert result.state == "refused"
     assert result.reason.startswith("the record of resets cannot be used: ")
-    assert desk.resets == 0
+    assert reset_unit.resets == 0
 
 
 # ---------------------------------------------------------------------- whose a file is

@@ -15,7 +15,7 @@ from nodeagent.reset_unit.devices import end_processes, processes_to_end
 from nodeagent.reset_unit.exchange.requests import JobProcess
 from nodeagent.wire import DeviceUser
 from tests.cgroups import make_folders
-from tests.reset_unit.conftest import Desk
+from tests.reset_unit.conftest import ResetUnit
 
 PROCFS = Path("/proc")
 SLURM = "0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0\n"
@@ -142,63 +142,67 @@ def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[s
 
 
 @pytest.mark.root
-def test_a_job_is_ended_before_its_devices_are_reset(desk: Desk, jobs: list[Job], tmp_path: Path) -> None:
+def test_a_job_is_ended_before_its_devices_are_reset(
+    reset_unit: ResetUnit, jobs: list[Job], tmp_path: Path
+) -> None:
     obedient, deaf = jobs
-    desk.procfs = in_slurm(tmp_path, obedient)
-    desk.configure(*REGISTERED)
-    desk.node.hold("npu2", obedient.pid)
-    name = desk.ask(ended_first=(named(obedient), named(deaf)))
-    process = desk.start(name)
+    reset_unit.procfs = in_slurm(tmp_path, obedient)
+    reset_unit.configure(*REGISTERED)
+    reset_unit.node.hold("npu2", obedient.pid)
+    name = reset_unit.ask(ended_first=(named(obedient), named(deaf)))
+    process = reset_unit.start(name)
     assert obedient.wait(30) == -15
-    desk.node.let_go("npu2")
+    reset_unit.node.let_go("npu2")
     assert process.wait(60) == 0
-    result = desk.folder.result(name)
+    result = reset_unit.folder.result(name)
     assert result is not None
     assert result.state == "done"
     assert f"SIGTERM to python ({obedient.pid})" in " ".join(step.what for step in result.steps)
     assert deaf.poll() is None
 
 
-def test_a_process_that_holds_no_device_is_not_ended_on_a_word(desk: Desk, jobs: list[Job]) -> None:
+def test_a_process_that_holds_no_device_is_not_ended_on_a_word(
+    reset_unit: ResetUnit, jobs: list[Job]
+) -> None:
     obedient, _ = jobs
-    desk.configure(*REGISTERED)
-    assert desk.do(ended_first=(named(obedient),)).state == "done"
+    reset_unit.configure(*REGISTERED)
+    assert reset_unit.do(ended_first=(named(obedient),)).state == "done"
     assert obedient.poll() is None
 
 
-def test_one_that_belongs_to_no_job_is_not_ended(desk: Desk, jobs: list[Job]) -> None:
+def test_one_that_belongs_to_no_job_is_not_ended(reset_unit: ResetUnit, jobs: list[Job]) -> None:
     obedient, _ = jobs
-    desk.configure(*REGISTERED)
-    desk.node.hold("npu2", obedient.pid)
-    result = desk.do(ended_first=(named(obedient),))
+    reset_unit.configure(*REGISTERED)
+    reset_unit.node.hold("npu2", obedient.pid)
+    result = reset_unit.do(ended_first=(named(obedient),))
     assert result.state == "refused"
     assert result.reason.endswith(f"(pid {obedient.pid}) on npu2 is of no job that may be ended")
-    assert (obedient.poll(), desk.resets) == (None, 0)
+    assert (obedient.poll(), reset_unit.resets) == (None, 0)
 
 
 @pytest.mark.root
 def test_where_the_configuration_ends_nobody_nobody_is_ended(
-    desk: Desk, jobs: list[Job], tmp_path: Path
+    reset_unit: ResetUnit, jobs: list[Job], tmp_path: Path
 ) -> None:
     obedient, _ = jobs
-    desk.procfs = in_slurm(tmp_path, obedient)
-    desk.configure()
-    desk.node.hold("npu2", obedient.pid)
-    result = desk.do(ended_first=(named(obedient),))
+    reset_unit.procfs = in_slurm(tmp_path, obedient)
+    reset_unit.configure()
+    reset_unit.node.hold("npu2", obedient.pid)
+    result = reset_unit.do(ended_first=(named(obedient),))
     assert (result.state, result.reason) == (
         "refused",
         'jobs are to be ended for it, and reset.terminate_holders is "never"',
     )
-    assert (obedient.poll(), desk.resets) == (None, 0)
+    assert (obedient.poll(), reset_unit.resets) == (None, 0)
 
 
 @pytest.mark.root
 def test_where_resets_are_forbidden_meanwhile_nobody_is_ended(
-    desk: Desk, jobs: list[Job], tmp_path: Path
+    reset_unit: ResetUnit, jobs: list[Job], tmp_path: Path
 ) -> None:
     obedient, _ = jobs
-    desk.procfs = in_slurm(tmp_path, obedient)
-    desk.configure(*REGISTERED, f'before = [["touch", "{desk.do_not_touch}"]]')
-    desk.node.hold("npu2", obedient.pid)
-    result = desk.do(ended_first=(named(obedient),))
+    reset_unit.procfs = in_slurm(tmp_path, obedient)
+    reset_unit.configure(*REGISTERED, f'before = [["touch", "{reset_unit.do_not_touch}"]]')
+    reset_unit.node.hold("npu2", obedient.pid)
+    result = reset_unit.do(ended_first=(named(obedient),))
     assert (result.state, obedient.poll()) == ("refused", None)

@@ -11,7 +11,7 @@ from nodeagent.reset_unit import devices
 from nodeagent.reset_unit.devices import list_devices
 from nodeagent.reset_unit.exchange.requests import RequestedDevice
 from nodeagent.vendors import VendorConfig
-from tests.reset_unit.conftest import Emulate, fake_tool, furnished
+from tests.reset_unit.conftest import Emulate, fake_tool, make_reset_unit
 
 TOOL = """
 print("GPU 00000000:00:00.0 was successfully reset.", file=open({called!r}, "a"))
@@ -58,15 +58,19 @@ def test_a_library_that_hangs_is_not_waited_for_for_ever(
 
 def test_a_gpu_that_does_not_even_say_who_it_is_is_reset_where_the_kernel_knows_it(tmp_path: Path) -> None:
     with EmulatedNode.create(tmp_path / "node", "2xH100") as node:
-        desk = furnished(tmp_path, node, "nvidia")
+        reset_unit = make_reset_unit(tmp_path, node, "nvidia")
         pci = f"{node.gpus.pci('gpu1')}.0"
-        desk.procfs = tmp_path / "proc"
-        listed = desk.procfs / "driver/nvidia/gpus" / pci
+        reset_unit.procfs = tmp_path / "proc"
+        listed = reset_unit.procfs / "driver/nvidia/gpus" / pci
         listed.mkdir(parents=True)
         (listed / "information").write_text(KERNEL_SAYS.format(uuid=node.gpus.uuid("gpu1")))
-        desk.configure()
-        desk.env = fake_tool(tmp_path / "bin", "nvidia-smi", TOOL.format(called=str(tmp_path / "called")), {})
+        reset_unit.configure()
+        reset_unit.env = fake_tool(
+            tmp_path / "bin", "nvidia-smi", TOOL.format(called=str(tmp_path / "called")), {}
+        )
         node.hang("gpu1", "nvmlDeviceGetHandleByIndex_v2")
-        result = desk.do(devices=(RequestedDevice(name="gpu1", identity=node.gpus.uuid("gpu1"), pci=pci),))
+        result = reset_unit.do(
+            devices=(RequestedDevice(name="gpu1", identity=node.gpus.uuid("gpu1"), pci=pci),)
+        )
     assert (result.state, result.reason) == ("done", "the devices have started again")
     assert f"--gpu-reset -i {pci}" in (tmp_path / "called").read_text().splitlines()

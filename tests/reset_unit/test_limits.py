@@ -20,7 +20,7 @@ from nodeagent.reset_unit.exchange.record import (
 )
 from nodeagent.reset_unit.exchange.requests import RequestedDevice, ResetResult
 from nodeagent.reset_unit.plan import limit_exceeded
-from tests.reset_unit.conftest import INBAND, Desk
+from tests.reset_unit.conftest import INBAND, ResetUnit
 from tests.waiting import wait_until
 
 MINUTE_NS = 60 * 10**9
@@ -31,35 +31,35 @@ LIMITS = ResetConfig(limit=2, node_limit=3, limit_window_ns=HOUR_NS, cool_down_n
 HERE = RecordedTime(boot_id="b", boottime_ns=50 * HOUR_NS, wall_ns=1_000 * HOUR_NS)
 
 
-def ask_again(desk: Desk, number: int) -> ResetResult:
-    return desk.do(action=f"die0/reset#{number}")
+def ask_again(reset_unit: ResetUnit, number: int) -> ResetResult:
+    return reset_unit.do(action=f"die0/reset#{number}")
 
 
 # ---------------------------------------------------------------------- with the real process
 
 
-def test_more_resets_than_the_limit_are_refused_whoever_asks_for_them(desk: Desk) -> None:
-    desk.configure("limit = 2")
-    done = [ask_again(desk, number) for number in range(1, 5)]
+def test_more_resets_than_the_limit_are_refused_whoever_asks_for_them(reset_unit: ResetUnit) -> None:
+    reset_unit.configure("limit = 2")
+    done = [ask_again(reset_unit, number) for number in range(1, 5)]
     assert [result.state for result in done] == ["done", "done", "refused", "refused"]
     assert done[2].reason == "npu0 had 2 resets within 6 h, by their record"
-    assert desk.resets == 2
+    assert reset_unit.resets == 2
 
 
-def test_the_node_has_a_limit_of_its_own_and_a_cool_down(desk: Desk) -> None:
-    desk.configure("node_limit = 1")
-    assert ask_again(desk, 1).state == "done"
-    assert ask_again(desk, 2).reason == "this node had 1 reset within 6 h, by their record"
-    desk.configure('cool_down = "1h"')
-    config = desk.config.read_text().replace('cool_down = "0s"\n', "")
-    desk.config.write_text(config)
-    assert ask_again(desk, 3).reason.endswith(" s ago, and reset.cool_down is 3600 s")
+def test_the_node_has_a_limit_of_its_own_and_a_cool_down(reset_unit: ResetUnit) -> None:
+    reset_unit.configure("node_limit = 1")
+    assert ask_again(reset_unit, 1).state == "done"
+    assert ask_again(reset_unit, 2).reason == "this node had 1 reset within 6 h, by their record"
+    reset_unit.configure('cool_down = "1h"')
+    config = reset_unit.config.read_text().replace('cool_down = "0s"\n', "")
+    reset_unit.config.write_text(config)
+    assert ask_again(reset_unit, 3).reason.endswith(" s ago, and reset.cool_down is 3600 s")
 
 
-def test_what_was_counted_is_told_to_who_may_only_read(desk: Desk) -> None:
+def test_what_was_counted_is_told_to_who_may_only_read(reset_unit: ResetUnit) -> None:
     before = now()
-    assert ask_again(desk, 7).state == "done"
-    (entry,) = resets_of_late(desk.record)
+    assert ask_again(reset_unit, 7).state == "done"
+    (entry,) = resets_of_late(reset_unit.record)
     assert (entry.action, entry.attempt, entry.vendor) == ("die0/reset#7", 1, "ascend")
     assert [device.name for device in entry.devices] == ["npu0", "npu1", "npu2", "npu3"]
     assert all(device.identity and device.pci for device in entry.devices)
@@ -67,36 +67,36 @@ def test_what_was_counted_is_told_to_who_may_only_read(desk: Desk) -> None:
     assert 0 <= entry.ago_ns <= now().boottime_ns - before.boottime_ns
 
 
-def test_one_whose_process_is_killed_while_the_vendor_is_asked_counts(desk: Desk) -> None:
-    desk.configure("limit = 1")
-    desk.node.hang("npu0", INBAND)
-    process = desk.start(desk.ask())
-    wait_until(lambda: resets_of_late(desk.record), "its record")
+def test_one_whose_process_is_killed_while_the_vendor_is_asked_counts(reset_unit: ResetUnit) -> None:
+    reset_unit.configure("limit = 1")
+    reset_unit.node.hang("npu0", INBAND)
+    process = reset_unit.start(reset_unit.ask())
+    wait_until(lambda: resets_of_late(reset_unit.record), "its record")
     process.kill()
     process.wait(10)
-    desk.node.release()
-    assert ask_again(desk, 2).reason == "npu0 had 1 reset within 6 h, by their record"
+    reset_unit.node.release()
+    assert ask_again(reset_unit, 2).reason == "npu0 had 1 reset within 6 h, by their record"
 
 
-def test_one_that_the_vendor_refused_does_not_count(desk: Desk) -> None:
-    desk.node.answer(-8005, "npu2", "dcmi_get_device_resource_info")
-    assert "cannot be read: dcmi_get_device_resource_info" in desk.do().reason
-    assert list((desk.record / "resets").iterdir()) == []
+def test_one_that_the_vendor_refused_does_not_count(reset_unit: ResetUnit) -> None:
+    reset_unit.node.answer(-8005, "npu2", "dcmi_get_device_resource_info")
+    assert "cannot be read: dcmi_get_device_resource_info" in reset_unit.do().reason
+    assert list((reset_unit.record / "resets").iterdir()) == []
 
 
-def test_where_it_cannot_be_counted_nothing_is_reset(desk: Desk) -> None:
-    desk.record.write_text("a file where there should be a folder")
-    result = desk.do()
+def test_where_it_cannot_be_counted_nothing_is_reset(reset_unit: ResetUnit) -> None:
+    reset_unit.record.write_text("a file where there should be a folder")
+    result = reset_unit.do()
     assert result.state == "refused"
     assert result.reason.startswith("the record of resets cannot be used: [Errno ")
-    assert desk.resets == 0
+    assert reset_unit.resets == 0
 
 
-def test_a_count_that_somebody_holds_up_is_not_waited_for_for_ever(desk: Desk) -> None:
-    record = ResetRecord(desk.record)
+def test_a_count_that_somebody_holds_up_is_not_waited_for_for_ever(reset_unit: ResetUnit) -> None:
+    record = ResetRecord(reset_unit.record)
     record.make()
     with record.counting(0):
-        result = desk.do()
+        result = reset_unit.do()
     assert (result.state, result.reason) == (
         "refused",
         "another process keeps the record of resets locked",

@@ -7,7 +7,7 @@ import pytest
 from nodeagent.client import EventKind, Verdict
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
-from tests.drivers.shared.test_holders import process
+from tests.drivers.proc_tree import process
 from tests.stories.conftest import Follow, LaunchGpus, Subscribe
 from tests.stories.daemon import ROOT
 from tests.stories.gpu_bench import GpuDaemon, events_of

@@ -8,7 +8,7 @@ import pytest
 from nodeagent.client import EventKind
 from tests.reset_unit.acting import Acting, acting
 from tests.reset_unit.conftest import fake_tool
-from tests.reset_unit.test_acting_gpus import TOOL, called
+from tests.reset_unit.gpu_tool import TOOL, called
 from tests.stories.jobs import beside, claim
 from tests.stories.test_jobs_recovery import living
 

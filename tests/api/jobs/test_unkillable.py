@@ -38,7 +38,7 @@ from tests.api.jobs.test_listener import holder
 from tests.api.samples import device, event
 from tests.cgroups import freeze, freezer, needs
 from tests.core.jobs.place import job_catalog
-from tests.system.test_processes import BEGAN, KILL, PID, thread
+from tests.system.proc_tree import BEGAN, KILL, PID, thread
 
 CODE = "process_unkillable"
 STUCK = Holder(pid=PID, start_time=BEGAN, command="python3", job="slurm:7.0")

@@ -11,8 +11,8 @@ from nodeagent.core.model import SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S, Staged, is_alive, staged
-from tests.drivers.ascend.npu.test_contract import ascend_spec
 from tests.drivers.nvidia.bench import GpuNode
+from tests.drivers.worker_specs import ascend_spec
 
 PATIENCE = {"call_deadline_s": HANG_S, "hello_deadline_s": 5.0}
 """With the start of a worker too: one whose driver is locked up says no hello."""

@@ -8,18 +8,8 @@ import pytest
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.bmc import BmcFault
 from nodeagent.emulator.node import EmulatedNode
-from tests.daemon.staged import command, worker_spec
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
-
-
-def bmc_spec(node: EmulatedNode, **given: Any) -> WorkerSpec:
-    """The driver's worker on the BMC of this node."""
-    defaults: dict[str, Any] = {
-        "source": "bmc",
-        "command": command("-m", "nodeagent.worker", "bmc"),
-        "config": {"library": str(node.ipmi)},
-    }
-    return worker_spec("", **{**defaults, **given})
+from tests.drivers.worker_specs import bmc_spec
 
 
 class BmcScene(Scene):

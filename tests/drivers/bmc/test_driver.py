@@ -5,7 +5,7 @@ from nodeagent.drivers.bmc.driver import SETTLING_READINGS
 from nodeagent.emulator.bmc import SUPERMICRO, BmcFault
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import Staged, staged
-from tests.drivers.bmc.test_contract import bmc_spec
+from tests.drivers.worker_specs import bmc_spec
 
 POWER_SUPPLY_FAILED = (0x08, 0x01)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nodeagent.drivers.shared.pci import HUAWEI, NVIDIA
 from tests.daemon.staged import put
-from tests.drivers.shared.test_pci import plug
+from tests.drivers.pci_tree import plug
 
 MELLANOX = 0x15B3
 GPU = "0000:3b:00.0"

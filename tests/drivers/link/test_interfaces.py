@@ -2,36 +2,16 @@
 
 import os
 import signal
-from typing import Any
 
 import pytest
 
-from nodeagent.core.model import ActiveSet, CounterMark, DeviceGone, DeviceSeen, Signal
-from nodeagent.daemon.sources.source import WorkerSpec
-from tests.daemon.staged import Staged, command, staged, worker_spec
+from nodeagent.core.model import ActiveSet, CounterMark, DeviceGone, DeviceSeen
+from tests.daemon.staged import staged
 from tests.drivers.link.namespace import Namespace
+from tests.drivers.link.port_worker import signals, spec_of
 from tests.drivers.link.tree import Tree
 
 TINY = "tests.drivers.link.tiny_buffer"
-
-
-def spec_of(network: Namespace, tree: Tree, module: str = "", **config: Any) -> WorkerSpec:
-    extra = ("--module", module) if module else ()
-    return worker_spec(
-        "",
-        source="link",
-        config={"sysfs": str(tree.root), **config},
-        command=(*network.within, *command("-m", "nodeagent.worker", "link", *extra)),
-        poll_interval_s=0.2,
-    )
-
-
-def signals(stage: Staged, device: str) -> list[tuple[str, str]]:
-    return [
-        (given.code, given.assertion.value)
-        for given in stage.inputs
-        if isinstance(given, Signal) and (given.source, given.device) == ("link", device)
-    ]
 
 
 async def test_a_port_that_loses_its_carrier_is_down_until_it_has_it_again(

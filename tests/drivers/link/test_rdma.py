@@ -6,7 +6,7 @@ from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.link.ports import RdmaPort, RdmaState, rdma_ports, read_counters, read_state
 from tests.daemon.staged import staged
 from tests.drivers.link.namespace import Namespace
-from tests.drivers.link.test_interfaces import signals, spec_of
+from tests.drivers.link.port_worker import signals, spec_of
 from tests.drivers.link.tree import Tree
 
 FEWER = "fewer_rdma_ports_than_expected"

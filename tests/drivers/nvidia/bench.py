@@ -170,3 +170,10 @@ async def judged(spec: WorkerSpec, judge: Judge) -> AsyncIterator[Staged]:
     finally:
         await stage.supervisor.stop()
         await task
+
+
+class Clock:
+    now_s = 10.0
+
+    def __call__(self) -> float:
+        return self.now_s

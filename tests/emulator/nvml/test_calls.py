@@ -12,7 +12,7 @@ import pytest
 
 from nodeagent.emulator.node import EmulatedNode
 from tests.emulator.nvml.conftest import Opened
-from tests.emulator.nvml.test_sessions import code_of
+from tests.emulator.nvml_codes import code_of
 
 TIMEOUT = pynvml.NVML_ERROR_TIMEOUT
 

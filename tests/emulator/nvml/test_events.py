@@ -15,7 +15,7 @@ from nodeagent.emulator.gpus import EVENT_DOUBLE_BIT_ECC, EVENT_RECOVERY_ACTION,
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.node import EmulatedNode
 from tests.emulator.nvml.conftest import Opened
-from tests.emulator.nvml.test_sessions import code_of
+from tests.emulator.nvml_codes import code_of
 
 NOT_NOW_MS = 0
 LONG_MS = 60_000

@@ -10,7 +10,7 @@ import pytest
 from nodeagent.emulator.descriptions import DescriptionError
 from nodeagent.emulator.node import EmulatedNode
 from tests.emulator.nvml.conftest import Opened, OpenNode
-from tests.emulator.nvml.test_sessions import code_of
+from tests.emulator.nvml_codes import code_of
 
 
 def test_every_way_to_a_handle_leads_to_the_same_gpu(h100: Opened) -> None:

@@ -10,7 +10,7 @@ import pytest
 from nodeagent.emulator.layout import FieldError, NoSuchFunction, take_away
 from nodeagent.emulator.nvml import OLDER
 from tests.emulator.nvml.conftest import OpenNode
-from tests.emulator.nvml.test_sessions import code_of
+from tests.emulator.nvml_codes import code_of
 
 NOT_FOUND = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
 VERSION_MISMATCH = pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.emulator.layout import FieldError
 from tests.emulator.nvml.conftest import Opened, OpenNode
-from tests.emulator.nvml.test_sessions import code_of
+from tests.emulator.nvml_codes import code_of
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 INVALID = pynvml.NVML_ERROR_INVALID_ARGUMENT

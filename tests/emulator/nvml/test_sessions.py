@@ -15,6 +15,7 @@ import pytest
 from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvml import NvmlClient
+from tests.emulator.nvml_codes import code_of
 
 DescribeNode = Callable[..., tuple[EmulatedNode, Gpus]]
 
@@ -45,15 +46,6 @@ def python(script: str, library: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> int:
-    """The return code that a call of pynvml raises; 0 for none."""
-    try:
-        call(*arguments)
-    except pynvml.NVMLError as error:
-        return int(error.value)
-    return 0
 
 
 def test_unmodified_pynvml_finds_a_double_that_was_loaded_by_its_path(tmp_path: Path) -> None:

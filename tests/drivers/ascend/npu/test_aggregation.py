@@ -8,7 +8,7 @@ from nodeagent.core.model import Level
 from nodeagent.drivers.ascend.active_codes import SILENT_NS, UnifiedBusPorts, ethernet_ports
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
-from tests.drivers.ascend.npu.test_contract import ascend_spec
+from tests.drivers.worker_specs import ascend_spec
 
 UB_DOWN, UBOE_DOWN, NETWORK_DOWN = "81B18603", "81078607", "81078603"
 HERE, EVERYWHERE = "020001002", "020000002"

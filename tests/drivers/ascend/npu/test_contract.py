@@ -7,21 +7,10 @@ import pytest
 
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from tests.daemon.staged import command, worker_spec
 from tests.drivers.contract import DriverContract, Scene
+from tests.drivers.worker_specs import ascend_spec
 
 CODES = (0x80E01801, 0x80C98000, 0x80B78000, 0x80A18008)
-
-
-def ascend_spec(library: Path, sysfs: Path, **given: Any) -> WorkerSpec:
-    """The driver's worker on this library and this PCI tree, with short time-outs."""
-    defaults: dict[str, Any] = {
-        "source": "ascend",
-        "command": command("-m", "nodeagent.worker", "ascend"),
-        "config": {"library": str(library), "sysfs": str(sysfs)},
-        "poll_interval_s": 0.1,
-    }
-    return worker_spec("", **{**defaults, **given})
 
 
 class AscendScene(Scene):

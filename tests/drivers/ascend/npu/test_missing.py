@@ -14,8 +14,8 @@ from nodeagent.drivers.shared.pci import HUAWEI, Bus, PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
-from tests.drivers.ascend.npu.test_contract import ascend_spec
 from tests.drivers.ascend.recorder import Recorder
+from tests.drivers.worker_specs import ascend_spec
 
 A, B, C = "0000:01:00.0", "0000:02:00.0", "0000:03:00.0"
 LISTED = [

@@ -14,8 +14,8 @@ from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import Judged, judged
-from tests.drivers.ascend.npu.test_contract import ascend_spec
 from tests.drivers.ascend.recorder import Recorder
+from tests.drivers.worker_specs import ascend_spec
 
 HBM, HBM_CODE = 0x80E01801, "80E01801"
 

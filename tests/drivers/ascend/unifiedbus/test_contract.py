@@ -8,20 +8,9 @@ import pytest
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.switches import FabricFault
-from tests.daemon.staged import command, worker_spec
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
-
-
-def switch_spec(library: Path, **given: Any) -> WorkerSpec:
-    """The driver's worker on this library, with short time-outs."""
-    defaults: dict[str, Any] = {
-        "source": "unifiedbus",
-        "command": command("-m", "nodeagent.worker", "unifiedbus"),
-        "config": {"library": str(library)},
-        "poll_interval_s": 0.1,
-    }
-    return worker_spec("", **{**defaults, **given})
+from tests.drivers.worker_specs import switch_spec
 
 
 class UnifiedBusScene(Scene):

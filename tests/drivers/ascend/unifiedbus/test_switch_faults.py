@@ -5,7 +5,7 @@ from nodeagent.core.model import Assertion, DeviceSeen, Level, Signal, Verdict
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.switches import FabricFault
 from tests.drivers.ascend.judged import judged, shipped
-from tests.drivers.ascend.unifiedbus.test_contract import switch_spec
+from tests.drivers.worker_specs import switch_spec
 
 LINK_DOWN, BROKEN = 0x08520003, 0x00F103B0
 CPU, NPU, L2 = 0, 1, 2

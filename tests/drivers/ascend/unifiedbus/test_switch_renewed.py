@@ -8,7 +8,7 @@ from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.switches import FabricFault
 from tests.daemon.staged import command
 from tests.drivers.ascend.judged import judged
-from tests.drivers.ascend.unifiedbus.test_contract import switch_spec
+from tests.drivers.worker_specs import switch_spec
 
 LINK_DOWN = FabricFault(0x08520003, chip=2, port=5, peer_device=2)
 CODE = "[0x08520003,na,L2,na]"

@@ -8,8 +8,7 @@ from nodeagent.drivers.nvidia.checks.host_link import DOWN, EACH_S, C2c
 from nodeagent.drivers.nvidia.gpu import SELDOM
 from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
 from nodeagent.emulator.node import EmulatedNode
-from tests.drivers.nvidia.bench import GpuNode, Judge, judged
-from tests.drivers.nvidia.checks.test_inforom import Clock
+from tests.drivers.nvidia.bench import Clock, GpuNode, Judge, judged
 from tests.emulator.nvml.conftest import Opened
 
 LINKS = 10

@@ -6,7 +6,7 @@ from nodeagent.core.model import Verdict
 from nodeagent.drivers.nvidia.checks.memory import CORRUPT, EACH_S, Inforom
 from nodeagent.drivers.nvidia.gpu import SELDOM
 from nodeagent.drivers.nvidia.nvml.calls import Calls, GpuReadings
-from tests.drivers.nvidia.bench import GpuNode, Judge, judged
+from tests.drivers.nvidia.bench import Clock, GpuNode, Judge, judged
 from tests.emulator.nvml.conftest import Opened
 
 ASKED = "nvmlDeviceValidateInforom"
@@ -35,13 +35,6 @@ async def test_where_it_cannot_be_read_everything_else_is(h100: GpuNode, judge: 
         await stage.until(lambda: "XID_63" in judge.open("gpu1") or None)
         h100.gpus.remap("gpu1", pending=False)
         await stage.until(lambda: judge.open("gpu1") == {} or None)
-
-
-class Clock:
-    now_s = 10.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def read(inforom: Inforom, calls: Calls) -> list[str] | None:

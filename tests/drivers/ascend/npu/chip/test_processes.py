@@ -9,7 +9,7 @@ from nodeagent.core.model import Holders
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.judged import Judged, judged
-from tests.drivers.ascend.npu.test_contract import ascend_spec
+from tests.drivers.worker_specs import ascend_spec
 
 PROCESSES = "dcmi_get_device_resource_info"
 

@@ -9,7 +9,7 @@ from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
-from tests.drivers.ascend.npu.test_contract import ascend_spec
+from tests.drivers.worker_specs import ascend_spec
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 LABEL = "dcmi_get_card_elabel_v2"
