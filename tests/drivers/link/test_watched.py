@@ -10,9 +10,9 @@ from nodeagent.drivers.link.watched import QUIET_NS, WatchedPort
 NEEDED = Port(name="eth0", index=2, is_needed=True)
 
 
-def seen(is_up: bool, losses: int = 0, **words: Any) -> LinkState:
-    words = {"is_enabled": True, "was_up": True, "words": "up" if is_up else "no carrier", **words}
-    return LinkState(is_up=is_up, losses=losses, **words)
+def seen(is_up: bool, losses: int = 0, **given: Any) -> LinkState:
+    given = {"is_enabled": True, "was_up": True, "text": "up" if is_up else "no carrier", **given}
+    return LinkState(is_up=is_up, losses=losses, **given)
 
 
 def listed(first: LinkState) -> WatchedPort:

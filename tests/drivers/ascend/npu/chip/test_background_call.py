@@ -94,7 +94,7 @@ def test_its_thread_is_gone_when_its_chip_is_no_longer_watched(beside: Backgroun
     before = threading.enumerate()  # among them perhaps those of tests that have just ended
     assert answered(beside) == {"network_health": 0}
     (thread,) = {*threading.enumerate()} - {*before}
-    assert thread.name == "npu3 beside"
+    assert thread.name == "npu3 slow"
     beside.end()
     thread.join(timeout=60)
     assert not thread.is_alive()
