@@ -210,7 +210,7 @@ _ASCEND = DriverTraits(
     section=ChipsConfig,
     lists=Kind.CHIP,
     library="libdcmi.so",
-    # See drivers.ascend.library.namespace.
+    # See drivers.ascend.opening.
     has_unit=True,
     # While chips start, the first call into the driver sleeps for up to 150 s in the kernel
     # (sdk_driver/pbl/uda/uda_access.c, uda_wait_all_phy_startup); then dcmi_init waits about two seconds for
@@ -265,7 +265,7 @@ _UNIFIEDBUS = DriverTraits(
     lists=Kind.UNIFIEDBUS,
     library="liblingqu-dcmi.so",
     has_unit=True,
-    # Only another process can read all active faults from its library: see drivers.ascend.unifiedbus.driver.
+    # Only another process can read all active faults from its library: see drivers.ascend.unifiedbus.
     events_lost_code="ASC_LQ_QUEUE_FULL",
 )
 

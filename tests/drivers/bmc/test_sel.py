@@ -1,11 +1,19 @@
-"""The BMC's log: each record once, none of before this boot, none lost while nobody looked."""
+"""The BMC's log: each record once, none of before this boot, none lost while nobody looked.
+
+Every event of the log that is a fault has its row, and every row its event.
+"""
+
+from collections.abc import Mapping
 
 import pytest
 
+from nodeagent.core.catalog.catalog import Row
+from nodeagent.core.model import Kind, Level
 from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.bmc.ipmi import Bmc, BmcSession
-from nodeagent.drivers.bmc.sel import MAX_RECORDS, EventLog
+from nodeagent.drivers.bmc.sel import CODES, LOG_IS_FULL, MAX_RECORDS, EventLog
 from nodeagent.emulator.node import EmulatedNode
+from tests.shipped import shipped_catalog
 
 BOOT_AGE_S = 1000.0
 MEMORY = (0x0C, 0x01)
@@ -149,3 +157,24 @@ def test_nonsense_moves_nothing(node: EmulatedNode, log: EventLog, bmc: Bmc, mod
     assert log.position == before
     node.bmc.answer("well")
     assert read(log, bmc) == [2]
+
+
+@pytest.fixture(scope="module")
+def rows() -> Mapping[str, Row]:
+    shipped = shipped_catalog().rows
+    return {code: row for code, row in shipped.items() if row.file.partition(":")[0].endswith("bmc.toml")}
+
+
+def test_events_and_rows_are_the_same_codes(rows: Mapping[str, Row]) -> None:
+    assert rows.keys() == {*CODES.values(), LOG_IS_FULL}
+
+
+def test_no_record_of_the_log_isolates_a_node(rows: Mapping[str, Row]) -> None:
+    levels = {Level.NOT_HANDLE, Level.SUB_HEALTH, Level.PRE_SEPARATE_FAULT}
+    assert {(row.kind, row.level in levels) for row in rows.values()} == {(Kind.HOST, True)}
+
+
+def test_each_sensor_has_a_fault_of_its_own(rows: Mapping[str, Row]) -> None:
+    assert [
+        code for code, row in rows.items() if not row.notice and dict(row.levels) != {"*": row.level}
+    ] == []

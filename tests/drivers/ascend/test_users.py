@@ -1,4 +1,9 @@
-"""When processes on a chip look hung: by samples as values, and by the real driver on an emulated chip."""
+"""When processes on a chip look hung: by samples as values, and by the real driver on an emulated chip.
+
+Which processes hold an NPU, and what is made of lists that fail or make no sense.
+
+Whom the vendor's library would kill: the lines of its list that it takes, and whom they mean.
+"""
 
 import os
 from collections.abc import Iterator
@@ -7,11 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.core.model import Holders
+from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.drivers.ascend.driver import AscendDriver
-from nodeagent.drivers.ascend.users import SUSPECTED_HANG, ChipHangWatch, HangRule, HangSample, sample_of
+from nodeagent.drivers.ascend.users import (
+    SUSPECTED_HANG,
+    ChipHangWatch,
+    HangRule,
+    HangSample,
+    killed_at_reset,
+    sample_of,
+)
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.wire import DeviceUser
+from tests.drivers.ascend.judged import Judged, judged
 from tests.drivers.ascend.recorder import Recorder
+from tests.drivers.worker_specs import ascend_spec
 
 MINUTE_NS = 60_000_000_000
 RULE = HangRule()
@@ -173,3 +189,115 @@ def test_packets_count_in_both_directions(node: EmulatedNode, driver: AscendDriv
     readings = driver.poll("npu3").readings
     assert readings["link_received_packets_total.roce"] == 500
     assert readings["link_sent_packets_total.roce"] == 70
+
+
+PROCESSES = "dcmi_get_device_resource_info"
+
+
+@pytest.fixture
+def spec(node: EmulatedNode) -> WorkerSpec:
+    return ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)
+
+
+async def test_the_processes_on_a_chip_are_its_holders(node: EmulatedNode, spec: WorkerSpec) -> None:
+    node.hold("npu3", os.getpid())
+    async with judged(spec) as stage:
+        held = await stage.until(lambda: holders_of(stage, "npu3"), "holders")
+        assert [holder.pid for holder in held[-1].holders] == [os.getpid()]
+        assert held[-1].holders[0].start_time > 0
+        assert holders_of(stage, "npu4")[-1].holders == ()
+        node.let_go("npu3")
+        await stage.until(lambda: not holders_of(stage, "npu3")[-1].holders, "a free chip")
+
+
+async def test_a_list_of_processes_that_cannot_be_says_nothing_of_holders(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    node.set("npu3", "process_count_lie", 10_000)
+    node.hold("npu4", -1)
+    async with judged(spec) as stage:
+        await stage.polled("npu5", 1)
+        assert holders_of(stage, "npu3") == []
+        assert holders_of(stage, "npu4") == []
+        assert holders_of(stage, "npu5")[-1].holders == ()
+
+
+async def test_a_process_that_cannot_be_seen_holds_the_chip_all_the_same(
+    node: EmulatedNode, tmp_path: Path
+) -> None:
+    config = {"library": str(node.dcmi), "sysfs": str(tmp_path), "procfs": str(tmp_path / "proc")}
+    spec = ascend_spec(node.dcmi, tmp_path, config=config)
+    node.hold("npu3", 4711)
+    async with judged(spec) as stage:
+        held = await stage.until(lambda: holders_of(stage, "npu3"), "holders")
+        assert [(one.pid, one.start_time, one.command) for one in held[-1].holders] == [(4711, 0, "")]
+
+
+@pytest.mark.parametrize("count", [33, 64])
+async def test_a_chip_may_be_held_by_as_many_processes_as_the_library_tells(
+    node: EmulatedNode, spec: WorkerSpec, count: int
+) -> None:
+    for process in range(count):
+        node.hold("npu3", 10_000_000 + process)
+    async with judged(spec) as stage:
+        await stage.polled("npu3", 1)
+        assert [len(each.holders) for each in holders_of(stage, "npu3")] == [count]
+
+
+async def test_a_list_that_fails_because_a_process_has_just_ended_is_asked_for_again(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    node.hold("npu3", os.getpid())
+    async with judged(spec) as stage:
+        await stage.polled("npu3", 1)
+        node.end_process("npu3", os.getpid())
+        await stage.until(lambda: not holders_of(stage, "npu3")[-1].holders, "a free chip")
+        assert [each.known for each in holders_of(stage, "npu3")] == [True, True]
+
+
+async def test_holders_are_unknown_while_the_list_fails(node: EmulatedNode, spec: WorkerSpec) -> None:
+    node.hold("npu3", os.getpid())
+    async with judged(spec) as stage:
+        await stage.polled("npu3", 1)
+        node.answer(-8005, "npu3", PROCESSES)
+        await stage.until(lambda: not holders_of(stage, "npu3")[-1].known, "unknown holders")
+
+
+def holders_of(stage: Judged, device: str) -> list[Holders]:
+    return [one for one in stage.inputs if isinstance(one, Holders) and one.device == device]
+
+
+KEY = "AllowKilledWhenResetNPU"
+
+
+@pytest.fixture
+def procfs(tmp_path: Path) -> Path:
+    """With an exporter, 7, and a process whose name has a space, 8."""
+    for pid, name in ((7, "exporter"), (8, "my tool")):
+        (tmp_path / "proc" / str(pid)).mkdir(parents=True)
+        (tmp_path / "proc" / str(pid) / "status").write_text(f"Name:\t{name}\nPid:\t{pid}\n")
+    return tmp_path / "proc"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"{KEY}:exporter:7\n", {7: "exporter"}),
+        (f" {KEY} : exporter : 7 ", {7: "exporter"}),
+        (f"{KEY}:my:8\n", {8: "my"}),
+        (f"{KEY}:another:7\n", {}),
+        (f"{KEY}:exporter:9\n", {}),
+        (f"{KEY}:exporter:-7\n{KEY}:exporter\n{KEY}:exporter:7:1\nOther:exporter:7\n", {}),
+        ("\n" * 9 + f"{KEY}:exporter:7\n", {7: "exporter"}),
+        ("\n" * 10 + f"{KEY}:exporter:7\n", {}),
+    ],
+)
+def test_a_line_means_a_process_that_runs_under_that_name(
+    procfs: Path, tmp_path: Path, text: str, found: dict[int, str]
+) -> None:
+    (tmp_path / "list").write_text(text)
+    assert killed_at_reset(procfs, tmp_path / "list") == found
+
+
+def test_without_a_list_nobody_is_killed(procfs: Path, tmp_path: Path) -> None:
+    assert killed_at_reset(procfs, tmp_path / "list") == {}

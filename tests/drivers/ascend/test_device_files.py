@@ -27,7 +27,7 @@ def test_root_outside_their_group_is_told_who_keeps_it_out(devices: Path) -> Non
         os.chown(path, 65534, 65534)
     script = (
         "import sys; from pathlib import Path;"
-        "from tests.drivers.ascend.library.test_device_files import FAILED;"
+        "from tests.drivers.ascend.test_device_files import FAILED;"
         "from nodeagent.drivers.ascend.opening import explained;"
         "print(explained(FAILED, Path(sys.argv[1])))"
     )
