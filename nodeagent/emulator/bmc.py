@@ -40,7 +40,7 @@ class BmcFault:
 
 
 class BmcIsFull(ValueError):
-    """No more faults can stand, or no more records be logged."""
+    """There is no room for another fault or record."""
 
 
 class Controller:
@@ -124,7 +124,7 @@ class Controller:
             return int(record.number)
 
     def erase_log(self) -> None:
-        """Its numbers begin anew."""
+        """Its numbers start again."""
         node = self._state.node
         with self._state.locked():
             node.sel_count = node.sel_overflow = 0

@@ -1,7 +1,7 @@
 """Builds the libraries from ``c/``: ``python -m nodeagent.emulator.build [FOLDER]``, by default in ``lib/``.
 
 A library is built only when its sources changed since. The compiler is ``cc``, or that of the variable CC: it
-says for which machine they are. LDFLAGS has further options for it.
+decides for which machine they are. LDFLAGS has further options for it.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ SOURCES_OF: Final[Mapping[str, str]] = {
 """Library -> the folder of its own sources. A package has the libraries, and no sources."""
 SONAMES: Final[Mapping[str, str]] = {"libnvml-front.so": "libnvidia-ml.so.1"}
 """Library -> the name by which programs look for it, where that is another. It plays no node, and shares
-nothing with those that do: it stands in front of another library of that name.
+nothing with those that do: it is loaded before another library of that name.
 """
 COMMON: Final = "shared"
 OPTIONS: Final = (
@@ -61,7 +61,7 @@ def _compile(command: Sequence[str]) -> None:
 
 
 def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) -> list[Path]:
-    """The libraries of these names in ``folder``, what is out of date built anew. Raises ``BuildFailed``."""
+    """The libraries of these names in ``folder``, built again if out of date. Raises ``BuildFailed``."""
     folder.mkdir(parents=True, exist_ok=True)
     built: list[Path] = []
     for name in names:

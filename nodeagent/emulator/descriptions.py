@@ -31,7 +31,7 @@ _PART: Final = re.compile(r"(\d+)x(\w+)", re.ASCII)
 
 
 class DescriptionError(ValueError):
-    """No such node can be described; the text says what is wrong with which words."""
+    """No such node can be described; the text names what is wrong."""
 
 
 def parse_description(text: str) -> list[tuple[int, str]]:

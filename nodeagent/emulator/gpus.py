@@ -33,7 +33,7 @@ TEXTS: Final[Mapping[int, str]] = {
     119: "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL)",
     120: "GSP task exception: memory access fault",
 }
-"""Xid -> what stands behind it in a line. Others have a text that names only the number."""
+"""Xid -> the text after it in a line. Others have a text that names only the number."""
 RECOVERY_ACTIONS: Final = (
     "None",
     "GPU Reset Required",
@@ -83,7 +83,7 @@ def _attributed(instance: Instance | None) -> str:
 
 
 def recovery_line(pci: str, before: int, after: int) -> str:
-    """The line of Xid 154, which says that another recovery action is due."""
+    """The line of Xid 154, which reports that another recovery action is due."""
     change = " to ".join(f"0x{action:x} ({RECOVERY_ACTIONS[action]})" for action in (before, after))
     return f"NVRM: Xid (PCI:{pci}): 154, GPU recovery action changed from {change}"
 
@@ -119,7 +119,7 @@ class Gpus:
     """``Gpus(node.state, node.nvml)`` for an ``EmulatedNode``."""
 
     def __init__(self, state: EmulatorState, library: Path) -> None:
-        """``library`` is the double that lies beside the state."""
+        """``library`` is the emulated library next to the state."""
         self.driver: Final = EmulatedDriver(state, library)
         self._state = state
 
@@ -162,7 +162,7 @@ class Gpus:
         instance: Instance | None = None,
         recovery_action: int | None = None,
     ) -> None:
-        """An Xid: sent to whoever waits for events, and written to ``kernel_log``, where given.
+        """An Xid: sent to all that wait for events, and written to ``kernel_log``, where given.
 
         ``deliver=False``: only the line. ``detail`` is in place of the usual text of that Xid. ``instance``:
         the MIG instance that it is attributed to. ``recovery_action``: the driver asks for that one with it.

@@ -101,7 +101,7 @@ _PLACED: Final = re.compile(r"(\w+)(?:\[(\d+)\])?", re.ASCII)
 
 
 class FieldError(ValueError):
-    """No such field, or no such value for it; the text says what would be right."""
+    """No such field, or no such value for it; the text has what would be right."""
 
 
 def field_names(structure: Any) -> list[str]:
@@ -127,7 +127,7 @@ def set_field(structure: Any, field: str, value: Any, place: int | None = None) 
 
 
 def set_text(structure: Any, field: str, text: str) -> None:
-    """Sets a field, or ``FIELD[PLACE]``, to what a text says. Raises ``FieldError``; nothing is set then."""
+    """Sets a field, or ``FIELD[PLACE]``, to a value as text. Raises ``FieldError``; nothing is set then."""
     named = _PLACED.fullmatch(field)
     if named is None:
         raise FieldError(f"{field}: FIELD, or FIELD[PLACE], is right")
@@ -182,7 +182,7 @@ def take_away(library: Path, functions: Collection[str]) -> None:
     content = library.read_bytes()
     for function in functions:
         named = b"\0" + function.encode() + b"\0"
-        # The linker hashes each name: one that reads otherwise than its hash says is found by nobody.
+        # The linker hashes each name: a name that differs from its hash is never found.
         if named not in content:
             raise NoSuchFunction(f"{library.name} has no function {function}")
         content = content.replace(named, b"\0~" + named[2:])

@@ -180,17 +180,17 @@ class ChipFault:
 
 
 class TooManyFaults(ValueError):
-    """No more faults can stand on this chip."""
+    """There is no room for another fault of this chip."""
 
 
 def standing(state: EmulatorState, chip: int) -> list[ChipFault]:
-    """What stands on a chip, oldest first."""
+    """The active faults of a chip, oldest first."""
     rows = state.standing[chip][: state.chips[chip].code_count]
     return [ChipFault(row.code, row.severity, row.name.decode(), row.part) for row in rows]
 
 
 def add_standing(state: EmulatorState, chip: int, fault: ChipFault) -> None:
-    """Lets a fault stand; one of that code and part that stands already stays as it is. Raises
+    """Makes a fault active; an active one of that code and part stays as it is. Raises
     ``TooManyFaults``.
     """
     with state.locked():
@@ -207,7 +207,7 @@ def add_standing(state: EmulatorState, chip: int, fault: ChipFault) -> None:
 
 
 def remove_standing(state: EmulatorState, chip: int, code: int, part: int = 0) -> ChipFault:
-    """Takes a fault away and returns it; where none such stands, one such as might have been."""
+    """Ends a fault and returns it; if none is active, one as it could have been."""
     removed = ChipFault(code, part=part)
     with state.locked():
         rows, kept = state.standing[chip], 0
@@ -225,7 +225,7 @@ def remove_standing(state: EmulatorState, chip: int, code: int, part: int = 0) -
 def send_event(
     state: EmulatorState, chip: int, fault: ChipFault, assertion: int, device_id: int | None = None
 ) -> None:
-    """Sends it to subscribers, whatever stands. ``device_id``: instead of the chip's own number."""
+    """Sends it to subscribers, whatever is active. ``device_id``: instead of the chip's own number."""
     with state.locked():
         state.post(
             library=LIMITS["LIBRARY_DCMI"],

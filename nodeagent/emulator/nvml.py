@@ -153,7 +153,7 @@ class EmulatedDriver:
     """``gpus.driver`` of an ``EmulatedNode``."""
 
     def __init__(self, state: EmulatorState, library: Path) -> None:
-        """``library`` is the double that lies beside the state."""
+        """``library`` is the emulated library next to the state."""
         self._state = state
         self._library = library
 
@@ -176,7 +176,8 @@ class EmulatedDriver:
     def upgrade_library(self, version: str) -> None:
         """Another version is installed. Processes that loaded the library keep theirs; new ones get this one.
 
-        A library answers LIB_RM_VERSION_MISMATCH to whoever opens it while the kernel module is of another.
+        A library answers LIB_RM_VERSION_MISMATCH to each program that opens it while the kernel module is of
+        another.
         """
         self._state.node.gpu_library_version = version.encode()
 

@@ -49,7 +49,7 @@ NO_LIE: Final = LIMITS["NO_LIE"]
 
 
 class EmulatorStateError(RuntimeError):
-    """The file is none of this build, or a table in it is full; the text says what to do."""
+    """The file is none of this build, or a table in it is full; the text has what to do."""
 
 
 def _hash(name: str) -> int:

@@ -68,7 +68,7 @@ class Switches:
         return [FabricFault(**{name: getattr(row, name) for name in names}) for row in rows]
 
     def _add(self, fault: FabricFault) -> None:
-        """Lets a fault stand; the same one standing already stays. Raises ``TooManyFabricFaults``."""
+        """Makes a fault active; an active one stays as it is. Raises ``TooManyFabricFaults``."""
         with self._state.locked():
             count = int(self._state.node.fabric_fault_count)
             if any(_matches(row, fault) for row in self._state.fabric[:count]):
@@ -82,7 +82,7 @@ class Switches:
             self._state.node.fabric_fault_count = count + 1
 
     def _remove(self, fault: FabricFault) -> None:
-        """Takes a fault away, if it stands."""
+        """Ends a fault, if it is active."""
         with self._state.locked():
             kept = 0
             for place in range(self._state.node.fabric_fault_count):
@@ -92,7 +92,8 @@ class Switches:
             self._state.node.fabric_fault_count = kept
 
     def send_event(self, fault: FabricFault, assertion: int) -> str:
-        """Sends it to all, whatever stands. Assertion 0 is recover, 1 fault. What the kernel log says of it.
+        """Sends it to all, whatever is active. Assertion 0 is recover, 1 fault. What the kernel log says of
+        it.
 
         The driver goes through their rings, the newest process's first, and stops where one is full
         (``write_shared_memory`` of lqdrv/kernel/pci-dev.c): where that is the newest's, nobody is notified.

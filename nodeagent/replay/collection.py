@@ -130,14 +130,14 @@ def _end_of(date: str) -> int | None:
     """The end of the day of a date as the C library writes it, in any language; of its year, where only that
     is read; None where nothing is.
 
-    ``Thu Oct 27 08:50:11 PM -03 2022``, ``mar 13 set 2011, 23.11.55``: the month stands behind the weekday.
+    ``Thu Oct 27 08:50:11 PM -03 2022``, ``mar 13 set 2011, 23.11.55``: the month follows the weekday.
     """
     if (year := _YEAR.search(date)) is None:
         return None
     day = _DAY.search(date)
-    said = [months for word in _WORD.findall(date) if len(months := months_of(word)) == 1]
-    if day is not None and said:
-        (month,) = said[-1]
+    named = [months for word in _WORD.findall(date) if len(months := months_of(word)) == 1]
+    if day is not None and named:
+        (month,) = named[-1]
         with suppress(ValueError):
             return calendar_ns(int(year[0]), month, int(day[0]), "23:59:59")
     return calendar_ns(int(year[0]), 12, 31, "23:59:59")

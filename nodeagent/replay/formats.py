@@ -28,7 +28,7 @@ class SignalsOfLog:
 
 
 def read(path: Path, boot_ns: int, only: str | None = None) -> Log | SignalsOfLog:
-    """``boot_ns`` is the wall time from which seconds since boot count, 0 where nobody says; ``only``: the
+    """``boot_ns`` is the wall time from which seconds since boot count, 0 if unknown; ``only``: the
     name of the one form that the lines have (``readers.EXAMPLES``).
 
     Raises ReplayError with everything that is wrong; iterating a Log may raise it too.

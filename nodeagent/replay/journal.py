@@ -147,11 +147,11 @@ def read_export(file: Readable, reports: Reports, given: GivenFile) -> Iterator[
 
 
 class _Damaged(Exception):
-    """Says what was found where a field should be."""
+    """Reports what was found in place of a field."""
 
 
 class _Entries:
-    """A window of the file, moved forward; of a field that nobody wants not even the data is kept."""
+    """A window of the file, moved forward; the data of an unused field is not kept."""
 
     def __init__(self, file: Readable) -> None:
         self._file = file
@@ -204,7 +204,7 @@ class _Entries:
         return line
 
     def _data(self, name: bytes) -> bytes:
-        """The data of a binary field; empty where nobody wants it."""
+        """The data of a binary field; empty if it is not used."""
         length = int.from_bytes(self._exactly(_LENGTH_BYTES, name), "little")
         if name not in _WANTED:
             self._skip(length, name)

@@ -24,7 +24,7 @@ _DECODER: Final = msgspec.json.Decoder(Object)
 _OPENS: Final = ("{", "},{")
 _CLOSES: Final = ("}", "},", "},{")
 _LEFT_OVER: Final = ("]", "]}", *_CLOSES)
-"""The ends of what the objects stand in."""
+"""The ends of the enclosing arrays."""
 
 _MOST_SECONDS: Final = 1e12
 _BEFORE: Final = ("\x1e", "data: ")
@@ -97,7 +97,7 @@ def _objects(blocks: Iterable[Sequence[str]], reports: Reports) -> Iterator[Numb
 
 
 def from_container(blocks: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """As the lines of CRI, which say the same; one that is damaged stays as it is."""
+    """As the lines of CRI, which have the same fields; one that is damaged stays as it is."""
     return (list(map(_in_words_of_cri, block)) for block in blocks)
 
 

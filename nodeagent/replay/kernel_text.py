@@ -149,7 +149,7 @@ class KernelText:
         return spaces - (len(usual) - len(usual.rstrip(" "))) >= end - start
 
     def _search(self, text: str) -> tuple[LogForm, Found, Stripped] | None:
-        """The outermost form, and what stands before it: the fewest prefixes."""
+        """The outermost form, and what is before it: the fewest prefixes."""
         places: dict[int, Stripped] = {0: ()}
         tried = set[int]()
         for _ in range(_MOST_PREFIXES + 1):
@@ -177,7 +177,7 @@ class KernelText:
                 return form, found
         return None
 
-    # --- what it says ---------------------------------------------------------------------------------------
+    # --- its content ---------------------------------------------------------------------------------------
 
     def _longer(self, begun: LogLine | None, further: str) -> LogLine | None:
         """With one more line of its message. None: of another writer's."""
@@ -269,7 +269,7 @@ class KernelText:
         return None
 
     def _as_told(self, form: LogForm, line: LogLine | None, stripped: Stripped) -> LogLine | None:
-        """With what the prefixes tell of it."""
+        """With the values of its prefixes."""
         for prefix, taken in stripped:
             if prefix.host:
                 self._see_host(taken[prefix.host])
@@ -322,10 +322,10 @@ class KernelText:
 
 
 def _hides_a_time(text: str, at: int, stripped: Stripped) -> bool:
-    """Whether what stands before this place has a time in it that is not understood."""
+    """Whether the text before this place contains a time that is not understood."""
     return bool(_CLOCK_IN.search(text, 0, at)) and not any(prefix.time for prefix, _ in stripped)
 
 
 def _is_boot(found: Found) -> bool:
-    """Whether a kernel says first that it begins."""
+    """Whether it is the first message of a kernel."""
     return found.string.startswith(_BOOTS, found.end())

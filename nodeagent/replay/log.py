@@ -56,7 +56,7 @@ class ReadTally:
     _first_untimed: tuple[str, int] | None = None
 
     def remark(self, text: str) -> None:
-        """Said once, however often it is true."""
+        """Reported once, however often it is true."""
         self.remarks[text] = None
 
     def take_unread(self) -> None:
@@ -104,8 +104,8 @@ class ReadTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenFile:
-    """What the lines of one file leave open. ``boot_ns``: when the seconds since boot began, 0 where nobody
-    says; ``written_ns``: when it was last written; ``only``: the name of the one form that is tried;
+    """What the lines of one file leave open. ``boot_ns``: when the seconds since boot began, 0 if
+    unknown; ``written_ns``: when it was last written; ``only``: the name of the one form that is tried;
     ``name``: which of several files it is, else "".
     """
 

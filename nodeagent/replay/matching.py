@@ -230,14 +230,14 @@ def _set_later(found: _FoundSignals, by_ns: int) -> None:
 
 
 def _only_once(found: Sequence[_FoundSignals]) -> list[wire.Signal]:
-    """Without what a source of a lower rank has told. Sources without dates are set beside the others."""
+    """Without the lines that a source of a lower rank has. Sources without dates get those of the others."""
     names = Counter(each.name for each in found)
-    told = Counter[str]()
+    listed = Counter[str]()
     when: dict[str, int] = {}
     newest_ns = max(each.end_ns for each in found)
     signals: list[wire.Signal] = []
     for _, family in groupby(sorted(found, key=attrgetter("rank")), key=attrgetter("rank")):
-        left, here = told.copy(), Counter[str]()
+        left, here = listed.copy(), Counter[str]()
         for each in family:
             if not each.is_dated and newest_ns >= DATED_NS:
                 later_ns = _behind(each, when, newest_ns)
@@ -252,7 +252,7 @@ def _only_once(found: Sequence[_FoundSignals]) -> list[wire.Signal]:
                     signals.append(replace(signal, trusted=False))
                 else:
                     signals.append(signal)
-        told |= here
+        listed |= here
     return signals
 
 
@@ -279,4 +279,4 @@ def _coalesced(signals: Iterable[wire.Signal], end_ns: int) -> Iterator[TimedSig
 
 def _moments(signals: Iterable[wire.Signal], at_ns: int) -> Iterator[TimedSignal]:
     """The rule clock is that of the log."""
-    return (TimedSignal(at_ns, as_input(SOURCE, said, lambda stamp_ns: stamp_ns)) for said in signals)
+    return (TimedSignal(at_ns, as_input(SOURCE, signal, lambda stamp_ns: stamp_ns)) for signal in signals)

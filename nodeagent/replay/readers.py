@@ -78,6 +78,6 @@ def reader_of(text: Peeked, only: str | None) -> LogReader:
 
 
 def first_line(beginning: bytes) -> str:
-    """The first that says something, as far as the beginning goes; "" if there is none."""
+    """The first line that is not empty, as far as the beginning goes; "" without one."""
     texts = without_screen(beginning).decode("utf-8", "backslashreplace").split("\n")
     return next((text for text in texts if text.strip() and not is_mark(text)), "")

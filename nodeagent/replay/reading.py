@@ -34,7 +34,7 @@ class Readable(Protocol):
 
 
 class PackedError(OSError):
-    """It cannot be unpacked here; the text says what would help."""
+    """It cannot be unpacked here; the text has what would help."""
 
 
 PACKING_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -254,7 +254,8 @@ def _report_unreadable(error: BaseException, reports: Reports) -> None:
 def lines(file: Readable, too_long: Callable[[int], None]) -> Iterator[list[str]]:
     """The lines of one block after the other, each ended by a newline or by the file's end.
 
-    What is no UTF-8 becomes ``\\xNN``. A line beyond MAX_LINE_BYTES is told by its number, and is empty here.
+    What is no UTF-8 becomes ``\\xNN``. A line beyond MAX_LINE_BYTES is reported by its number, and is empty
+    here.
     """
     number, rest = 1, b""
     while block := file.read(_BLOCK_BYTES):

@@ -46,7 +46,7 @@ def opened(database: Path) -> Iterator[sqlite3.Connection]:
     reports = Reports(str(database), Problems())
     try:
         with database.open("rb"):
-            pass  # its refusal says more than SQLite's
+            pass  # its refusal is clearer than SQLite's
         with tempfile.TemporaryDirectory(prefix="nodeagent-replay-") as folder:
             connection = _connected(database, Path(folder))
             try:

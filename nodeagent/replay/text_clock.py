@@ -98,7 +98,7 @@ class Months:
         self._guessed: dict[str, int] = {}
 
     def of(self, words: str, day: int) -> tuple[int, bool]:
-        """The month, and whether the word alone says so."""
+        """The month, and whether the name alone decides it."""
         known = months_of(words)
         is_certain = len(known) == 1
         if is_certain:
@@ -137,14 +137,14 @@ _WHOLE: Final = re.compile(
 )
 """Where a line has its own time: the dates in its message may be of anything."""
 
-Said = tuple[str | None, ...]
+TimeGroups = tuple[str | None, ...]
 """What a form says of the time: its groups, the fraction of a second last."""
 
 Remark = Callable[[str], None]
 
 
 class TextClock:
-    """Of one file, last written at ``written_ns``. ``boot_ns`` 0: nobody says when the node booted."""
+    """Of one file, last written at ``written_ns``. ``boot_ns`` 0: unknown when the node booted."""
 
     def __init__(self, boot_ns: int, written_ns: int, remark: Remark) -> None:
         self.last_ns = boot_ns
@@ -156,7 +156,7 @@ class TextClock:
         self._zone, self._zone_ns = "", 0
         self._near_ns: int | None = None
         self._months = Months(written_ns)
-        self._dates: dict[Said, int] = {}
+        self._dates: dict[TimeGroups, int] = {}
         self._remark = remark
 
     def see_ahead(self, text: str) -> None:
@@ -173,9 +173,9 @@ class TextClock:
         except ValueError:  # looks like a date and is none
             return
 
-    def since_boot(self, said: Said) -> int:
+    def since_boot(self, groups: TimeGroups) -> int:
         """Whole seconds, and the fraction."""
-        seconds, fraction = said
+        seconds, fraction = groups
         return self.after_boot(int(seconds or 0) * SECOND_NS + fraction_ns(fraction))
 
     def after_boot(self, since_ns: int) -> int:
@@ -191,21 +191,21 @@ class TextClock:
         if not self._is_boot_given or self.last_ns >= (self._boot_ns or 0) + SECOND_NS:
             self._boot_ns = self.last_ns
 
-    def booted(self, at_ns: int, since: Said) -> None:
+    def booted(self, at_ns: int, since: TimeGroups) -> None:
         """A dated line says also how long ago the boot was."""
         if not self._is_boot_given and since[0] is not None:
             self._boot_ns = at_ns - int(since[0]) * SECOND_NS - fraction_ns(since[1])
 
-    def since_last(self, said: Said) -> int:
+    def since_last(self, groups: TimeGroups) -> int:
         """Since the line before: whole seconds, and the fraction; nothing where the line has its own date."""
-        seconds, fraction = said
+        seconds, fraction = groups
         self.has_time = True
         return self.last_ns + int(seconds or 0) * SECOND_NS + fraction_ns(fraction)
 
-    def untimed(self, said: Said) -> int:
+    def untimed(self, groups: TimeGroups) -> int:
         """Seconds since boot if there are any; else no time."""
-        if said[0] is not None:
-            return self.since_boot(said)
+        if groups[0] is not None:
+            return self.since_boot(groups)
         return self.next_untimed()
 
     def next_untimed(self) -> int:
@@ -216,9 +216,9 @@ class TextClock:
         self.last_ns += _UNTIMED_STEP_NS
         return at_ns
 
-    def dated(self, said: Said) -> int:
+    def dated(self, groups: TimeGroups) -> int:
         """Date, time of day, Z or None, sign, hours and minutes of the zone, fraction."""
-        key = said[:-1]
+        key = groups[:-1]
         at_ns = self._dates.get(key)
         if at_ns is None:
             date, clock, is_utc, sign, hours, minutes = key
@@ -229,17 +229,17 @@ class TextClock:
             else:
                 zone_ns = 0 if is_utc else self._usual_zone_ns()
             at_ns = self._keep(key, log.utc_ns(f"{date.replace('/', '-')}T{clock}") - zone_ns)
-        return at_ns + fraction_ns(said[-1]) if said[-1] else at_ns
+        return at_ns + fraction_ns(groups[-1]) if groups[-1] else at_ns
 
-    def dated_in_parts(self, said: Said) -> int:
+    def dated_in_parts(self, groups: TimeGroups) -> int:
         """As ``dated``, and the fraction may have a point: ``646.254``."""
-        return self.dated((*said[:-1], said[-1] and said[-1].replace(".", "")))
+        return self.dated((*groups[:-1], groups[-1] and groups[-1].replace(".", "")))
 
-    def of_month(self, said: Said) -> int:
+    def of_month(self, groups: TimeGroups) -> int:
         """The words before the day, the day, the time of day, the year or None, one before the time or None,
         the fraction.
         """
-        key = said[:-1]
+        key = groups[:-1]
         at_ns = self._dates.get(key)
         if at_ns is None:
             words, day, clock, year, year_first = key
@@ -248,26 +248,26 @@ class TextClock:
             assert clock is not None
             date_ns = self._calendar(words, int(day), clock, year or year_first)
             at_ns = self._keep(key, date_ns - self._usual_zone_ns())
-        return at_ns + fraction_ns(said[-1]) if said[-1] else at_ns
+        return at_ns + fraction_ns(groups[-1]) if groups[-1] else at_ns
 
-    def to_the_minute(self, said: Said) -> int:
+    def to_the_minute(self, groups: TimeGroups) -> int:
         """The words before the day, the day, hours and minutes."""
-        words, day, clock = said
+        words, day, clock = groups
         return self.of_month((words, day, f"{clock}:00", None, None, None))
 
-    def of_device(self, said: Said) -> int:
+    def of_device(self, groups: TimeGroups) -> int:
         """Date, time of day, Z or None, seconds since boot, their fraction, the fraction in two parts."""
-        date, clock, is_utc, up, up_part, fraction = said
+        date, clock, is_utc, up, up_part, fraction = groups
         if date is None:
             return self.untimed((up, up_part))
         return self.dated_in_parts((date, clock, is_utc, None, None, None, fraction))
 
-    def unix(self, said: Said) -> int:
+    def unix(self, groups: TimeGroups) -> int:
         """Seconds since 1970, and the fraction."""
-        seconds, fraction = said
+        seconds, fraction = groups
         return self._keep((), int(seconds or 0) * SECOND_NS) + fraction_ns(fraction)
 
-    def _keep(self, key: Said, at_ns: int) -> int:
+    def _keep(self, key: TimeGroups, at_ns: int) -> int:
         """A log has many lines in each second."""
         if len(self._dates) >= _DATES_KEPT:
             self._dates.clear()

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.replay.text_clock import Said, TextClock
+from nodeagent.replay.text_clock import TextClock, TimeGroups
 
 FACILITIES: Final = "kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]"
 OF_THE_KERNEL: Final = frozenset({None, "kern", *"01234567"})
-"""A facility's name, or a priority: facility * 8 + level. None: nobody says."""
+"""A facility's name, or a priority: facility * 8 + level. None: unknown."""
 
 LEVELS: Final = "emerg|panic|alert|crit|error|err|warning|warn|notice|info|debug"
 DATE: Final = r"(?P<date>[0-9]{4}[-/][0-9]{2}[-/][0-9]{2})"
@@ -43,7 +43,7 @@ _OWN: Final = rf"(?:(?:[\w.-]++ )?kernel: )?(?:{_UP}{_CALLER})?"
 _WORD: Final = r"[\w.:@%/~-]++(?<!:)"
 """No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
 _BLANKED: Final = r"(?:<[A-Za-z_][\w .-]{0,40}>|\[[A-Za-z_][\w .-]{0,40}\]|\{[\w .-]{1,40}\}|[*#]{1,40})"
-"""A host that whoever published the log did not want to name."""
+"""A host name that was removed before the log was published."""
 _BY_KERNEL: Final = (
     rf"(?P<kernel> *(?:(?!(?:{FACILITIES})\.)(?P<host>{_WORD}|{_BLANKED}) +)?"
     rf"(?:(?:(?P<facility>{FACILITIES})\.\w+|{_WORD}) +)?"
@@ -60,14 +60,14 @@ _IN_A_WORD: Final = r"[^\s:\[\]<>|={}()\"]"
 _MONTH_DAY: Final = (
     rf"(?P<words>[A-Z][a-z]{{2}}|(?:{_IN_A_WORD}{{1,16}} ){{0,2}}{_IN_A_WORD}{{1,16}}) +(?P<day>[0-3]?[0-9])"
 )
-"""The words are the month and what stands before it: a weekday, a year, an article. Their place says so."""
+"""The words are the month and what stands before it: a weekday, a year, an article. Their place decides."""
 _MONTH_TIME: Final = rf"{_MONTH_DAY}(?: (?P<year_first>[12][0-9]{{3}}))? {TIME}(?:[.,]{FRACTION})?"
 _YEAR: Final = r"(?P<year>[12][0-9]{3})"
 _CELLS: Final = (
     rf" +\| +(?:(?P<host>{_WORD}) *\| *)?(?:(?:kernel|kern|(?i:{LEVELS})) *\| *)*"
     rf"(?:kernel: )?(?:{_UP}{_CALLER})?"
 )
-"""Of a table that somebody made of a log: what stands in the last of its columns is the message."""
+"""Of a table made of a log: its last column is the message."""
 _NAME_ONLY: Final = rf"(?:[\w.-]++ )?kernel(?:\[-\])?(?:\||: |:(?=\[ *[0-9]|[A-Z]|\w+: ))(?:{_UP}{_CALLER})?"
 
 
@@ -86,7 +86,7 @@ class LogForm:
     example: str
     begins: str
     regex: re.Pattern[str]
-    read: Callable[[TextClock, Said], int]
+    read: Callable[[TextClock, TimeGroups], int]
     time: tuple[int, ...]
     kernel: int
     host: int
@@ -100,7 +100,7 @@ def _form(
     example: str,
     begins: str,
     regex: str,
-    read: Callable[[TextClock, Said], int],
+    read: Callable[[TextClock, TimeGroups], int],
     time: tuple[str, ...],
     *,
     wraps: bool = False,

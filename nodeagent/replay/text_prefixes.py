@@ -30,7 +30,7 @@ class Prefix:
     time: tuple[int, ...]
 
     def is_by_kernel(self, taken: Found) -> bool:
-        """False where it says that somebody else wrote the line."""
+        """False if it shows that a program wrote the line."""
         return not self.facility or taken[self.facility] in OF_THE_KERNEL
 
 
@@ -116,7 +116,7 @@ _AROUND_LINES: Final = re.compile(
     r"|(?:ok|changed|failed|fatal): \[\S+\](?: =>.*)?$|(?:PLAY|TASK)\b.*\*{3}$"
     r"|\|[-:| ]+\|$"
 )
-"""Where lines are strings in JSON, as Ansible shows them, or stand in a table. A log in JSON has a reader."""
+"""Where lines are strings in JSON, as Ansible shows them, or are in a table. A log in JSON has a reader."""
 
 _CLOSINGS: Final = {
     opening: re.compile(closing)
@@ -150,7 +150,7 @@ _BARE_NAME: Final = re.compile(r" *(?:[\w.:@%/~-]++ +)?kernel +")
 
 
 def names_writer(text: str, at: int) -> bool:
-    """Whether a program with its number stands at this place, maybe behind a host."""
+    """Whether a program with its pid is at this place, maybe after a host."""
     return _WRITER.match(text, at) is not None
 
 
@@ -161,7 +161,7 @@ def behind_bare_name(text: str, at: int) -> int:
 
 
 def is_of_kernel(text: str, at: int) -> bool:
-    """Whether a message stands at this place as the kernel begins them."""
+    """Whether a message is at this place that begins as the kernel's do."""
     return _OF_KERNEL.match(text, at) is not None
 
 

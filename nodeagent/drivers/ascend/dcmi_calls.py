@@ -288,7 +288,7 @@ class DcmiChip:
         return self._generation
 
     def call(self, name: str, *arguments: Any) -> None:
-        """``name`` as in ``functions.CHIP_CALLS``."""
+        """``name`` as in ``CHIP_CALLS``."""
         function = self._functions.get(name)
         call = CHIP_CALLS[name]
         if function is None:

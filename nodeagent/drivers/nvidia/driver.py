@@ -52,7 +52,7 @@ def switched_off(procfs: Path) -> bool:
 
 
 DISCOVERY_LIMIT_S: Final = 4.0
-"""Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.
+"""Once no GPU was opened or identified for so long, the others are listed without an identity.
 
 Where nothing keeps the GPUs initialised, the first handle of each initialises it: one to three seconds, one
 GPU after the other, and every other call waits meanwhile (``rm_init_adapter`` in osapi.c of NVIDIA's open
@@ -63,7 +63,7 @@ TRAINED_S: Final = 300.0
 """So long after the boot links may be down because the fabric manager has not trained them yet."""
 
 FAILURES: Final = 3
-"""So many listings that fail one after the other, and the library is opened anew by another process."""
+"""So many listings that fail one after the other, and another process opens the library."""
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
@@ -190,7 +190,7 @@ class NvidiaDriver:
         return count
 
     def _begin(self, count: int) -> None:
-        """List them anew: their indices may mean other GPUs now."""
+        """List them again: their indices may mean other GPUs now."""
         for gpu in self._gpus.values():
             gpu.end()
         around = Surroundings(
@@ -225,7 +225,7 @@ class NvidiaDriver:
                 left -= ended.get(timeout=DISCOVERY_LIMIT_S)
 
     def _try_identify(self, gpu: Gpu, ended: "queue.SimpleQueue[int]") -> None:
-        """Its own polls go on asking, and say why it fails. ``ended`` gets 0 once open, 1 at the end."""
+        """Its own polls go on asking, and report why it fails. ``ended`` gets 0 once open, 1 at the end."""
         try:
             gpu.open()
             ended.put(0)

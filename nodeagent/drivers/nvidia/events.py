@@ -30,7 +30,7 @@ MAX_XID: Final = 9999
 NO_INSTANCE: Final = 0xFFFFFFFF
 
 NVLINK_XIDS: Final = range(144, 151)
-"""For these NVML gives the number alone; whether it was fatal stands in the kernel log only."""
+"""For these NVML gives the number alone; only the kernel log shows whether it was fatal."""
 
 UNSPECIFIED: Final = "unspecified"
 
@@ -59,7 +59,7 @@ class Storm:
         return [*due, signal]
 
     def due(self, now_ns: int) -> list[Signal]:
-        """What was counted in windows that have ended; each begins anew."""
+        """What was counted in windows that have ended; each starts again."""
         over = [key for key, ends_ns in self._ends_ns.items() if ends_ns <= now_ns]
         due = []
         for key in over:
@@ -85,7 +85,7 @@ class Storm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOwner:
-    """A GPU as its events see it. ``known_by_state``: whether polls tell of that Xid; ``is_divided``: MIG."""
+    """A GPU as its events see it. ``known_by_state``: whether polls report that Xid; ``is_divided``: MIG."""
 
     device: str
     known_by_state: Callable[[int], bool]
@@ -114,7 +114,7 @@ class Doubles:
 class GpuEvents:
     """The events of one GPU. ``heal`` is called at each poll, and listens again where that has ended.
 
-    ``owner_of`` says which GPU another handle is of, None: none of this node.
+    ``owner_of`` maps another handle to its GPU, None: none of this node.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class GpuEvents:
     ) -> None:
         self.refused = 0
         self.supported = True
-        """False while NVML says that this GPU sends no events: then the kernel log alone has its Xids."""
+        """False while NVML reports that this GPU sends no events: then the kernel log alone has its Xids."""
         self.refusal: int | None = None
         """NVML's answer by which they are not listened to; None: they are."""
         self._device = owner.device

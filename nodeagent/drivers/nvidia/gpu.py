@@ -48,7 +48,7 @@ class Lasting:
         self._polls: dict[str, int] = {}
 
     def see(self, now: Mapping[str, str]) -> Mapping[str, str]:
-        """Each with what is said of it."""
+        """Each with its text."""
         for name in {*now, *self._shown, *self._polls}:
             if (name in now) == (name in self._shown):
                 self._polls.pop(name, None)
@@ -88,10 +88,10 @@ class Unanswered:
 
 
 def _attributes(questions: Mapping[str, str], codes: Iterable[str]) -> dict[str, str]:
-    said = [f"{words} {answer}" for words, answer in sorted(_together(questions).items())]
+    texts = [f"{question} {answer}" for question, answer in sorted(_together(questions).items())]
     found = {}
-    if said:
-        found[QUESTIONS] = _cut(said)
+    if texts:
+        found[QUESTIONS] = _cut(texts)
     if names := ",".join(codes):
         found[CODES] = names
     return found
@@ -112,12 +112,12 @@ def _about(name: str, about: Sequence[str]) -> str:
     return f"{name}/{about[0]}" if about[0] else name
 
 
-def _cut(said: list[str]) -> str:
-    text = ", ".join(said)
-    shown = len(said)
+def _cut(texts: list[str]) -> str:
+    text = ", ".join(texts)
+    shown = len(texts)
     while len(text) > MAX_TEXT:
         shown -= 1
-        text = ", ".join([*said[:shown], f"and {len(said) - shown} more"])
+        text = ", ".join([*texts[:shown], f"and {len(texts) - shown} more"])
     return text
 
 
@@ -128,10 +128,10 @@ RESPITE: Final = 4.0
 """A GPU whose call hung is left alone for so many times as long: each try holds up all other GPUs."""
 
 DESCRIBE: Final = 60
-"""At every so many polls the GPU is described anew."""
+"""At every so many polls the GPU is described again."""
 
 SAY_AGAIN: Final = 12
-"""At every so many slow polls what is kept of it is said again: the daemon takes it of a listed GPU only."""
+"""At every so many slow polls its baseline is sent again: the daemon takes it only for a listed GPU."""
 
 
 class Gpu:
@@ -302,7 +302,7 @@ class Gpu:
         return handle
 
     def _same_part(self) -> GpuPart:
-        """The part in that slot, described anew if it is another; looked at as seldom as the rest."""
+        """The part in that slot, described again if it is another; looked at as seldom as the rest."""
         part = self._part
         assert part is not None, "identify has taken it up"
         part.calls.turn()

@@ -71,7 +71,7 @@ _NOBODY: Final = (None, pynvml.NVML_NVLINK_DEVICE_TYPE_UNKNOWN)
 def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
     """The name that GPUs have in common which must be reset together, ``name`` for one by itself.
 
-    By the links as they are now: one that is down does not say where it led. ``switches``: PCI lists
+    By the links as they are now: one that is down does not show where it led. ``switches``: PCI lists
     NVSwitches. Raises as ``Calls.ask``.
     """
     architecture = calls.ask(pynvml.nvmlDeviceGetArchitecture)
@@ -95,9 +95,9 @@ def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
 
 
 def settled(gpus: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The group of each of all GPUs of the node, from their attributes; "" where nothing says it.
+    """The group of each of all GPUs of the node, from their attributes; "" if unknown.
 
-    A GPU whose links are down says that it is alone, and one that hangs says nothing: GPUs of one product
+    A GPU whose links are down seems to be alone, and one that hangs reports nothing: GPUs of one product
     are joined alike, and a machine has one product.
     """
     known = {name: attributes["group"] for name, attributes in gpus.items() if "group" in attributes}

@@ -33,7 +33,7 @@ def taken(procfs: Path) -> frozenset[str] | None:
 
 
 class Slots:
-    """The PCI functions that are GPUs, and which of them NVML has shown; and the NVSwitches beside them."""
+    """The PCI functions that are GPUs, and which of them NVML has shown; and the NVSwitches of the node."""
 
     def __init__(self, sysfs: Path) -> None:
         self.functions: Mapping[str, PciFunction] = {}

@@ -63,7 +63,7 @@ class GpuUsers:
         self._others = self._listed(_OTHERS)
 
     def users(self) -> tuple[DeviceUser, ...] | None:
-        """Them, by pid; None where NVML cannot say, which is not the same as none. Raises as ``Calls.ask``.
+        """Them, by pid; None if NVML does not know, which is not the same as none. Raises as ``Calls.ask``.
 
         A process that is listed and not there may have ended meanwhile. One that is listed again holds the
         GPU, unseen: it is of another namespace, or NVML's list has entries of another size than ours.
@@ -101,7 +101,7 @@ class GpuUsers:
 
 
 RECOVERY_ACTION: Final = 154
-"""The Xid that says that the recovery action has changed; the field holds what it is."""
+"""The Xid that reports a change of the recovery action; the field holds the action."""
 
 RECOVERY_CODES: Final = frozenset({f"XID_{RECOVERY_ACTION}"})
 """What is reported here, without what refines it; so in the other readers of a GPU."""
@@ -126,12 +126,12 @@ class RecoveryActions:
         return self._names_action
 
     def decides(self) -> bool:
-        """Whether the driver has said which recovery this GPU needs, be it none: then that decides."""
+        """Whether the driver has reported which recovery this GPU needs, even none: then that decides."""
         self._answered = self._answered or self._read() is not None
         return self._answered
 
     def each_second(self, readings: GpuReadings) -> list[str] | None:
-        """Older drivers say only whether a reset is needed. None: this one says nothing."""
+        """Older drivers report only whether a reset is needed. None: this one does not."""
         action = self._read()
         if action is None and self._action.lacks(_ACTION):
             older = self._older.read()
@@ -159,7 +159,7 @@ _EVENTS: Final[Question] = ("nvmlDeviceRegisterEvents",)
 class Surroundings:
     """What all GPUs of the node share. ``pci``: functions by address; ``versions``: of driver and library;
     ``switches``: PCI lists NVSwitches; ``is_shared``: tenants share them. ``uses_links`` is false where the
-    driver was told not to use NVLink, ``links_may_train`` while links may be on their way up. ``owner_of``:
+    driver was loaded without NVLink, ``links_may_train`` while links may be on their way up. ``owner_of``:
     the GPU of a handle.
     """
 
@@ -188,7 +188,7 @@ class Slow:
 
 
 class Codes:
-    """The active codes as the readers of a GPU find them, and of which they could not say whether they
+    """The active codes as the readers of a GPU find them, and those of which they could not tell whether they
     are.
     """
 
@@ -217,7 +217,7 @@ class Codes:
             self._baseline.judge(finds)
 
     def fail(self, finds: frozenset[str]) -> None:
-        """What says whether these are there has failed."""
+        """The reader of these codes has failed."""
         self._asked |= finds
         self._failed |= finds
 
@@ -290,7 +290,7 @@ class GpuPart:
         return xid == RECOVERY_ACTION and self.recovery.names_action
 
     def _is_divided(self) -> bool:
-        """Asked anew where it was not when it was described: events come before polls notice."""
+        """Asked again if it was off when the GPU was described: events come before polls notice."""
         if self._was_divided:
             return True
         try:
@@ -325,7 +325,7 @@ class GpuPart:
         return Slow(values=values, active=codes.active, unread=codes.unread, lost=codes.lost)
 
     def _board(self, device: Device, state: fabric.FabricCheck | None) -> Board:
-        """A GPU that is cut in pieces uses no links; of a guest's share of one nobody knows."""
+        """A GPU in MIG mode uses no links; those of a guest's share are unknown."""
         attributes = device.attributes
         is_in_guest = identity.is_in_guest(device)
         return Board(

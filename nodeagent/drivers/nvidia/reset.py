@@ -46,7 +46,7 @@ SWITCHES: Final = "/dev/nvidia-nvswitch"
 
 
 def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """The reset group of each device, as far as it says."""
+    """The reset group of each device, as far as it is known."""
     return settled(devices)
 
 
@@ -71,7 +71,7 @@ def reset(order: ResetOrder) -> None:
 
 
 def _located(member: ResetMember, procfs: Path) -> ResetMember:
-    """With its address and its device file. Where it does not say them, the kernel's driver does."""
+    """With its address and its device file. If it does not report them, the kernel's driver does."""
     if {"pci", "minor"} <= member.attributes.keys():
         return member
     listed = _listed(procfs, member.pci) if member.pci else {}
@@ -85,8 +85,8 @@ def _located(member: ResetMember, procfs: Path) -> ResetMember:
 
 
 def _listed(procfs: Path, pci: str) -> dict[str, str]:
-    """What the kernel's driver says of a GPU without asking it (kernel-open/nvidia/nv-procfs.c of NVIDIA's
-    open modules); empty where it lists none there.
+    """What the kernel's driver lists about a GPU without asking it (kernel-open/nvidia/nv-procfs.c of
+    NVIDIA's open modules); empty where it lists none there.
     """
     try:
         text = (procfs / "driver/nvidia/gpus" / pci / "information").read_text(errors="replace")
@@ -172,13 +172,13 @@ def _reset(members: tuple[ResetMember, ...], order: ResetOrder) -> None:
     reset_count = sum(RESET_WORDS in line for line in done.stdout.splitlines())
     if done.returncode == 0 and reset_count >= len(members):
         return
-    said = " ".join((done.stdout + done.stderr).split())[:400] or "nothing"
+    output = " ".join((done.stdout + done.stderr).split())[:400] or "nothing"
     how = f"{TOOL} --gpu-reset -i {target}: exit status {done.returncode}"
     if not reset_count and done.returncode in NOT_BEGUN:
-        raise ResetRefused(f"{how}, {NOT_BEGUN[done.returncode]}: {said}")
-    if not reset_count and IN_USE in said.lower():
-        raise ResetRefused(f"{how}: {said}{_held_by_the_kernel(Path(order.sysfs))}")
-    raise ResetFailed(f"{how}, {reset_count} of {len(members)} reported as reset: {said}")
+        raise ResetRefused(f"{how}, {NOT_BEGUN[done.returncode]}: {output}")
+    if not reset_count and IN_USE in output.lower():
+        raise ResetRefused(f"{how}: {output}{_held_by_the_kernel(Path(order.sysfs))}")
+    raise ResetFailed(f"{how}, {reset_count} of {len(members)} reported as reset: {output}")
 
 
 def _held_by_the_kernel(sysfs: Path) -> str:

@@ -52,7 +52,7 @@ UNSUPPORTED: Final = "NV_FABRIC_UNSUPPORTED"
 _TRUE: Final = 1
 _FALSE: Final = 2
 _SUMMARIES: Final[Mapping[int, str]] = {2: UNHEALTHY, 3: LIMITED}
-"""What the summary says is wrong; asked only where the mask does not say what."""
+"""The faults of the summary; read only if the mask does not name them."""
 
 FLAGS: Final[Mapping[str, tuple[int, int]]] = {
     "NV_FABRIC_DEGRADED_BANDWIDTH": (0, _TRUE),
@@ -81,7 +81,7 @@ class FabricCheck:
 
 
 def ask(calls: Calls) -> FabricCheck | None:
-    """What the driver says of it, None where it does not. Raises as ``Calls.ask``."""
+    """The state that the driver reports, None if it reports none. Raises as ``Calls.ask``."""
     fabric: FabricCheck | None = calls.newest((_v3, _of_struct), (_v2, _of_struct), (_v1, _of_struct))
     return fabric
 
@@ -117,7 +117,7 @@ def codes(
 
 
 def faults(fabric: FabricCheck) -> list[str]:
-    """What the fabric's state says, as codes."""
+    """The state of the fabric, as codes."""
     if fabric.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED:
         return [NOT_READY]
     if fabric.status != pynvml.NVML_SUCCESS:
@@ -167,7 +167,7 @@ LOOK_S: Final = 2.0
 """All processes are looked through this often while it is not found."""
 
 PORTS_LIMIT_S: Final = 1.0
-"""Ports that take longer to say what they are for are not waited for: they are no GPU's."""
+"""Ports that take longer to report their use are not waited for: they are no GPU's."""
 
 _PROCESS: Final = "nv-fabricmanage"
 """The kernel keeps fifteen letters of a name."""
@@ -334,7 +334,7 @@ class Imex:
         return self._known
 
     def ask(self) -> Mapping[str, bool]:
-        """What it says now; what it does not say stays as it was."""
+        """The current state; a value that it does not report stays as it was."""
         self._known = self._states()
         return self._known
 
@@ -366,7 +366,7 @@ class Imex:
         )
 
     def _answer(self, command: Path, *options: str) -> str:
-        """Empty where it fails, which is said as it changes."""
+        """Empty if it fails; a change is printed."""
         try:
             ended = subprocess.run(
                 [command, *options],

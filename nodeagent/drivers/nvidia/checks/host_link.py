@@ -65,7 +65,7 @@ class ReplayMinutes:
         self._limit = 0
 
     def see(self, replays: int | None, generation: int | None, lanes: int | None, now_s: float) -> None:
-        """What cannot be read is left out; the next reading then stands for the whole time."""
+        """What cannot be read is left out; the next reading then covers the whole time."""
         if replays is None or not generation or not lanes:
             return
         limit = replays_a_minute(generation, lanes)
@@ -114,7 +114,8 @@ class PciExpress:
         self._bus: int | None = None
 
     def read(self, readings: GpuReadings, now_s: float, *, sees_slot: bool) -> None:
-        """Fill them in, after what says whether the GPU works. ``now_s`` is of a clock that does not step.
+        """Fill them in, after the readings that show whether the GPU works. ``now_s`` is of a clock that does
+        not step.
 
         ``sees_slot``: the machine sees the slot as it is, which the guest of a virtual machine does not.
         """
@@ -145,7 +146,7 @@ class PciExpress:
 
 
 def _is_working(readings: GpuReadings) -> bool:
-    """Whether it has just said that it does. One that does not say how busy it is may be idle."""
+    """Whether its utilization shows work. A GPU without that value may be idle."""
     values = readings.values
     return values.get("utilization_ratio.gpu", 0.0) > 0.0 and not values.get("throttle.idle", 0.0)
 
@@ -184,7 +185,7 @@ class C2c:
         return [DOWN] if up < links else []
 
     def _ask(self) -> tuple[int, int] | None:
-        """How many there ought to be, and how many are up; None where that is unknown."""
+        """How many there should be, and how many are up; None if unknown."""
         count = self._count.read().get(_COUNT)
         if count is None:
             return None

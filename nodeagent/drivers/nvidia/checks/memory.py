@@ -32,7 +32,7 @@ GROUPS = "remap_spare_groups"
 
 def summarize(readings: GpuReadings) -> None:
     """Fill in how many banks have hardly a spare row left, and in how many the next row that fails cannot be
-    replaced. Once one could not be (``remap_failed``), that is the fault, and no bank counts beside it.
+    replaced. Once one could not be (``remap_failed``), that is the fault, and no bank counts in addition.
     """
     low, none = (readings.values.get(f"{ROWS}.{left}") for left in ("low", "none"))
     if low is None or none is None:
@@ -46,10 +46,10 @@ def summarize(readings: GpuReadings) -> None:
 
 REMAP_PENDING: Final = "XID_63"
 REMAP_FAILED: Final = "XID_64"
-"""A row or page waits for a reset to be replaced, or could not be: the Xids say the same as it happens."""
+"""A row or page waits for a reset to be replaced, or could not be: the Xids report the same as it happens."""
 
 Flag = tuple[frozenset[str], Callable[[GpuReadings], list[str] | None]]
-"""A reader, after all the codes that it may find. It gives None where it cannot say."""
+"""A reader, after all the codes that it may find. It returns None if it does not know."""
 
 ROW_CODES: Final = frozenset({REMAP_PENDING, REMAP_FAILED})
 
@@ -99,7 +99,7 @@ class MemoryState:
         self._row_fields = FieldValues(calls, _ROWS)
 
     def rows(self, readings: GpuReadings) -> list[str] | None:
-        """Rows replaced and to be replaced; None where nothing says so."""
+        """Rows replaced and to be replaced; None if unknown."""
         rows = self._calls.newest((_remapped_rows_v2, _rows_v2), (pynvml.nvmlDeviceGetRemappedRows, _rows_v1))
         if rows is None and self._calls.lacks(pynvml.nvmlDeviceGetRemappedRows):
             rows = self._rows_by_fields()

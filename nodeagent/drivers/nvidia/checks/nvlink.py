@@ -53,7 +53,7 @@ _KINDS_OF_RECOVERY: Final = ("recovery_failed", "recovered")
 _PACKETS: Final = frozenset(
     {"malformed", "overrun", "receive", "receive_remote", "receive_general", "integrity", "effective"}
 )
-"""What says that packets came damaged or were lost: of these DCGM allows none
+"""The counters of damaged and lost packets: of these DCGM allows none
 (``MonitorNVLink5Fields`` in modules/health/DcgmHealthWatch.cpp). One packet may be counted by several.
 """
 
@@ -85,13 +85,13 @@ class _Count:
     total: float = 0.0
 
     def see(self, value: float) -> None:
-        """One that is lower than before has begun anew."""
+        """A counter that is lower than before was reset."""
         self.total += value - self.last if value >= self.last else value
         self.last = value
 
 
 class LinkErrors:
-    """The link errors of one GPU. A link that goes down, or begins to count anew, takes nothing back of what
+    """The link errors of one GPU. A link that goes down, or starts to count again, takes nothing back of what
     was reported: else its errors would seem to come once more when it is back.
     """
 
@@ -129,7 +129,7 @@ class LinkErrors:
         return sum(count.total for count in self._counts.get(kind, {}).values())
 
     def _lacks_fields(self) -> bool:
-        """Whether the driver has said of each that it does not have it; one call that fails says nothing."""
+        """Whether the driver has answered for each that it is not supported; a failed call does not count."""
         return all(self._fields.lacks((number, link)) for _, number in _ERRORS for link in self._links)
 
     def _by_fields(self, readings: GpuReadings) -> dict[str, dict[int, float]]:
@@ -189,7 +189,7 @@ class Board:
 
     ``joined``: it has joined a fabric of switches, or PCI lists some. ``is_sxm``: it is a module of a board
     whose GPUs are linked. ``is_in_guest``: a virtual machine may have been given it without the others.
-    ``unused``: nobody uses its links. ``may_train``: they may still be on their way up.
+    ``unused``: its links are not used. ``may_train``: they may still be on their way up.
     """
 
     joined: bool = False
@@ -201,7 +201,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class _SeenLinks:
-    """Of one GPU: how many links it has, if it says so, how many are up, and whether they lead to
+    """Of one GPU: how many links it has, if it reports them, how many are up, and whether they lead to
     switches.
     """
 
@@ -272,7 +272,7 @@ class NvLinkCheck:
         self._errors = LinkErrors(calls)
 
     def states(self, readings: GpuReadings, board: Board) -> Sequence[Active] | None:
-        """Which links are up; the code of their fault where one ought to be and is not. None: unknown."""
+        """Which links are up; the code of their fault if one should be up and is not. None: unknown."""
         self._count()
         failed = len(self._calls.failed)
         known = self._by_fields()
@@ -325,14 +325,14 @@ class NvLinkCheck:
         kept = self._baseline.links
         best, is_switched = self._best()
         behind = max(0, best - len(up | unread | kept.accepted))
-        beside = f"{best} are up on another GPU of its kind"
+        others = f"{best} are up on another GPU of its kind"
         none_up = INACTIVE if board.joined and not board.is_in_guest else FEWER
         is_linked = board.joined or kept.switched
         rules = (
             (down, INACTIVE, max(len(down), behind * is_switched), "they were up before"),
-            (behind and is_switched, INACTIVE, behind, beside),
+            (behind and is_switched, INACTIVE, behind, others),
             (idle and board.joined and not up, none_up, idle, "none is up, though the board has switches"),
-            (behind and (up or not self._states_known), FEWER, behind, beside),
+            (behind and (up or not self._states_known), FEWER, behind, others),
             (idle and is_linked and up, FEWER, idle, f"it has {kept.count}"),
             (idle and board.is_sxm and not (up or best), FEWER, idle, f"it has {kept.count}"),
         )
@@ -340,7 +340,7 @@ class NvLinkCheck:
 
     @property
     def _states_known(self) -> bool:
-        """Whether any link of it tells its state."""
+        """Whether any of its links reports its state."""
         return any(not self._is_refused(link) for link in self._numbers)
 
     def lead_to_switches(self) -> bool:
@@ -392,10 +392,10 @@ class NvLinkCheck:
         if self._partner == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             self._baseline.links.switched = True
 
-    # ------------------------------------------------------------------ what NVML says
+    # ------------------------------------------------------------------ the answers of NVML
 
     def _count(self) -> None:
-        """How many links the GPU has. Where it does not say so, nor did before, each is tried."""
+        """How many links the GPU has. If it never reported a number, each link is tried."""
         kept = self._baseline.links
         count = None if self._is_counted else self._counted.read().get(_COUNT)
         if count is not None:

@@ -26,10 +26,10 @@ Mode = tuple[str | None, ...]
 
 
 class KnownLinks(msgspec.Struct, omit_defaults=True):
-    """``up``: those that were up once. ``accepted``: those that were down when a person said that this is
-    right. ``count``: how many the GPU has. ``switched``: they lead to switches. ``peers`` is the most that
-    another GPU of its product has up. ``in_doubt``: a fault of theirs was open before anything was known.
-    ``group``: with which others the GPU is reset because of them.
+    """``up``: those that were up once. ``accepted``: those that were down when an operator accepted this.
+    ``count``: how many the GPU has. ``switched``: they lead to switches. ``peers`` is the most that another
+    GPU of its product has up. ``in_doubt``: a fault of theirs was open before anything was known. ``group``:
+    with which others the GPU is reset because of them.
     """
 
     up: set[int] = msgspec.field(default_factory=set)
@@ -66,12 +66,12 @@ class GpuBaseline:
     def __init__(self, kept: wire.Baseline | None = None, open_codes: Iterable[str] = ()) -> None:
         self.number = 0 if kept is None else kept.number
         self.accepts_links = self.accepts_c2c = kept is not None and not kept.content
-        """A person has said that what is seen next is right."""
+        """An operator has accepted what is seen next."""
         self._content = _Content()
         if kept is not None and kept.content:
             self._content = _decoded(kept.content)
         self._content.unseen.update(code.partition(".")[0] for code in open_codes)
-        self._said = ""
+        self._reported = ""
 
     @property
     def links(self) -> KnownLinks:
@@ -132,18 +132,18 @@ class GpuBaseline:
         return code in self._content.unseen
 
     def judge(self, codes: Iterable[str]) -> None:
-        """What says whether these are there has answered."""
+        """The readers of these codes have answered."""
         self._content.judged.update(codes)
         self._content.unseen.difference_update(codes)
 
     # ------------------------------------------------------------------ to the daemon
 
     def news(self, *, even_if_known: bool = False) -> wire.Baseline | None:
-        """What the daemon has to keep; None where that is what it was told last."""
+        """What the daemon must keep; None if it has not changed since the last report."""
         text = self._text()
-        if text == self._said and not even_if_known:
+        if text == self._reported and not even_if_known:
             return None
-        self._said = text
+        self._reported = text
         return wire.Baseline(number=self.number, content=text)
 
     def _text(self) -> str:
@@ -169,7 +169,7 @@ class GpuBaselines:
         self._known: dict[str, GpuBaseline] = {}
 
     def of(self, uuid: str) -> GpuBaseline:
-        """Of a GPU that does not say who it is nothing is kept."""
+        """Nothing is kept of a GPU without a UUID."""
         if not uuid:
             return GpuBaseline()
         if uuid not in self._known:

@@ -50,8 +50,8 @@ FAULTS: Final[dict[int, str]] = {
     pynvml.NVML_ERROR_RESET_REQUIRED: "NV_GPU_RESET_REQUIRED",
     pynvml.NVML_ERROR_NOT_READY: "NV_NOT_READY",
 }
-"""The codes for what NVML says of a GPU in place of a value, or of a handle (nvmlDeviceGetHandleByIndex_v2 in
-nvml.h).
+"""The codes for what NVML reports about a GPU in place of a value, or of a handle
+(nvmlDeviceGetHandleByIndex_v2 in nvml.h).
 """
 
 STALE: Final = frozenset(
@@ -61,7 +61,7 @@ STALE: Final = frozenset(
         pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
     }
 )
-"""After these no handle of the process is good any more, if the driver itself says so too."""
+"""After these no handle of the process is good any more, if the driver itself confirms it."""
 
 HUNG: Final = frozenset({pynvml.NVML_ERROR_TIMEOUT, pynvml.NVML_ERROR_UNKNOWN})
 HANG_S: Final = 2.0
@@ -80,7 +80,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 class GpuFault(Exception):
-    """NVML says of the GPU itself that it is at fault; ``code`` is the fault's."""
+    """NVML reports that the GPU itself is at fault; ``code`` is the fault's."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -88,7 +88,7 @@ class GpuFault(Exception):
 
 
 class DriverGone(CallFailed):
-    """NVML says that there is no driver behind it any more, or another one; ``errno`` is its number."""
+    """NVML reports that its driver was unloaded or replaced; ``errno`` is its number."""
 
 
 class GpuHung(CallFailed):
@@ -117,7 +117,7 @@ _ASKS: Final[dict[str, str]] = {}
 
 
 def asks(function: str) -> Callable[[C], C]:
-    """Says which function of NVML a function of ours calls."""
+    """The function of NVML that a function here calls."""
 
     def named(call: C) -> C:
         _ASKS[call.__name__] = function
@@ -127,7 +127,7 @@ def asks(function: str) -> Callable[[C], C]:
 
 
 def answer_of_the_driver() -> int:
-    """What NVML says of the driver as a whole, by one of ``STALE``; 0: nothing is wrong with it."""
+    """The state of the driver as a whole, one of ``STALE``; 0: nothing is wrong with it."""
     for ask in (pynvml.nvmlSystemGetDriverVersion, pynvml.nvmlDeviceGetCount):
         try:
             ask()
@@ -299,7 +299,7 @@ class Calls:
         return _Try(question, what, pynvml.NVML_SUCCESS, value)
 
     def _settle(self, tries: Collection["_Try"], absent: Collection[int]) -> None:
-        """What the versions of one question have answered: one that did stands for all."""
+        """What the versions of one question have answered: one that did is enough."""
         has_answered = any(tried.number == pynvml.NVML_SUCCESS for tried in tries)
         failures = []
         for tried in tries:
@@ -311,7 +311,7 @@ class Calls:
                 self.take_refusal(tried.question, tried.number)
             elif tried.number != _NOT_ASKED and (tried.number in FAULTS or not has_answered):
                 failures.append(tried)
-        # What the newest of them says is enough, unless another says that the GPU is at fault.
+        # The answer of the newest is enough, unless another one is that the GPU is at fault.
         for tried in sorted(failures, key=lambda tried: tried.number not in FAULTS)[:1]:
             self.take_failure(tried.question, tried.number, tried.what)
 

@@ -34,7 +34,7 @@ MAX_AT_ONCE: Final = 128
 """A call asks for no more, however many links there are."""
 
 MAX_KEPT: Final = 8
-"""Requests that are not made anew each time: what is asked for hardly ever changes."""
+"""Requests that are kept, because the fields hardly ever change."""
 
 
 class FieldValues:

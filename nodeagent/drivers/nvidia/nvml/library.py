@@ -132,7 +132,7 @@ def unavailable(number: int, expected: Collection[str], shown: Collection[str] =
 
 
 def _though(expected: Collection[str], shown: Collection[str] = ()) -> str:
-    """Who says that there are GPUs."""
+    """Which of PCI and NVML has listed GPUs."""
     if expected:
         return f"; PCI lists {_gpus(expected)}"
     return f"; NVML has listed {_gpus(shown)}, PCI none" if shown else ""
