@@ -11,8 +11,15 @@ from msgspec import Meta
 
 from nodeagent.emulator import processes
 from nodeagent.emulator.bmc_requests import BMC_REQUESTS
-from nodeagent.emulator.call_requests import CALL_REQUESTS, Deliver, EventName, Part, Severity, code_of
-from nodeagent.emulator.call_requests import EmulatorRequest as Request
+from nodeagent.emulator.call_requests import (
+    CALL_REQUESTS,
+    Deliver,
+    EmulatorRequest,
+    EventName,
+    Part,
+    Severity,
+    code_of,
+)
 from nodeagent.emulator.descriptions import address_of
 from nodeagent.emulator.gpu_requests import GPU_REQUESTS
 from nodeagent.emulator.layout import LIMITS, FieldError, field_names, set_text
@@ -31,7 +38,7 @@ def xid_of(text: str) -> int:
     return int(text)
 
 
-class _OfFabric(Request):
+class _OfFabric(EmulatorRequest):
     device: str
     code: str
     severity: Severity = 2
@@ -101,7 +108,7 @@ class Clear(_OfFabric, tag="clear"):
         return {}
 
 
-class SendEvent(Request, tag="tell"):
+class SendEvent(EmulatorRequest, tag="tell"):
     """Send subscribers an event of an NPU, whatever is active: ASSERTION 0 recover, 1 occur, 2 once."""
 
     device: str
@@ -117,7 +124,7 @@ class SendEvent(Request, tag="tell"):
         return {}
 
 
-class Set(Request, tag="set"):
+class Set(EmulatorRequest, tag="set"):
     """Set a FIELD of a device, or of the node where DEVICE is "node"; FIELD[PLACE] for one of an array."""
 
     device: str
@@ -130,7 +137,7 @@ class Set(Request, tag="set"):
         return {}
 
 
-class Drop(Request, tag="drop"):
+class Drop(EmulatorRequest, tag="drop"):
     """Let a chip fall off its bus. LISTED no: its driver removes it, and no other process finds it."""
 
     device: str
@@ -146,7 +153,7 @@ class Drop(Request, tag="drop"):
         return {}
 
 
-class Return(Request, tag="return"):
+class Return(EmulatorRequest, tag="return"):
     """Let a chip that dropped be back."""
 
     device: str
@@ -156,7 +163,7 @@ class Return(Request, tag="return"):
         return {}
 
 
-class HoldChip(Request, tag="hold"):
+class HoldChip(EmulatorRequest, tag="hold"):
     """Let a process be on a chip, until you let it go; a real one at most until it ends."""
 
     device: str
@@ -171,7 +178,7 @@ class HoldChip(Request, tag="hold"):
         return {}
 
 
-class LetGo(Request, tag="let-go"):
+class LetGo(EmulatorRequest, tag="let-go"):
     """Let no process be on a chip."""
 
     device: str
@@ -181,7 +188,7 @@ class LetGo(Request, tag="let-go"):
         return {}
 
 
-class ReplaceChip(Request, tag="replace"):
+class ReplaceChip(EmulatorRequest, tag="replace"):
     """Put another chip into the slot; another SEED is another one."""
 
     device: str
@@ -195,7 +202,7 @@ class ReplaceChip(Request, tag="replace"):
         return {}
 
 
-class Support(Request, tag="support"):
+class Support(EmulatorRequest, tag="support"):
     """Set whether the product has a function; what it lacks answers that it is not supported."""
 
     function: str
@@ -206,7 +213,7 @@ class Support(Request, tag="support"):
         return {}
 
 
-class Show(Request, tag="show"):
+class Show(EmulatorRequest, tag="show"):
     """Show the devices, their active faults, and how often each function was called."""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
@@ -219,7 +226,7 @@ class Show(Request, tag="show"):
         }
 
 
-class ListFields(Request, tag="fields"):
+class ListFields(EmulatorRequest, tag="fields"):
     """List the fields that "set" knows of a device, or of the node where DEVICE is "node"."""
 
     device: str
@@ -243,7 +250,7 @@ def _shown(node: EmulatedNode, device: str) -> dict[str, Any]:
     return shown
 
 
-REQUESTS: Final[tuple[type[Request], ...]] = (
+REQUESTS: Final[tuple[type[EmulatorRequest], ...]] = (
     Raise,
     Clear,
     SendEvent,

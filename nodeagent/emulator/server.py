@@ -15,14 +15,15 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from nodeagent.emulator.call_requests import EmulatorRequest
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.requests import REQUESTS, Request
+from nodeagent.emulator.requests import REQUESTS
 from nodeagent.emulator.state import EmulatorStateError
 
 SOCKET: Final = "control.sock"
 LONGEST_LINE: Final = 1 << 16
 
-_decoder: Final[msgspec.json.Decoder[Request]] = msgspec.json.Decoder(
+_decoder: Final[msgspec.json.Decoder[EmulatorRequest]] = msgspec.json.Decoder(
     functools.reduce(operator.or_, REQUESTS)
 )
 

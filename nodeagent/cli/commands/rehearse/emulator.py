@@ -21,10 +21,11 @@ from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.emulator.build import BuildFailed
+from nodeagent.emulator.call_requests import EmulatorRequest
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.processes import has_ended
-from nodeagent.emulator.requests import REQUESTS, Request
+from nodeagent.emulator.requests import REQUESTS
 from nodeagent.emulator.server import RefusedByEmulator, Server, ask
 from nodeagent.emulator.state import FILE
 from nodeagent.system.directories import NotOwnError, make_own
@@ -174,7 +175,7 @@ def _described(kind: Any) -> tuple[Any, str]:
     return kind.__origin__, next(meta.description or "" for meta in kind.__metadata__)
 
 
-def _command_of(request: type[Request]) -> click.Command:
+def _command_of(request: type[EmulatorRequest]) -> click.Command:
     tag = cast("str", request.__struct_config__.tag)
     fields = msgspec.structs.fields(request)
 
