@@ -18,7 +18,7 @@ from nodeagent.core.faults.kernel_lines import NO_EVENTS
 from nodeagent.core.model import Device, Kind
 from nodeagent.core.verdicts.recovery_action import NAMED_BY_DRIVER
 from nodeagent.daemon.recovery import _node
-from nodeagent.daemon.sources.observed import excluded
+from nodeagent.daemon.sources import inventory
 from nodeagent.drivers.ascend.npu.product import Series
 from nodeagent.drivers.nvidia import identity
 from tests.attributes import DOCUMENT, OF, ROW, TYPES, broken, contract, words_of
@@ -74,7 +74,7 @@ def test_what_the_daemon_adds_itself_has_rows() -> None:
     chip = Device(
         id="GPU-0", name="gpu0", kind=Kind.CHIP, vendor="nvidia", source="nvidia", attributes={}, seen=True
     )
-    (let_alone,) = excluded.marked([gpu], ["gpu0"])
+    (let_alone,) = inventory.marked([gpu], ["gpu0"])
     added: list[tuple[Kind, str, Mapping[str, str]]] = [
         (each.kind, each.vendor, each.attributes)
         for each in (let_alone, instances.new(chip, "gi5"), _node(load_config(None, {})))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import NODE, ResetsRecorded
-from nodeagent.daemon.resets.past_resets import resets_recorded
+from nodeagent.daemon.resets.exchange import resets_recorded
 from nodeagent.reset_unit.exchange.record import Entry, Moment, Record, now
 from nodeagent.reset_unit.exchange.request import Device
 

@@ -8,8 +8,7 @@ import msgspec
 from nodeagent.config.load import load_config
 from nodeagent.core.model import Reason
 from nodeagent.daemon.clock import Clock
-from nodeagent.daemon.resets.attempt import attempt_of
-from nodeagent.daemon.resets.request import RequestBuilder
+from nodeagent.daemon.resets.exchange import RequestBuilder, attempt_of
 from nodeagent.reset_unit.exchange.request import MAX_BYTES
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger

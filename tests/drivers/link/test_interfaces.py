@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import ActiveSet, CounterMark, DeviceGone, DeviceSeen, Signal
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import Staged, command, staged, worker_spec
 from tests.drivers.link.namespace import Namespace
 from tests.drivers.link.tree import Tree

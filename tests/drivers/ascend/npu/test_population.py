@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.drivers.ascend.npu.chip.watched_chip import REMOVED
 from nodeagent.drivers.ascend.npu.driver import ENUMERATE_EACH, AscendDriver
 from nodeagent.emulator.node import EmulatedNode

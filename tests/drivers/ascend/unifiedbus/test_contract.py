@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.unifiedbus.switches import FabricFault
 from tests.daemon.staged import command, worker_spec

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.unifiedbus.switches import FabricFault
 from tests.daemon.staged import command

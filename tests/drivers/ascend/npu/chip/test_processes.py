@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Holders
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.judged import Judged, judged
 from tests.drivers.ascend.npu.test_contract import ascend_spec

@@ -1,25 +1,31 @@
-"""What of a source is observed now, and the inputs that follow when that changes. Pure, one per source.
+"""What of a source is observed now, and the inputs that follow when that changes. Pure, one for each source.
 
-It outlives the workers: a device that did not answer the last worker is still reported as unresponsive
-until a poll of it succeeds. Each method takes what was said or noticed and returns the inputs for it.
-The state of the source as a whole is the table in ``source_state``; its faults are in ``own_faults``.
+It outlives the workers: a device that did not answer the last worker stays unresponsive until a poll of it
+succeeds. Each method takes what a worker reported, or what the supervisor noticed, and returns the inputs for
+it. The state of the source as a whole is the table in ``source_state``.
 
-What vanished while no daemon ran is found by the first list, which is compared with the parts that were
-known before.
+A device that vanished while no daemon ran is found by the first list, which is compared with the devices of
+earlier lives.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from nodeagent import wire
-from nodeagent.core.model import NODE, Assertion, Input, Loss, SourceAbsent, SourceBack, SourceLost
+from nodeagent.core.model import (
+    NODE,
+    Assertion,
+    Holder,
+    Holders,
+    Input,
+    Loss,
+    Signal,
+    SourceAbsent,
+    SourceBack,
+    SourceLost,
+)
 from nodeagent.core.state.names import part_of
-from nodeagent.daemon.sources.observed.excluded import marked
-from nodeagent.daemon.sources.observed.expected_chips import ExpectedChips
-from nodeagent.daemon.sources.observed.first_read import FirstRead
-from nodeagent.daemon.sources.observed.holder_changes import HolderChanges
-from nodeagent.daemon.sources.observed.inventory import Inventory
-from nodeagent.daemon.sources.observed.own_faults import OwnFaults
-from nodeagent.daemon.sources.observed.source_state import TRANSITIONS, SourceState, SourceTrigger
+from nodeagent.daemon.sources.inventory import ExpectedChips, Inventory, marked
+from nodeagent.daemon.sources.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.sources.translate import (
     DEVICE_LOST,
     DRIVER_UNRESPONSIVE,
@@ -29,11 +35,12 @@ from nodeagent.daemon.sources.translate import (
     active_set,
     device_seen,
     fault,
+    holders,
     node_fault,
     signals,
     skipped,
 )
-from nodeagent.wire import SOURCE
+from nodeagent.wire import SOURCE, CaughtUp, Reply
 
 
 class Observation:
@@ -330,3 +337,83 @@ class Observation:
         self._holders.forget(device)
         stood = self._faults.stands(DRIVER_UNRESPONSIVE, device)
         return self._faults.recovered(DRIVER_UNRESPONSIVE, device) if stood else ()
+
+
+class OwnFaults:
+    """The agent's own faults of one source and its devices, each raised once. A device has the worker's name.
+
+    The first ``recovered`` of each is emitted though this process never raised the fault: an earlier process
+    may have raised it, and nothing else can close it.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._standing: set[tuple[str, str]] = set()
+        self._recovery_sent: set[tuple[str, str]] = set()
+
+    def stands(self, code: str, device: str) -> bool:
+        return (code, device) in self._standing
+
+    def on(self, code: str) -> Collection[str]:
+        """The devices on which it stands."""
+        return [device for each, device in self._standing if each == code]
+
+    def began(self, code: str, device: str, reason: str) -> list[Signal]:
+        """The fault began: it is raised, unless it stands already."""
+        return [] if self.stands(code, device) else self.occurred(code, device, reason)
+
+    def occurred(self, code: str, device: str, reason: str) -> list[Signal]:
+        """The fault occurred: it is raised each time."""
+        self._standing.add((code, device))
+        return [self._signal(code, device, Assertion.OCCUR, reason)]
+
+    def recovered(self, code: str, device: str) -> list[Signal]:
+        is_news = self.stands(code, device) or (code, device) not in self._recovery_sent
+        self._standing.discard((code, device))
+        self._recovery_sent.add((code, device))
+        return [self._signal(code, device, Assertion.RECOVER)] if is_news else []
+
+    def forget_all_but(self, devices: Collection[str]) -> None:
+        """Another part may have the name of one that is listed no longer."""
+        self._recovery_sent = {(code, device) for code, device in self._recovery_sent if device in devices}
+
+    def _signal(self, code: str, device: str, assertion: Assertion, reason: str = "") -> Signal:
+        return fault(code, device, assertion, source=self._source, reason=reason)
+
+
+class FirstRead:
+    """``devices`` have to answer once, or fail to. One that ``follows`` also says when it has caught up."""
+
+    def __init__(self, devices: Collection[str] = (), follows: bool = False) -> None:
+        self.devices = set(devices)
+        self.caught_up: CaughtUp | None = None
+        self._follows = follows
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.devices and (self.caught_up is not None or not self._follows)
+
+
+class HolderChanges:
+    """What has changed in who holds the devices of one source."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Holder, ...]] = {}
+
+    def changed(self, reply: Reply) -> tuple[list[Holders], bool]:
+        """What is to be reported, if anything, and whether a process may have come.
+
+        A reset may wait for nothing but to see its fault once more: a process that has come must be known by
+        then. Where processes have only left, it must be known first whether the fault is still there.
+        """
+        held, before = holders(reply), self._known.get(reply.device)
+        if not held.known:
+            return ([], False) if self._known.pop(reply.device, None) is None else ([held], True)
+        if held.holders == before:
+            return [], False
+        self._known[reply.device] = held.holders
+        return [held], not set(held.holders) <= set(before or ())
+
+    def forget(self, device: str) -> None:
+        """It is listed anew, or no longer: whatever its next answer says is news."""
+        self._known.pop(device, None)

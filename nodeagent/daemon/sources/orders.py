@@ -1,9 +1,10 @@
-"""Lets go of the vendors' libraries while a person quiesces the node, for instance to upgrade a driver.
+"""What operators order for sources, carried from the published state to the supervisors.
 
     quiesced, and no reset runs    ──> each worker ends; its devices are not observed, which is no fault
     resumed                        ──> each worker starts again
+    a baseline begins again        ──> a new worker takes the device as it is now
 
-It follows what is published, and holds nothing of its own: a start finds the node quiesced as it was left.
+It keeps no state of its own: a daemon that starts finds the node quiesced as it was left.
 """
 
 import logging
@@ -67,3 +68,20 @@ def _why_let_go(view: View) -> str:
 def _quiesced_by(view: View) -> str:
     holds = (hold for hold in view.holds if hold.kind is HoldKind.QUIESCE)
     return next((f"quiesced by {hold.owner}: {hold.reason}" for hold in holds), "")
+
+
+class Rebaselining:
+    """``sources`` are those whose workers may have to learn of it."""
+
+    def __init__(self, feed: EventFeed, sources: Sequence[Supervisor]) -> None:
+        self._feed = feed
+        self._sources = {source.name: source for source in sources}
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            publication = self._feed.current
+            for ended in publication.view.baselines:
+                if not ended.content and ended.source in self._sources:
+                    self._sources[ended.source].begin_anew(ended.device_id, ended.number)
+            await self._feed.wait_change(publication)
