@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent import __version__, journal
-from nodeagent.api.access.addresses import open_or_keep_trying
-from nodeagent.api.access.sockets import OutletError
+from nodeagent.api.access.sockets import OutletError, open_or_keep_trying
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context
 from nodeagent.api.control.list_audit import Audit
@@ -23,7 +22,7 @@ from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.jobs.listener import JobListener
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.config import Config
 from nodeagent.config.last import Chosen

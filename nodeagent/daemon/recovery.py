@@ -22,7 +22,7 @@ from nodeagent.daemon.resets.exchange import resets_recorded
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.translate import store_damaged
 from nodeagent.daemon.systemd import boot_id, machine_id
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor

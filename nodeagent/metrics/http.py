@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from nodeagent.api.access.addresses import AddressError, listen_at
+from nodeagent.api.access.sockets import AddressError, listen_at
 
 MAX_CONNECTIONS: Final = 64
 MAX_HEAD_BYTES: Final = 16 * 1024

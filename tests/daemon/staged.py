@@ -13,7 +13,7 @@ from nodeagent.core.model import ActiveSet, Input, Signal, SourceBack, SourceLos
 from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
-from nodeagent.metrics.health_values import SourceHealth
+from nodeagent.metrics.daemon import SourceHealth
 from tests.attributes import all_broken
 
 ROOT = Path(__file__).parents[2]

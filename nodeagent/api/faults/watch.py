@@ -11,13 +11,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from nodeagent.api import job_messages, messages, reset_messages
-from nodeagent.api.access.fair_queue import FairQueue
+from nodeagent.api import messages
 from nodeagent.api.access.limits import MAX_BATCH_BYTES
-from nodeagent.api.access.quota import Quota, Taker
+from nodeagent.api.access.quota import FairQueue, Quota, Taker
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import PAGE_EVENTS, History
+from nodeagent.api.messages import jobs, resets
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.event_feed import EventFeed
@@ -187,8 +187,8 @@ class Subscription:
             promotions=published.promotions(),
             holds=published.holds(),
             sources=published.sources(),
-            resets=reset_messages.resets(published),
-            jobs=job_messages.jobs(published),
+            resets=resets(published),
+            jobs=jobs(published),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nodeagent.api.access.budget import Budget
 from nodeagent.api.access.limits import ByteLimit
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.quota import Budget, Rate
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits

@@ -24,7 +24,7 @@ from nodeagent.daemon.sources.baselines import baselines_of, open_codes_of
 from nodeagent.daemon.sources.inventory import devices_of
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
-from nodeagent.metrics.health_values import Health
+from nodeagent.metrics.daemon import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import DRIVERS

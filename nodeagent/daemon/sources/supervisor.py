@@ -33,7 +33,7 @@ from nodeagent.daemon.workers.lifecycle import State, Trigger
 from nodeagent.daemon.workers.renewal import Renewal
 from nodeagent.daemon.workers.worker import Worker, WorkerSpec, loop_time_s
 from nodeagent.daemon.workers.worker_set import Inbox, Start, WorkerSet, start_process
-from nodeagent.metrics.health_values import SourceHealth
+from nodeagent.metrics.daemon import SourceHealth
 from nodeagent.wire import SOURCE, Renew, Reply
 
 log = logging.getLogger(__name__)

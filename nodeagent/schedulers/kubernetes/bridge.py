@@ -1,32 +1,41 @@
-"""Follows the daemon and this node's object, and does what ``decide`` says, one order after another.
+"""The Kubernetes bridge: follows the daemon and this node's object, and does what ``decide`` orders, one by
+one.
 
-What comes from both goes into one queue. Whatever breaks is followed anew; the state is read again, so that
-nothing depends on having seen each event.
+Inputs of both come through one queue. A connection that breaks is opened again, and the state is read again,
+so that nothing depends on having seen each event. The log has each fact once: what stays as it is, is not
+repeated.
 """
 
 import asyncio
 import logging
 import random
 import time
+from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from typing import Final
 
 from kubernetes.aio.client import ApiClient
 
 from nodeagent.client import AsyncClient, ClientError, Snapshot
-from nodeagent.schedulers.kubernetes import say
 from nodeagent.schedulers.kubernetes.api_server import ApiServer
+from nodeagent.schedulers.kubernetes.cluster import is_ours
 from nodeagent.schedulers.kubernetes.decide import decide
 from nodeagent.schedulers.kubernetes.facts import facts_of
 from nodeagent.schedulers.kubernetes.node_watch import NodeWatch
-from nodeagent.schedulers.kubernetes.orders import Ack, Order
 from nodeagent.schedulers.kubernetes.state import (
     SECOND_NS,
+    Ack,
+    Create,
+    Delete,
     Done,
     Failed,
     Given,
     Moment,
+    Order,
+    Replace,
     Reported,
+    SetCondition,
+    SetTaints,
     Settings,
     Silent,
     State,
@@ -34,6 +43,48 @@ from nodeagent.schedulers.kubernetes.state import (
     taken,
 )
 from nodeagent.schedulers.tasks import run_together
+
+
+def done_text(order: Order) -> str:
+    """ "" for what only reads."""
+    match order:
+        case SetTaints(taints=taints):
+            ours = next((each for each in taints if is_ours(each)), None)
+            if ours is None:
+                return "removed the taint from the Node"
+            return f"tainted the Node: {ours['key']}={ours.get('value', '')}:{ours['effect']}"
+        case SetCondition(condition=condition):
+            return f"{condition['type']} is {condition['status']}: {condition['message']}"
+        case Create(target=target) | Replace(target=target):
+            return f"wrote the {target}"
+        case Delete(target=target):
+            return f"deleted the {target}"
+        case _:
+            return ""
+
+
+def learnt_texts(before: State, after: State) -> Iterable[str]:
+    """Who else writes, and what does not work."""
+    for target, known in after.infos.items():
+        is_foreign = known.found is not None and not known.found.is_ours
+        earlier = before.infos[target].found
+        was_foreign = earlier is not None and not earlier.is_ours
+        if is_foreign and not was_foreign:
+            yield (
+                f"the {target} is another's, as MindCluster's own plug-in writes it: left alone;"
+                " delete it once that plug-in is gone, and it is written from here"
+            )
+    if after.noded and not before.noded:
+        yield "MindCluster's DaemonSet noded is installed: its ConfigMap mindx-dl-nodeinfo is left alone"
+    if after.node_is_fresh and after.node is None and (before.node is not None or not before.node_is_fresh):
+        yield "there is no Node of this name; check [kubernetes] node, or wait until the kubelet registers it"
+    for target, trouble in after.troubles.items():
+        known_trouble = before.troubles.get(target)
+        if known_trouble is None or known_trouble.words != trouble.words:
+            yield f"{target}: {trouble.words}; it is tried again"
+    for target in before.troubles.keys() - after.troubles.keys():
+        yield f"{target}: works again"
+
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +153,7 @@ class Bridge:
                 state, given = taken(self._settings, state, given, now), self._given.get_nowait()
             decision = decide(self._settings, state, given, now)
             self._state = decision.state
-            for words in say.learnt(before, self._state):
+            for words in learnt_texts(before, self._state):
                 log.warning("%s", words)
             if decision.order is None:
                 given = await self._next(decision.wake_ns)
@@ -122,7 +173,7 @@ class Bridge:
         if isinstance(order, Ack):
             return await self._acknowledged(order)
         result = await self._api_server.do(order)
-        if isinstance(result, Done) and (words := say.done(order)):
+        if isinstance(result, Done) and (words := done_text(order)):
             log.info("%s", words)
         return result
 

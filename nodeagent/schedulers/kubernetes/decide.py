@@ -8,22 +8,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.schedulers.kubernetes import cluster, node_status
+from nodeagent.schedulers.kubernetes import cluster, device_info, node_info
 from nodeagent.schedulers.kubernetes.cluster import NodeObject
 from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.mindcluster import device_info, node_info
-from nodeagent.schedulers.kubernetes.orders import (
+from nodeagent.schedulers.kubernetes.state import (
+    SECOND_NS,
     Ack,
     Create,
     Delete,
+    Given,
+    Known,
     Look,
+    Moment,
     Order,
     Replace,
     SetCondition,
     SetTaints,
+    Settings,
+    State,
     Target,
+    taken,
 )
-from nodeagent.schedulers.kubernetes.state import SECOND_NS, Given, Known, Moment, Settings, State, taken
 
 SILENT_AFTER_NS: Final = 60 * SECOND_NS
 """A daemon that restarts is not silent yet."""
@@ -122,11 +127,11 @@ def _taint(settings: Settings, state: State, node: NodeObject, now: Moment) -> _
     facts = state.facts
     if facts is None:
         return _Wish(settled=True)
-    verdict = node_status.relevant(facts, settings.scope)
-    if node_status.keeps_work_away(verdict):
-        wanted = node_status.tainted(facts, settings.scope, node.taints)
+    verdict = cluster.relevant(facts, settings.scope)
+    if cluster.keeps_work_away(verdict):
+        wanted = cluster.tainted(facts, settings.scope, node.taints)
         return _Wish(settled=True) if wanted is node.taints else _set_taints(node.resource_version, wanted)
-    rest = node_status.without_ours(node.taints)
+    rest = cluster.without_ours(node.taints)
     if len(rest) == len(node.taints) or state.well_since_ns is None:
         return _Wish(settled=True)
     due_ns = state.well_since_ns + settings.resume_after_ns
@@ -135,7 +140,7 @@ def _taint(settings: Settings, state: State, node: NodeObject, now: Moment) -> _
     return _set_taints(node.resource_version, rest)
 
 
-def _set_taints(resource_version: str, taints: Iterable[node_status.Object]) -> _Wish:
+def _set_taints(resource_version: str, taints: Iterable[cluster.Object]) -> _Wish:
     return _Wish(settled=False, order=SetTaints(resource_version=resource_version, taints=tuple(taints)))
 
 
@@ -146,13 +151,13 @@ def _condition(state: State, node: NodeObject, now: Moment) -> _Wish:
     if state.facts is None and not is_silent:
         return _Wish(settled=False, at_ns=silent_at_ns)
     if is_silent or state.facts is None:
-        want, seq = node_status.SILENT, 0 if state.facts is None else state.facts.position.seq
+        want, seq = cluster.SILENT, 0 if state.facts is None else state.facts.position.seq
     else:
-        want, seq = node_status.wording(state.facts), state.facts.position.seq
-    condition = node_status.condition(want, seq, node.condition, now.s)
+        want, seq = cluster.wording(state.facts), state.facts.position.seq
+    condition = cluster.condition(want, seq, node.condition, now.s)
     if condition is not None:
         return _Wish(settled=False, order=SetCondition(condition=condition))
-    beat_ns = now.ns + node_status.heartbeat_in_s(node.condition, now.s) * SECOND_NS
+    beat_ns = now.ns + cluster.heartbeat_in_s(node.condition, now.s) * SECOND_NS
     at_ns = beat_ns if silent_at_ns is None or is_silent else min(beat_ns, silent_at_ns)
     return _Wish(settled=True, at_ns=at_ns)
 
@@ -202,7 +207,7 @@ def _written(settings: Settings, target: Target, known: Known, facts: Facts, now
 
 def _config_map(
     settings: Settings, target: Target, data: Mapping[str, str], resource_version: str | None
-) -> node_status.Object:
+) -> cluster.Object:
     name, namespace = name_of(settings, target)
     return cluster.config_map(name, namespace, data, resource_version)
 

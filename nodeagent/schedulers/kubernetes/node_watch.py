@@ -14,20 +14,18 @@ from typing import Any, Final
 
 from kubernetes.aio.client import ApiClient
 
-from nodeagent.schedulers.kubernetes.api_server import TIMEOUT_S
-from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
-from nodeagent.schedulers.kubernetes.cluster import NodeObject
-from nodeagent.schedulers.kubernetes.orders import Target
-from nodeagent.schedulers.kubernetes.requests import (
+from nodeagent.schedulers.kubernetes.api_server import (
     NO_ANSWER,
     NOT_UNDERSTOOD,
+    TIMEOUT_S,
     Refused,
     answer_of,
     good,
     not_understood,
     opened,
 )
-from nodeagent.schedulers.kubernetes.state import Given, Seen
+from nodeagent.schedulers.kubernetes.cluster import NodeObject
+from nodeagent.schedulers.kubernetes.state import Given, Seen, Target, Trouble, trouble_after
 
 log = logging.getLogger(__name__)
 

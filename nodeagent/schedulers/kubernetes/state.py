@@ -1,25 +1,126 @@
-"""What the bridge knows, and how it changes with what it is given. Pure.
+"""What the bridge knows, what it can be given, what it can do, and how its state changes. Pure.
 
-Nothing of it is stored: a bridge that starts reads the daemon's state and the cluster's, and goes on.
+Nothing of it is stored: a bridge that starts reads the daemon's state and the cluster's, and continues.
+
+A failed request is tried again soon at first, since a conflict is over at once; later pauses double. A pause
+is never shorter than the API server asks for by Retry-After (RFC 9110, section 10.2.3; it sends it with 429
+and 503).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Position, Verdict
-from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
-from nodeagent.schedulers.kubernetes.cluster import Found, InfoObject, NodeObject
-from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.node_status import Scope, ours_in, relevant, says
-from nodeagent.schedulers.kubernetes.orders import (
-    Ack,
-    Look,
-    Order,
-    SetCondition,
-    SetTaints,
-    Target,
+from nodeagent.schedulers.kubernetes.cluster import (
+    Found,
+    InfoObject,
+    NodeObject,
+    Object,
+    Scope,
+    ours_in,
+    relevant,
+    says,
 )
+from nodeagent.schedulers.kubernetes.facts import Facts
+
+
+class Target(StrEnum):
+    """What an order is about. Each has a patience of its own."""
+
+    NODE = "Node"
+    CONDITION = "condition of the Node"
+    DEVICE_INFO = "ConfigMap mindx-dl-deviceinfo"
+    NODE_INFO = "ConfigMap mindx-dl-nodeinfo"
+    NODED = "DaemonSet noded"
+    DAEMON = "nodeagent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Read it as it is now."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTaints:
+    """All taints of the node, if it still is of this version."""
+
+    resource_version: str
+    taints: Sequence[Object]
+    target: Target = Target.NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCondition:
+    """Ours, beside those of others."""
+
+    condition: Object
+    target: Target = Target.CONDITION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    target: Target
+    config_map: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """It names the version that it replaces."""
+
+    target: Target
+    config_map: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """If it still is of this version."""
+
+    target: Target
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """Everything up to here is in the cluster."""
+
+    position: Position
+    target: Target = Target.DAEMON
+
+
+Order = Look | SetTaints | SetCondition | Create | Replace | Delete | Ack
+
+
+FIRST_PAUSE_NS: Final = 100_000_000
+LONGEST_PAUSE_NS: Final = 60_000_000_000
+LONGEST_RETRY_AFTER_S: Final = 600
+
+_SECOND_NS: Final = 1_000_000_000
+_MOST_DOUBLINGS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """``failures`` in a row. Nothing is tried before ``not_before_ns``."""
+
+    failures: int
+    not_before_ns: int
+    words: str
+
+
+def trouble_after(
+    before: Trouble | None, words: str, retry_after_s: int, jitter: float, now_ns: int
+) -> Trouble:
+    """``jitter`` from 0 to 1 makes the pause up to half as long again."""
+    failures = 1 if before is None else before.failures + 1
+    pause_ns = min(FIRST_PAUSE_NS << min(failures - 1, _MOST_DOUBLINGS), LONGEST_PAUSE_NS)
+    asked_ns = min(retry_after_s, LONGEST_RETRY_AFTER_S) * _SECOND_NS
+    spread_ns = int(pause_ns * jitter / 2)
+    return Trouble(failures=failures, not_before_ns=now_ns + max(pause_ns, asked_ns) + spread_ns, words=words)
+
 
 SECOND_NS: Final = 1_000_000_000
 CONFLICT: Final = 409

@@ -37,7 +37,7 @@ from nodeagent.schedulers.slurm.decide import (
     next_deadline,
 )
 from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
-from nodeagent.schedulers.slurm.standing import Standing, judge
+from nodeagent.schedulers.slurm.verdicts import Standing, judge
 from nodeagent.schedulers.tasks import run_together
 
 CONSUMER: Final = "slurm"

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nodeagent.client import Position
-from nodeagent.schedulers.slurm.reasons import is_own, reason
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, is_own, reason
 
 SECOND_NS: Final = 1_000_000_000
 

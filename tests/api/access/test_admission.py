@@ -11,7 +11,7 @@ import pytest
 
 from nodeagent.api.access import limits
 from nodeagent.api.access.limits import Limit, RateLimit
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.quota import Rate
 from nodeagent.api.access.relay import Relay
 from nodeagent.messages.pb import fault_service_pb2
 from tests.api import http2

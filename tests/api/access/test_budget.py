@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodeagent.api.access.budget import Budget
 from nodeagent.api.access.limits import ByteLimit, Bytes
+from nodeagent.api.access.quota import Budget
 
 DAY_S = 86_400.0
 LIMIT = ByteLimit(each=Bytes(at_once=1000, a_day=8640), total=Bytes(at_once=2500, a_day=17280))

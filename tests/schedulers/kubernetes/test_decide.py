@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from nodeagent.client import Verdict
+from nodeagent.schedulers.kubernetes.cluster import CONDITION, EFFECT, TAINT, Scope
 from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
-from nodeagent.schedulers.kubernetes.node_status import CONDITION, EFFECT, TAINT, Scope
-from nodeagent.schedulers.kubernetes.orders import SetTaints, Target
-from nodeagent.schedulers.kubernetes.state import Seen
+from nodeagent.schedulers.kubernetes.state import Seen, SetTaints, Target
 from tests.schedulers.kubernetes.snapshots import broken, device, node, snapshot, well
 from tests.schedulers.kubernetes.world import SETTINGS, World
 

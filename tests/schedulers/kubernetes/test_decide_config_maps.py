@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from nodeagent.client import Verdict
 from nodeagent.schedulers.kubernetes.facts import facts_of
-from nodeagent.schedulers.kubernetes.orders import Target
+from nodeagent.schedulers.kubernetes.state import Target
 from tests.schedulers.kubernetes.snapshots import broken, node, snapshot, well
 from tests.schedulers.kubernetes.world import SETTINGS, World
 

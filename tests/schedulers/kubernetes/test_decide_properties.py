@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.client import Level, Verdict
+from nodeagent.schedulers.kubernetes import device_info
+from nodeagent.schedulers.kubernetes.cluster import keeps_work_away, relevant
 from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
-from nodeagent.schedulers.kubernetes.mindcluster import device_info
-from nodeagent.schedulers.kubernetes.node_status import keeps_work_away, relevant
-from nodeagent.schedulers.kubernetes.orders import Order, Target
+from nodeagent.schedulers.kubernetes.state import Order, Target
 from tests.schedulers.kubernetes.snapshots import condition, device, node, npus, snapshot
 from tests.schedulers.kubernetes.world import SETTINGS, World
 

@@ -7,34 +7,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER, InfoObject, NodeObject
+from nodeagent.schedulers.kubernetes.cluster import MARK, TAINT, WRITER, InfoObject, NodeObject, Object
 from nodeagent.schedulers.kubernetes.decide import decide
 from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.node_status import TAINT, Object
-from nodeagent.schedulers.kubernetes.orders import (
-    Ack,
-    Create,
-    Delete,
-    Look,
-    Order,
-    Replace,
-    SetCondition,
-    SetTaints,
-    Target,
-)
 from nodeagent.schedulers.kubernetes.state import (
     CONFLICT,
     NOT_FOUND,
     SECOND_NS,
+    Ack,
+    Create,
+    Delete,
     Done,
     Failed,
     Given,
+    Look,
     Moment,
+    Order,
+    Replace,
     Reported,
     Seen,
+    SetCondition,
+    SetTaints,
     Settings,
     Silent,
     State,
+    Target,
     Tick,
 )
 from tests.schedulers.kubernetes.snapshots import AT_S

@@ -28,7 +28,7 @@ from nodeagent.schedulers.slurm.decide import (
     decide,
     next_deadline,
 )
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts
 
 SETTINGS = Settings(resume_after_ns=60 * SECOND_NS, look_each_ns=25 * SECOND_NS)
 FREE = Node(takes_work=True, is_drained=False)

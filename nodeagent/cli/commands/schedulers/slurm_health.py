@@ -18,9 +18,9 @@ from nodeagent.cli.shared.options import Output, output_option, read_config, soc
 from nodeagent.cli.shared.output import write, write_json
 from nodeagent.client import received
 from nodeagent.config.slurm import SlurmConfig
-from nodeagent.schedulers.slurm import health
+from nodeagent.schedulers.slurm import health_check
 from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 
 NAME_VARIABLE: Final = "SLURMD_NODENAME"
 
@@ -29,7 +29,7 @@ NAME_VARIABLE: Final = "SLURMD_NODENAME"
 @click.option(
     "--stamp",
     type=click.Path(path_type=Path),
-    default=health.STAMP,
+    default=health_check.STAMP,
     show_default=True,
     metavar="PATH",
     help="Where it notes since when the node is well.",
@@ -46,7 +46,7 @@ def command(stamp: Path, socket: Path | None, config_path: Path | None, output: 
     answer = scan.look(socket, config_path)
     verdicts = _verdicts(answer)
     try:
-        well_s = health.well_for_s(stamp, verdicts, time.clock_gettime(time.CLOCK_BOOTTIME))
+        well_s = health_check.well_for_s(stamp, verdicts, time.clock_gettime(time.CLOCK_BOOTTIME))
         done = asyncio.run(_look(config, verdicts, well_s))
     except (SlurmError, OSError) as error:
         raise Failure(str(error)) from error
@@ -67,4 +67,4 @@ def _verdicts(answer: scan.Answer) -> Verdicts:
 async def _look(config: SlurmConfig, verdicts: Verdicts, well_s: float) -> str:
     slurm = Slurm(Path(config.programs))
     name = config.node_name or os.environ.get(NAME_VARIABLE) or await slurm.name_of_this_node()
-    return await health.look(slurm, name, verdicts, well_s, config.resume_after_ns)
+    return await health_check.look(slurm, name, verdicts, well_s, config.resume_after_ns)

@@ -1,8 +1,14 @@
-"""May the node take new work, in one word, from the verdicts of its chips and of itself. Pure.
+"""Whether this node may take new work, from the verdicts of its chips and of itself, and the reason for a
+drain. Pure.
 
-Other devices count for nothing: what they do to the node is in the node's own verdict.
+Other devices do not count: what they do to the node is in the node's own verdict.
+
+``sinfo -R`` shows 20 characters of a reason (sinfo.c, the default format ``%20E %9u %19H %N``), so the code
+and the device come first and our mark last. A reason of any other form is another's, also where a person
+quotes ours.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,3 +58,23 @@ def _code(device: Device) -> str:
     codes = (each.code for each in device.reasons if each.code)
     kinds = (each.kind for each in device.reasons if each.kind)
     return next(codes, "") or next(kinds, "") or str(device.verdict)
+
+
+_OWN: Final = re.compile(r"[A-Za-z0-9_./:-]+ [A-Za-z0-9_./:-]+(?: \+\d+)? \(nodeagent #\d+\)")
+_NO_WORD: Final = re.compile(r"[^A-Za-z0-9_./:-]+")
+_MOST_CHARACTERS: Final = 64
+
+
+def reason(code: str, device: str, others: int, seq: int) -> str:
+    """``80E18005 npu3 (nodeagent #4711)``. ``others`` devices take no new work either."""
+    more = (f"+{others}",) if others else ()
+    return " ".join((_word(code), _word(device), *more, f"(nodeagent #{seq})"))
+
+
+def is_own(text: str) -> bool:
+    return _OWN.fullmatch(text) is not None
+
+
+def _word(text: str) -> str:
+    """Without what could end it, for Slurm or for a script that reads ``sinfo``."""
+    return _NO_WORD.sub("_", text)[:_MOST_CHARACTERS] or "unknown"

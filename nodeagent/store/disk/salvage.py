@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nodeagent.core.model import Carried, Condition, Hold, Promotion
 from nodeagent.store import codec, tags
-from nodeagent.store.damage.carving import Carved, carve
+from nodeagent.store.disk.carving import Carved, carve
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import (
     AUDIT,

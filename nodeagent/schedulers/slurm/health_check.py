@@ -9,8 +9,7 @@ from typing import Final
 
 from nodeagent.schedulers.slurm.decide import SECOND_NS, Node
 from nodeagent.schedulers.slurm.programs import Slurm
-from nodeagent.schedulers.slurm.reasons import reason
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, reason
 
 STAMP: Final = Path("/run/nodeagent-slurm/well-since")
 """The file has the time in seconds since boot."""

@@ -1,12 +1,13 @@
-"""MindCluster's ConfigMap of a node's NPUs, byte for byte as its device-plugin writes it. Pure.
+"""MindCluster's ConfigMap of a node's NPUs and switches, byte for byte as its device-plugin writes it. Pure.
 
-What it means is the daemon's word, not the plug-in's: a chip is unhealthy where the daemon places no work
-onto it. It writes nothing for chips of another form than those of ``NAMES``, and knows no virtual NPUs.
+The meaning is the daemon's, not the plug-in's: a chip is unhealthy where the daemon places no work on it.
+Nothing is written for chips of another form than those of ``NAMES``, and virtual NPUs are not supported.
 
 Source: Ascend/mind-cluster at 22bb3d98, component/ascend-device-plugin: ``WriteDeviceInfoDataIntoCM`` of
 pkg/kubeclient/client_server.go, ``updateDeviceInfo`` of pkg/device/ascend910.go, ``getDeviceFaultsWithMode``
-of pkg/device/ascendcommon.go, the types of pkg/common/proto.go. The files that its own types have written are
-in tests/schedulers/kubernetes/golden.
+of pkg/device/ascendcommon.go, the types of pkg/common/proto.go; for switches ``GetSwitchFaultInfo``,
+``getSimpleSwitchFaultStr`` and ``mapFaultLevelToStatus`` of pkg/common/device.go. The files that its own
+types have written are in tests/schedulers/kubernetes/golden.
 """
 
 import json
@@ -15,9 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nodeagent.client import Level, Verdict
-from nodeagent.schedulers.kubernetes.facts import Facts, Fault, Npu
-from nodeagent.schedulers.kubernetes.mindcluster import switch_info
-from nodeagent.schedulers.kubernetes.mindcluster.go_json import as_map, check_code, text_of
+from nodeagent.schedulers.kubernetes.facts import Facts, Fault, Npu, SwitchFault
+from nodeagent.schedulers.kubernetes.go_json import as_map, check_code, text_of
 
 NAME_PREFIX: Final = "mindx-dl-deviceinfo-"
 NAMESPACE: Final = "kube-system"
@@ -105,7 +105,7 @@ def data(facts: Facts, *, super_pod_id: int, server_index: int, at_s: int) -> di
         "Description": DESCRIPTION,
     }
     if series in _WITH_SWITCHES:
-        made[switch_info.CONFIGURED] = switch_info.text(facts, at_s) if series == "A3" else switch_info.NONE
+        made[SWITCHES_CONFIGURED] = switch_text(facts, at_s) if series == "A3" else NO_SWITCHES
     return made
 
 
@@ -212,3 +212,94 @@ def _worst(faults: Sequence[Fault]) -> Level | None:
 
 def _chip_level(level: Level) -> Level:
     return _AS_CHIP_LEVEL.get(level, level)
+
+
+SWITCHES_CONFIGURED: Final = "SwitchInfoCfg"
+
+
+WHOLE_CHIP: Final = 0xFFFF
+"""As the driver's field of sixteen bits has it where a fault is of no port."""
+
+
+_OCCUR: Final = 1
+
+
+_HEALTHY_SWITCHES: Final = "Healthy"
+
+
+class _SwitchLevel(NamedTuple):
+    level: str
+    node: str
+
+
+_SWITCH_LEVELS: Final = {
+    Level.NOT_HANDLE: _SwitchLevel("NotHandle", _HEALTHY_SWITCHES),
+    Level.SUB_HEALTH: _SwitchLevel("SubHealthFault", "SubHealthy"),
+    Level.RESTART_REQUEST_FAULT: _SwitchLevel("RestartRequest", "UnHealthy"),
+    Level.PRE_SEPARATE_FAULT: _SwitchLevel("PreSeparate", "PreSeparate"),
+    Level.RESET_FAULT: _SwitchLevel("Separate", "UnHealthy"),
+    Level.SEPARATE_FAULT: _SwitchLevel("Separate", "UnHealthy"),
+}
+"""From the mildest to the strictest. ResetFault is ours: MindCluster has no word for it."""
+
+
+_SWITCH_RANKS: Final = {level: rank for rank, level in enumerate(_SWITCH_LEVELS)}
+
+
+def switch_text(facts: Facts, at_s: int) -> str:
+    """``NONE`` where nobody observes the switches."""
+    if not facts.switches:
+        return NO_SWITCHES
+    faults = [fault for fault in facts.switch_faults if fault.level in _SWITCH_LEVELS]
+    worst = max((fault.level for fault in faults), key=_SWITCH_RANKS.__getitem__, default=None)
+    return _switch_data(
+        codes=[_switch_fault(fault) for fault in faults],
+        level="" if worst is None else _SWITCH_LEVELS[worst].level,
+        at_s=at_s,
+        node=_HEALTHY_SWITCHES if worst is None else _SWITCH_LEVELS[worst].node,
+        by_place=as_map(
+            {
+                f"{fault.code}_{fault.chip}_{_port(fault)}": {
+                    "fault_time": fault.at_ms,
+                    "fault_level": _SWITCH_LEVELS[fault.level].level,
+                }
+                for fault in faults
+            }
+        ),
+    )
+
+
+def _switch_data(*, codes: object, level: str, at_s: int, node: str, by_place: object) -> str:
+    return text_of(
+        {
+            "FaultCode": codes,
+            "FaultLevel": level,
+            "UpdateTime": at_s,
+            "NodeStatus": node,
+            "FaultTimeAndLevelMap": by_place,
+        }
+    )
+
+
+NO_SWITCHES: Final = _switch_data(codes=None, level="", at_s=0, node="", by_place=None)
+"""The zero value of the type: nothing is known of switches."""
+
+
+def _switch_fault(fault: SwitchFault) -> str:
+    return text_of(
+        {
+            "EventType": int(fault.code.strip("[]").split(",")[0], 16),
+            "AssembledFaultCode": fault.code,
+            "PeerPortDevice": fault.peer_device,
+            "PeerPortId": fault.peer_port,
+            "SwitchChipId": fault.chip,
+            "SwitchPortId": _port(fault),
+            "Severity": fault.severity,
+            "Assertion": _OCCUR,
+            "AlarmRaisedTime": fault.at_ms,
+        }
+    )
+
+
+def _port(fault: SwitchFault) -> int:
+    return WHOLE_CHIP if fault.port is None else fault.port

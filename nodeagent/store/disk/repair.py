@@ -21,7 +21,7 @@ import msgspec
 
 from nodeagent.core.model import Tick
 from nodeagent.store import codec
-from nodeagent.store.damage.salvage import LONG, Salvage, rows_of, salvage
+from nodeagent.store.disk.salvage import LONG, Salvage, rows_of, salvage
 from nodeagent.store.disk.writer import Database, index_of, log_of
 from nodeagent.store.layout import DAMAGE, INPUT, SCHEMA_VERSION, STATE, Table
 from nodeagent.store.records import Damage

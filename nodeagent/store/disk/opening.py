@@ -11,15 +11,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodeagent.store import queries, reader
+from nodeagent.store import queries
 from nodeagent.store.change import ConsumerRow
-from nodeagent.store.damage.carving import behind, frames_taken, schema_version
-from nodeagent.store.damage.repair import Begin, create, finish, in_memory, repair
-from nodeagent.store.damage.salvage import salvage
+from nodeagent.store.disk import reader
+from nodeagent.store.disk.carving import behind, frames_taken, schema_version
+from nodeagent.store.disk.repair import Begin, create, finish, in_memory, repair
+from nodeagent.store.disk.salvage import salvage
 from nodeagent.store.disk.writer import Database, index_of, is_full, is_trouble, log_of
 from nodeagent.store.errors import CutShortError, NewerSchemaError, StoreDamagedError, UnreadLifeError
-from nodeagent.store.layout import SCHEMA_VERSION, TABLES
-from nodeagent.store.migrations import migrate
+from nodeagent.store.layout import SCHEMA_VERSION, TABLES, migrate
 from nodeagent.store.queries import State
 from nodeagent.store.records import Damage, Recovery
 
