@@ -18,36 +18,18 @@ from nodeagent.messages.pb import types_pb2
 from nodeagent.store.records import Publication
 
 MAX_WORD_CHARACTERS: Final = 128
-
-
 MAX_REASON_CHARACTERS: Final = 512
-
-
 MAX_OWNER_CHARACTERS: Final = 64
-
-
 MAX_EVIDENCE: Final = 16
-
-
 MAX_EVIDENCE_CHARACTERS: Final = 2048
-
-
 _NOT_IN_OWNERS: Final = ":/#"
-
-
 _OF_THE_DAEMON: Final = "nodeagent"
-
-
 _MOST_NAMED: Final = 20
-
-
 _MOST_SHOWN: Final = 128
 """Characters of a name that no device has."""
 
-
 _OWN: Final = ("pci", "rdma", "label", "place")
 """Attributes by which people and tools know a device: see docs/attributes.md."""
-
 
 _PCI_ADDRESS: Final = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?")
 """As lspci, NVIDIA's tools and the kernel write it: with or without a domain, which has four to eight digits,

@@ -141,17 +141,9 @@ def table_folders(config: Config) -> list[Path]:
 
 
 CONFIGURATION: Final = "configuration_rejected"
-
-
 TABLES: Final = "tables_rejected"
-
-
 _SOURCE: Final = "agent"
-
-
 _REASON: Final = "reason"
-
-
 _REASON_LENGTH: Final = 2000
 
 
@@ -174,8 +166,6 @@ def _signals(view: View, code: str, reason: str) -> Iterator[Signal]:
 
 
 _SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store", "jobs", "nvrx")
-
-
 _AT_A_RELOAD: Final = frozenset(
     f"agent.{key}"
     for key in (
@@ -189,21 +179,12 @@ _AT_A_RELOAD: Final = frozenset(
         "unknown_level",
     )
 )
-
-
 _EXPECTED_CHIPS: Final = ".expected_chips"
 """The end of this key of each driver that has it."""
 
-
 _OF_RESETS: Final = "reset."
-
-
 _OF_JOBS: Final = "jobs."
-
-
 _WHERE_JOBS_COME: Final = ("jobs.enabled", "jobs.socket")
-
-
 _WHERE_RESETS_RUN: Final = "reset.run_dir"
 
 

@@ -14,8 +14,6 @@ from nodeagent.store.layout import AUDIT, CARRIED, CONSUMER, CURSOR, EVENT, INPU
 from nodeagent.store.records import ClockAnchor, Cursor, StoreId
 
 KEPT_AUDITS = 1_000
-
-
 KEPT_CATALOGS = 8
 
 Statement = tuple[str, Sequence[Row]]

@@ -183,7 +183,6 @@ TABLES: Final = (STATE, INPUT, EVENT, CARRIED, CURSOR, CATALOG, CONSUMER, AUDIT,
 SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.word}', {', '.join(STATE.columns)})"
 """The last statement of each transaction. ``row_checksum`` is ``checksum``, made known to the connection."""
 
-
 _log = logging.getLogger(__name__)
 
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {

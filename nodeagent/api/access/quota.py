@@ -1,21 +1,11 @@
-"""Counts who has taken how much of what is limited; who finds nothing left waits in line or is refused.
+"""The three kinds of limits on what clients use: how much at once, how much over time, and whose turn it is.
 
-It knows identities and numbers, neither gRPC nor sockets, nor what the numbers count.
+``Quota`` counts what each identity has at once of connections, calls, streams or bytes: a caller that finds
+nothing left waits in line or is refused. ``Rate`` counts what each identity spends over time of connections,
+calls or bytes. ``FairQueue`` gives turns: one loop does all work of the daemon, so work on stored events is
+cut into pieces of a few milliseconds, and between two of them other work is done.
 
-How often each identity does something, against what it may do for long.
-
-A call or a connection that is refused costs as much as one that is not, so it counts as well. It only
-reckons: what becomes of who is too fast is decided by who asks.
-
-How many bytes each identity may leave for long, and at once: a store of tokens for each, and one for all.
-
-It only reckons: what becomes of who has none left is decided by who asks. As ``rate``, which counts deeds.
-
-Longer work for readers, one piece at a time: each identity in turn, with rests for everything else.
-
-One loop does all work of the daemon. What readers ask of stored events is cut into pieces of a few
-milliseconds; between two of them whatever else is due is done, and who asks much waits behind who asks
-little. It knows no work, only how long each piece took.
+They know identities and numbers, but neither gRPC nor sockets, nor what the numbers count.
 """
 
 import asyncio
@@ -27,8 +17,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from nodeagent.api.access import limits
-from nodeagent.api.access.limits import Limit
+from nodeagent.api.access.limits import Bucket, Limit, RateLimit
 from nodeagent.api.refusal import Refusal, Status
+
+SHARE: Final = 0.5
+"""The share of the loop's time that turns take at most, for long."""
+
+BURST_S: Final = 1.0
+"""So much work is done without rests, so that a reader of some ten thousand events is not slowed down."""
 
 
 class Taker(Protocol):
@@ -109,92 +105,70 @@ class Quota:
 
 
 class Rate:
-    """``now_s`` is CLOCK_MONOTONIC."""
+    """How much each identity, and all together, spend over time. ``now_s`` is CLOCK_MONOTONIC.
 
-    def __init__(self, limit: limits.RateLimit, now_s: Callable[[], float] = time.monotonic) -> None:
+    It only counts: the caller decides what follows. A call or connection that is refused counts as well,
+    since it costs as much as one that is not.
+    """
+
+    def __init__(self, limit: RateLimit, now_s: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
         self._now_s = now_s
-        self._each: dict[str, float] = {}
-        self._total = 0.0
-
-    def spend(self, identity: str) -> float:
-        """Once more: how many seconds it is ahead of what it may do, beyond its burst."""
-        now_s, limit = self._now_s(), self._limit
-        own = max(self._each.get(identity, 0.0), now_s) + 1 / limit.each
-        self._total = max(self._total, now_s) + 1 / limit.total
-        self._each[identity] = own
-        if len(self._each) > limits.IDENTITIES_KNOWN:
-            self._each = {each: until_s for each, until_s in self._each.items() if until_s > now_s}
-        return max(own - now_s - limit.burst_s, self._total - now_s - limit.burst_s, 0.0)
-
-
-_DAY_S: Final = 24 * 3600.0
-
-
-@dataclass(slots=True)
-class _Tokens:
-    """``left`` may be below zero: what had to be taken is owed."""
-
-    left: float
-    at_s: float
-
-    def refill(self, now_s: float, limit: limits.Bytes) -> None:
-        gained = (now_s - self.at_s) * limit.a_day / _DAY_S
-        self.left, self.at_s = min(limit.at_once, self.left + gained), now_s
-
-    def debt_s(self, limit: limits.Bytes) -> float:
-        return max(0.0, -self.left) * _DAY_S / limit.a_day
-
-
-class Budget:
-    """``now_s`` is CLOCK_MONOTONIC."""
-
-    def __init__(self, limit: limits.ByteLimit, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._limit = limit
-        self._now_s = now_s
-        self._total = _Tokens(limit.total.at_once, now_s())
+        self._total = _Tokens(limit.total, now_s())
         self._each: dict[str, _Tokens] = {}
 
-    def affords(self, identity: str, size: int) -> bool:
-        """Whether it has so much left, and all together have; then it is spent."""
+    def affords(self, identity: str, amount: float = 1) -> bool:
+        """Whether the identity has so much left, and all together have. Then it is spent."""
         own = self._own(identity)
-        if min(own.left, self._total.left) < size:
+        if min(own.left, self._total.left) < amount:
             return False
-        self._spend(own, size)
+        own.spend(amount)
+        self._total.spend(amount)
         return True
 
-    def owe(self, identity: str, size: int) -> float:
-        """Spend what must be spent, there or not: how many seconds until it is there."""
+    def spend(self, identity: str, amount: float = 1) -> float:
+        """Spend it, whether it is left or not: how many seconds until it is paid off, 0 where it was left."""
         own = self._own(identity)
-        self._spend(own, size)
-        return max(own.debt_s(self._limit.each), self._total.debt_s(self._limit.total))
+        own.spend(amount)
+        self._total.spend(amount)
+        return max(own.debt_s, self._total.debt_s)
 
-    def _spend(self, own: _Tokens, size: int) -> None:
-        """Nobody owes more than he may have at once: then he would pay for it for days."""
-        own.left = max(own.left - size, -self._limit.each.at_once)
-        self._total.left = max(self._total.left - size, -self._limit.total.at_once)
-
-    def _own(self, identity: str) -> _Tokens:
-        now_s, limit = self._now_s(), self._limit
-        self._total.refill(now_s, limit.total)
-        own = self._each.pop(identity, None) or _Tokens(limit.each.at_once, now_s)
-        own.refill(now_s, limit.each)
+    def _own(self, identity: str) -> "_Tokens":
+        now_s = self._now_s()
+        self._total.refill(now_s)
+        own = self._each.pop(identity, None) or _Tokens(self._limit.each, now_s)
+        own.refill(now_s)
         self._each[identity] = own
         if len(self._each) > limits.IDENTITIES_KNOWN:
-            # The one that did nothing for longest has most of its tokens back.
+            # The identity that did nothing for longest has most of its tokens back.
             self._each.pop(next(iter(self._each)))
         return own
 
 
-SHARE: Final = 0.5
-"""The part of the loop's time that is taken at most, for long."""
+class _Tokens:
+    """A token bucket. ``left`` below zero is owed."""
 
-BURST_S: Final = 1.0
-"""So much work is done without rests: who catches up with some ten thousand events is not slowed down."""
+    def __init__(self, bucket: Bucket, now_s: float) -> None:
+        self._bucket = bucket
+        self._at_s = now_s
+        self.left: float = bucket.at_once
+
+    def refill(self, now_s: float) -> None:
+        gained = (now_s - self._at_s) * self._bucket.a_second
+        self.left, self._at_s = min(self._bucket.at_once, self.left + gained), now_s
+
+    def spend(self, amount: float) -> None:
+        self.left = max(self.left - amount, -self._bucket.most_owed)
+
+    @property
+    def debt_s(self) -> float:
+        return max(0.0, -self.left) / self._bucket.a_second
 
 
 class FairQueue:
-    """One turn at a time. ``now_s`` is CLOCK_MONOTONIC."""
+    """One turn at a time, each identity in its turn: an identity that asks for much waits behind one that
+    asks for little. ``now_s`` is CLOCK_MONOTONIC.
+    """
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -204,7 +178,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self, identity: str) -> AsyncIterator[None]:
-        """Held while within; waits for the others that came before, by identity."""
+        """A turn lasts until the end of the context. Waits for the turns before it, by identity."""
         await self._wait(identity)
         begun_s = self._now_s()
         try:

@@ -26,26 +26,17 @@ from nodeagent.api.access.sockets import BACKLOG, remove
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 
 CHUNK_BYTES: Final = 65536
-
-
 SEND_BUFFER_BYTES: Final = 32 * 1024
 """What the kernel keeps of what a side has not taken (it takes double the number); it would be 208 KiB."""
-
 
 FLUSH_LIMIT_S: Final = 1.0
 """How long a connection that ends may take to hand over what was read for it."""
 
-
 REFUSALS_LOGGED: Final = 3
 """So many refusals are logged each minute."""
 
-
 _NAME_TRIES: Final = 8
-
-
 _PEER_PREFIX: Final = "unix-abstract:"
-
-
 _log = logging.getLogger(__name__)
 
 

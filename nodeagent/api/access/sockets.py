@@ -23,29 +23,13 @@ from nodeagent.api.access.credentials import group_id
 from nodeagent.system.own_directory import NotOwnError, make_own
 
 RETRY_S = 2.0
-
-
 BACKLOG: Final = 128
-
-
 SOCKET_MODE = 0o660
-
-
 EVERYBODYS_MODE = 0o666
-
-
 _MAX_PATH_BYTES = 107
-
-
 _OWNER_ONLY_UMASK = 0o177
-
-
 _EVERY_ADDRESS: Final = "::"
-
-
 _PORTS: Final = 65536
-
-
 _log = logging.getLogger(__name__)
 
 

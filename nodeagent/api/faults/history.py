@@ -23,13 +23,8 @@ from nodeagent.store.records import StoredEvent, StoreId
 PAGE_EVENTS: Final = 64
 """Reading and serialising so many takes some milliseconds, in which nothing else happens."""
 
-
 PAGES_KEPT: Final = 32
-
-
 RETRY_S = 1.0
-
-
 _log = logging.getLogger(__name__)
 
 

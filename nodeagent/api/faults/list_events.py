@@ -25,22 +25,15 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
 
 DEFAULT_LIMIT: Final = 100
-
-
 MAX_LIMIT: Final = 1000
-
-
 MAX_SCANNED: Final = 20_000
 """One call looks at about so many events; a filter that passes little gives a short answer with ``more``."""
-
 
 EVER_NS: Final = 2**63 - 1
 """The greatest number that the store can hold: in the year 2262."""
 
-
 _LOOKED_AT: Final = 20_000
 """Times in one read: ten milliseconds, or a tenth of a second from a slow disk; others wait so long."""
-
 
 _WINDOW_EVENTS: Final = 1024
 """Newest events are looked for so many at a time, backwards. A filter forgets what it knew before each."""

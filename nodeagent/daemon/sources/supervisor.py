@@ -37,11 +37,7 @@ from nodeagent.metrics.daemon import SourceHealth
 from nodeagent.wire import SOURCE, Renew, Reply
 
 log = logging.getLogger(__name__)
-
-
 MAX_GARBLED: Final = 100
-
-
 LOGGED_GARBLED: Final = 3
 
 

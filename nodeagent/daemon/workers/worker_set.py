@@ -19,8 +19,6 @@ from nodeagent.daemon.workers.worker import Caution, Worker, WorkerSpec, loop_ti
 from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2
-
-
 Start = Callable[[WorkerSpec, Happenings, logging.Logger], Awaitable[Child]]
 """How the process of a worker is started. Raises ``OSError``."""
 

@@ -215,15 +215,10 @@ def _chip_level(level: Level) -> Level:
 
 
 SWITCHES_CONFIGURED: Final = "SwitchInfoCfg"
-
-
 WHOLE_CHIP: Final = 0xFFFF
 """As the driver's field of sixteen bits has it where a fault is of no port."""
 
-
 _OCCUR: Final = 1
-
-
 _HEALTHY_SWITCHES: Final = "Healthy"
 
 
@@ -241,7 +236,6 @@ _SWITCH_LEVELS: Final = {
     Level.SEPARATE_FAULT: _SwitchLevel("Separate", "UnHealthy"),
 }
 """From the mildest to the strictest. ResetFault is ours: MindCluster has no word for it."""
-
 
 _SWITCH_RANKS: Final = {level: rank for rank, level in enumerate(_SWITCH_LEVELS)}
 

@@ -72,8 +72,6 @@ def _rank(level: Level) -> int:
 
 
 UNKNOWN_PART: Final = "UNKNOWN"
-
-
 PART_TYPES: Final[Mapping[int, str]] = {
     0x00: "CPU",
     0x01: "Memory",

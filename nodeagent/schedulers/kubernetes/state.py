@@ -92,8 +92,6 @@ class Ack:
 
 
 Order = Look | SetTaints | SetCondition | Create | Replace | Delete | Ack
-
-
 FIRST_PAUSE_NS: Final = 100_000_000
 LONGEST_PAUSE_NS: Final = 60_000_000_000
 LONGEST_RETRY_AFTER_S: Final = 600

@@ -36,11 +36,8 @@ from nodeagent.store.queries import State, read_state
 from nodeagent.store.tags import CARRIED, OF_INPUTS
 
 CHUNK_ROWS = 500
-
-
 PAUSE_S = 1.0
 """Between two trims that the size asks for: what comes meanwhile goes together."""
-
 
 LONG_PAUSE_S = 60.0
 """Before the next where nothing more could go, and between two bases for that; none is made sooner after a
@@ -50,31 +47,20 @@ start.
 
 # Trimming goes somewhat below the limit, or every commit would bring it back to its edge.
 _TRIMMED_SHARE = 0.9
-
-
 _SHORT_OF_SPACE_SHARE = 0.8
-
-
 _AUDIT_SHARE: Final = 16
 """The audit log may have so manieth a part of the size: some 20,000 entries of the smallest store."""
-
 
 _OF_JOBS: Final = "job_"
 """Begins the kinds of events about jobs."""
 
-
 _INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, JobSaid, JobEnded))
-
-
 _LESSER: Final = """
 what != '' AND (result LIKE 'refused: %' OR what IN ('RewindConsumer', 'DeleteConsumer', 'ReportPublicFault'))
 """
 """Entries that one can cause who is no operator."""
 
-
 _AUDIT_SIZE: Final = "length(who) + length(what) + length(target) + length(result) + 24"
-
-
 _log = logging.getLogger(__name__)
 
 
@@ -121,7 +107,7 @@ class Upkeep:
         self._based_s = time.monotonic()
         self._is_stuck = False
         """It is too large, and nothing more may go."""
-        durability.max_size = keep.max_size
+        durability.space.max_size = keep.max_size
 
     async def run(self) -> None:
         """Trim at once, then every ``upkeep_s``, when the size is passed, and when the disk was found full;
@@ -133,7 +119,7 @@ class Upkeep:
             except (sqlite3.Error, OSError, StoreDamagedError, AbandonedError) as error:
                 _log.warning("store: trimming failed: %s", error)
             try:
-                await asyncio.wait_for(self._durability.upkeep_due.wait(), self._keep.upkeep_s)
+                await asyncio.wait_for(self._durability.space.due.wait(), self._keep.upkeep_s)
             except TimeoutError:
                 continue
             await self._pause()
@@ -142,7 +128,7 @@ class Upkeep:
         """Before a trim that only the size asks for; a longer one where the last has not helped."""
         passed_s = 0.0
         while passed_s < (LONG_PAUSE_S if self._is_stuck else PAUSE_S):
-            if self._durability.is_space_short:
+            if self._durability.space.is_short:
                 return
             await asyncio.sleep(PAUSE_S)
             passed_s += PAUSE_S
@@ -155,8 +141,8 @@ class Upkeep:
         if await self._durability.on_disk(lambda database: database.is_in_place()) is False:
             self._durability.leave(f"{self._durability.path} was removed or replaced while in use")
             return
-        short_of_space, self._durability.is_space_short = self._durability.is_space_short, False
-        self._durability.upkeep_due.clear()
+        short_of_space, self._durability.space.is_short = self._durability.space.is_short, False
+        self._durability.space.due.clear()
         max_size = await self._durability.on_disk(
             lambda database: self._size_to_keep(database, short_of_space)
         )

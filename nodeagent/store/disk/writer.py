@@ -21,7 +21,6 @@ from nodeagent.store.layout import SEAL_STATE, checksum
 _HEADROOM = 4
 """Refilling the space must not fill the disk again."""
 
-
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
