@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from nodeagent.client import Verdict
 from nodeagent.core.model import NODE
-from nodeagent.schedulers.kubernetes.facts import Concern, Facts
+from nodeagent.schedulers.kubernetes.facts import Concern, SnapshotFacts
 
 CONDITION: Final = "AcceleratorsHealthy"
 TAINT: Final = "nodeagent/no-new-work"
@@ -51,7 +51,7 @@ class Wording(NamedTuple):
 SILENT: Final = Wording("Unknown", "NodeagentDoesNotAnswer", "nodeagent: the daemon does not answer")
 
 
-def wording(facts: Facts) -> Wording:
+def wording(facts: SnapshotFacts) -> Wording:
     """The strictest first, each with its code, which is what people look for."""
     if not facts.concerns:
         return Wording("True", _REASONS[Verdict.ALLOW], "nodeagent: every accelerator allows work")
@@ -92,7 +92,7 @@ def heartbeat_in_s(standing: Object | None, at_s: int) -> int:
     return left_s if 0 < left_s <= HEARTBEAT_S else 0
 
 
-def relevant(facts: Facts, scope: Scope) -> Verdict:
+def relevant(facts: SnapshotFacts, scope: Scope) -> Verdict:
     """The strictest verdict that a taint is for."""
     if scope == "off":
         return Verdict.ALLOW
@@ -105,7 +105,7 @@ def keeps_work_away(verdict: Verdict) -> bool:
     return verdict in _KEEPS_WORK_AWAY
 
 
-def tainted(facts: Facts, scope: Scope, taints: Sequence[Object]) -> Sequence[Object]:
+def tainted(facts: SnapshotFacts, scope: Scope, taints: Sequence[Object]) -> Sequence[Object]:
     """The node's taints with ours, as the facts are now."""
     concerns = [each for each in facts.concerns if scope == "chip" or each.device == NODE]
     ours = {"key": TAINT, "value": _label(concerns[0].code if concerns else ""), "effect": EFFECT}

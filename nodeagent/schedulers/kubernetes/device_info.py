@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nodeagent.client import Level, Verdict
-from nodeagent.schedulers.kubernetes.facts import Facts, Fault, Npu, SwitchFault
+from nodeagent.schedulers.kubernetes.facts import ChipFault, Npu, ReportedSwitchFault, SnapshotFacts
 from nodeagent.schedulers.kubernetes.go_json import as_map, check_code, text_of
 
 NAME_PREFIX: Final = "mindx-dl-deviceinfo-"
@@ -33,18 +33,18 @@ DESCRIPTION: Final = (
 """``DescriptionValue``: part of the form."""
 
 
-class Names(NamedTuple):
+class ResourceNames(NamedTuple):
     """``key`` of the resource, and the first part of a chip's name."""
 
     key: str
     prefix: str
 
 
-NAMES: Final[Mapping[str, Names]] = {
-    "910": Names("huawei.com/Ascend910", "Ascend910"),
-    "910B": Names("huawei.com/Ascend910", "Ascend910"),
-    "A3": Names("huawei.com/Ascend910", "Ascend910"),
-    "950": Names("huawei.com/npu", "npu"),
+NAMES: Final[Mapping[str, ResourceNames]] = {
+    "910": ResourceNames("huawei.com/Ascend910", "Ascend910"),
+    "910B": ResourceNames("huawei.com/Ascend910", "Ascend910"),
+    "A3": ResourceNames("huawei.com/Ascend910", "Ascend910"),
+    "950": ResourceNames("huawei.com/npu", "npu"),
 }
 """The names for each series. ``GetAscend910Key`` and ``getAscend910Name``."""
 
@@ -75,13 +75,13 @@ _AS_CHIP_LEVEL: Final = {
 }
 
 
-def series_of(facts: Facts) -> str:
+def series_of(facts: SnapshotFacts) -> str:
     """That of all NPUs of the node, "" where they differ, are unknown or have no form of their own here."""
     found = {npu.series for npu in facts.npus}
     return found.pop() if len(found) == 1 and found <= NAMES.keys() else ""
 
 
-def data(facts: Facts, *, super_pod_id: int, server_index: int, at_s: int) -> dict[str, str] | None:
+def data(facts: SnapshotFacts, *, super_pod_id: int, server_index: int, at_s: int) -> dict[str, str] | None:
     """The ConfigMap's data, None where this node has no NPUs that it can speak of."""
     series = series_of(facts)
     if not series:
@@ -118,7 +118,7 @@ def written_at_s(written: Mapping[str, str]) -> int | None:
     return at_s if isinstance(at_s, int) else None
 
 
-def _device_list(names: Names, npus: Sequence[Npu]) -> Iterable[tuple[str, object]]:
+def _device_list(names: ResourceNames, npus: Sequence[Npu]) -> Iterable[tuple[str, object]]:
     def listed(chosen: Iterable[Npu]) -> str:
         """Sorted as texts: 10 before 2 (``sets.String.List``)."""
         return ",".join(sorted(f"{names.prefix}-{npu.number}" for npu in chosen))
@@ -148,7 +148,7 @@ def _is_separated(npu: Npu) -> bool:
     return npu.isolated or _worst(npu.faults) is Level.MANUALLY_SEPARATE_NPU
 
 
-def _fault_entries(names: Names, npu: Npu) -> Iterable[dict[str, object]]:
+def _fault_entries(names: ResourceNames, npu: Npu) -> Iterable[dict[str, object]]:
     network = [fault for fault in npu.faults if _is_of_network(fault)]
     if network or npu.network_unhealthy:
         yield _entry("CardNetworkUnhealthy", names, npu, network, _worst(network) or npu.level)
@@ -159,7 +159,7 @@ def _fault_entries(names: Names, npu: Npu) -> Iterable[dict[str, object]]:
 
 
 def _entry(
-    kind: str, names: Names, npu: Npu, faults: Sequence[Fault], level: Level | None
+    kind: str, names: ResourceNames, npu: Npu, faults: Sequence[ChipFault], level: Level | None
 ) -> dict[str, object]:
     """Codes of our own have no place in a list of the vendor's: they show in the level."""
     coded = [fault for fault in faults if _VENDORS_CODE.fullmatch(fault.code)]
@@ -179,7 +179,7 @@ def _entry(
     }
 
 
-def _upgrade_reasons(names: Names, npus: Sequence[Npu]) -> dict[str, object]:
+def _upgrade_reasons(names: ResourceNames, npus: Sequence[Npu]) -> dict[str, object]:
     """Only frequency rules promote; MindCluster's two other ways are no promotions here."""
     reasons: dict[str, object] = {}
     for npu in npus:
@@ -197,15 +197,15 @@ def _upgrade_reasons(names: Names, npus: Sequence[Npu]) -> dict[str, object]:
     return as_map(reasons)
 
 
-def _is_of_network(fault: Fault) -> bool:
+def _is_of_network(fault: ChipFault) -> bool:
     return _VENDORS_CODE.fullmatch(fault.code) is not None and int(fault.code, 16) in NETWORK_CODES
 
 
-def _without_network(faults: Sequence[Fault]) -> list[Fault]:
+def _without_network(faults: Sequence[ChipFault]) -> list[ChipFault]:
     return [fault for fault in faults if not _is_of_network(fault)]
 
 
-def _worst(faults: Sequence[Fault]) -> Level | None:
+def _worst(faults: Sequence[ChipFault]) -> Level | None:
     levels = [_chip_level(fault.level) for fault in faults]
     return min(levels, key=_CHIP_LEVELS.index, default=None)
 
@@ -240,7 +240,7 @@ _SWITCH_LEVELS: Final = {
 _SWITCH_RANKS: Final = {level: rank for rank, level in enumerate(_SWITCH_LEVELS)}
 
 
-def switch_text(facts: Facts, at_s: int) -> str:
+def switch_text(facts: SnapshotFacts, at_s: int) -> str:
     """``NONE`` where nobody observes the switches."""
     if not facts.switches:
         return NO_SWITCHES
@@ -279,7 +279,7 @@ NO_SWITCHES: Final = _switch_data(codes=None, level="", at_s=0, node="", by_plac
 """The zero value of the type: nothing is known of switches."""
 
 
-def _switch_fault(fault: SwitchFault) -> str:
+def _switch_fault(fault: ReportedSwitchFault) -> str:
     return text_of(
         {
             "EventType": int(fault.code.strip("[]").split(",")[0], 16),
@@ -295,5 +295,5 @@ def _switch_fault(fault: SwitchFault) -> str:
     )
 
 
-def _port(fault: SwitchFault) -> int:
+def _port(fault: ReportedSwitchFault) -> int:
     return WHOLE_CHIP if fault.port is None else fault.port

@@ -12,7 +12,7 @@ from typing import Final
 
 from nodeagent.client import Level, Verdict
 from nodeagent.schedulers.kubernetes.cluster import time_text
-from nodeagent.schedulers.kubernetes.facts import Facts
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts
 from nodeagent.schedulers.kubernetes.go_json import check_code, text_of
 
 NAME_PREFIX: Final = "mindx-dl-nodeinfo-"
@@ -29,7 +29,7 @@ _STATUS: Final = ("Healthy", "PreSeparate", "UnHealthy")
 _BY_VERDICT: Final = {Verdict.NO_NEW_JOBS: 1, Verdict.ISOLATE: 2}
 
 
-def data(facts: Facts, *, at_s: int) -> dict[str, str] | None:
+def data(facts: SnapshotFacts, *, at_s: int) -> dict[str, str] | None:
     """The ConfigMap's data, None where there is nothing to say.
 
     The node's verdict counts beside the faults: it also knows isolations, and faults that no BMC lists.

@@ -23,11 +23,12 @@ from nodeagent.schedulers.kubernetes.cluster import (
     relevant,
     says,
 )
-from nodeagent.schedulers.kubernetes.facts import Facts
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts
+from nodeagent.schedulers.loop import Tick
 
 
 class Target(StrEnum):
-    """What an order is about. Each has a patience of its own."""
+    """What an effect is about. Each is tried again in its own time."""
 
     NODE = "Node"
     CONDITION = "condition of the Node"
@@ -38,7 +39,7 @@ class Target(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ReadObject:
     """Read it as it is now."""
 
     target: Target
@@ -62,13 +63,13 @@ class SetCondition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
+class CreateConfigMap:
     target: Target
     config_map: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
+class ReplaceConfigMap:
     """It names the version that it replaces."""
 
     target: Target
@@ -76,7 +77,7 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class DeleteConfigMap:
     """If it still is of this version."""
 
     target: Target
@@ -91,7 +92,9 @@ class Ack:
     target: Target = Target.DAEMON
 
 
-Order = Look | SetTaints | SetCondition | Create | Replace | Delete | Ack
+ClusterEffect = (
+    ReadObject | SetTaints | SetCondition | CreateConfigMap | ReplaceConfigMap | DeleteConfigMap | Ack
+)
 FIRST_PAUSE_NS: Final = 100_000_000
 LONGEST_PAUSE_NS: Final = 60_000_000_000
 LONGEST_RETRY_AFTER_S: Final = 600
@@ -106,18 +109,20 @@ class Trouble:
 
     failures: int
     not_before_ns: int
-    words: str
+    reason: str
 
 
 def trouble_after(
-    before: Trouble | None, words: str, retry_after_s: int, jitter: float, now_ns: int
+    before: Trouble | None, reason: str, retry_after_s: int, jitter: float, now_ns: int
 ) -> Trouble:
     """``jitter`` from 0 to 1 makes the pause up to half as long again."""
     failures = 1 if before is None else before.failures + 1
     pause_ns = min(FIRST_PAUSE_NS << min(failures - 1, _MOST_DOUBLINGS), LONGEST_PAUSE_NS)
     asked_ns = min(retry_after_s, LONGEST_RETRY_AFTER_S) * _SECOND_NS
     spread_ns = int(pause_ns * jitter / 2)
-    return Trouble(failures=failures, not_before_ns=now_ns + max(pause_ns, asked_ns) + spread_ns, words=words)
+    return Trouble(
+        failures=failures, not_before_ns=now_ns + max(pause_ns, asked_ns) + spread_ns, reason=reason
+    )
 
 
 SECOND_NS: Final = 1_000_000_000
@@ -128,7 +133,7 @@ NOT_KEPT: Final = "the API server accepted it and keeps something else: look for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ClockReading:
     """``ns`` of a clock that only goes forward, ``s`` what people's clocks say."""
 
     ns: int
@@ -136,7 +141,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ClusterSettings:
     """As configured, for this node."""
 
     node: str
@@ -152,19 +157,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class FactsReported:
     """The daemon's state."""
 
-    facts: Facts
+    facts: SnapshotFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class DaemonSilent:
     """The daemon does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObjectSeen:
     """How something stands in the cluster; ``found`` None: there is none. Of NODED only that counts.
 
     A watch or a list may tell of what a write of ours has changed since: that is passed over.
@@ -175,38 +180,33 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """``found`` is the object as the order left it."""
+class RequestDone:
+    """``found`` is the object as the effect left it."""
 
-    order: Order
+    effect: ClusterEffect
     found: Found = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class RequestFailed:
     """``status`` 0: no answer. ``jitter`` is from 0 to 1, drawn by the shell, so that nodes do not come back
     all at once."""
 
-    order: Order
+    effect: ClusterEffect
     status: int
-    words: str
+    reason: str
     retry_after_s: int = 0
     jitter: float = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """Time has passed."""
-
-
-Given = Reported | Silent | Seen | Done | Failed | Tick
+ClusterInput = FactsReported | DaemonSilent | ObjectSeen | RequestDone | RequestFailed
 
 
 # --- what it knows ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownConfigMap:
     """A ConfigMap as it was seen last, at ``at_ns``. Not ``fresh``: it has to be read before anything is
     written.
     """
@@ -217,21 +217,21 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ClusterState:
     """``node`` None: not seen yet, or there is none. ``well_since_ns``: since when nothing asks for a taint.
 
     ``written_ns``: when the bridge wrote each last. ``noded``: whether MindCluster's NodeD is installed, None
     where that was not looked for yet.
     """
 
-    facts: Facts | None = None
+    facts: SnapshotFacts | None = None
     silent_since_ns: int | None = None
     well_since_ns: int | None = None
     node: NodeObject | None = None
     node_is_fresh: bool = False
     written_ns: Mapping[Target, int] = field(default_factory=dict)
-    infos: Mapping[Target, Known] = field(
-        default_factory=lambda: {Target.DEVICE_INFO: Known(), Target.NODE_INFO: Known()}
+    infos: Mapping[Target, KnownConfigMap] = field(
+        default_factory=lambda: {Target.DEVICE_INFO: KnownConfigMap(), Target.NODE_INFO: KnownConfigMap()}
     )
     noded: bool | None = None
     noded_at_ns: int = 0
@@ -239,31 +239,33 @@ class State:
     troubles: Mapping[Target, Trouble] = field(default_factory=dict)
 
 
-def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
+def taken(
+    settings: ClusterSettings, state: ClusterState, given: ClusterInput | Tick, now: ClockReading
+) -> ClusterState:
     """The state after what is given."""
     match given:
-        case Reported(facts=facts):
+        case FactsReported(facts=facts):
             is_well = relevant(facts, settings.scope) is Verdict.ALLOW
             since_ns = now.ns if state.well_since_ns is None else state.well_since_ns
             return replace(
                 state, facts=facts, silent_since_ns=None, well_since_ns=since_ns if is_well else None
             )
-        case Silent():
+        case DaemonSilent():
             since_ns = now.ns if state.silent_since_ns is None else state.silent_since_ns
             return replace(state, silent_since_ns=since_ns, well_since_ns=None)
-        case Seen(target=target, found=found):
+        case ObjectSeen(target=target, found=found):
             if isinstance(found, NodeObject) and found.is_older_than(state.node):
                 return state
             return _seen(state, target, found, now)
-        case Done(order=order, found=found):
-            return _done(state, order, found, now)
-        case Failed():
+        case RequestDone(effect=effect, found=found):
+            return _done(state, effect, found, now)
+        case RequestFailed():
             return _failed(state, given, now)
         case Tick():
             return state
 
 
-def _seen(state: State, target: Target, found: Found, now: Moment) -> State:
+def _seen(state: ClusterState, target: Target, found: Found, now: ClockReading) -> ClusterState:
     match target:
         case Target.NODE | Target.CONDITION:
             if not isinstance(found, NodeObject):  # One that comes later waits for nothing.
@@ -280,39 +282,39 @@ def _seen(state: State, target: Target, found: Found, now: Moment) -> State:
             return state
 
 
-def _done(state: State, order: Order, found: Found, now: Moment) -> State:
+def _done(state: ClusterState, effect: ClusterEffect, found: Found, now: ClockReading) -> ClusterState:
     """What it says now is what was written: nothing has to be read again."""
-    if isinstance(order, Ack):
-        return replace(_works(state, order.target), acked=order.position)
-    state = _seen(state, order.target, found, now)
-    if not isinstance(order, Look):
-        state = replace(state, written_ns={**state.written_ns, order.target: now.ns})
-    if isinstance(order, SetTaints | SetCondition) and not _is_kept(order, found):
-        return _failed(state, Failed(order=order, status=0, words=NOT_KEPT), now)
-    return _works(state, order.target)
+    if isinstance(effect, Ack):
+        return replace(_works(state, effect.target), acked=effect.position)
+    state = _seen(state, effect.target, found, now)
+    if not isinstance(effect, ReadObject):
+        state = replace(state, written_ns={**state.written_ns, effect.target: now.ns})
+    if isinstance(effect, SetTaints | SetCondition) and not _is_kept(effect, found):
+        return _failed(state, RequestFailed(effect=effect, status=0, reason=NOT_KEPT), now)
+    return _works(state, effect.target)
 
 
-def _works(state: State, target: Target) -> State:
+def _works(state: ClusterState, target: Target) -> ClusterState:
     return replace(state, troubles={each: state.troubles[each] for each in state.troubles if each != target})
 
 
-def _is_kept(order: SetTaints | SetCondition, found: object) -> bool:
+def _is_kept(effect: SetTaints | SetCondition, found: object) -> bool:
     """An admission webhook may take away what was written, and would do so each time."""
     if not isinstance(found, NodeObject):
         return True
-    if isinstance(order, SetTaints):
-        return ours_in(order.taints) == ours_in(found.taints)
-    return found.condition is not None and says(found.condition) == says(order.condition)
+    if isinstance(effect, SetTaints):
+        return ours_in(effect.taints) == ours_in(found.taints)
+    return found.condition is not None and says(found.condition) == says(effect.condition)
 
 
-def _failed(state: State, failed: Failed, now: Moment) -> State:
+def _failed(state: ClusterState, failed: RequestFailed, now: ClockReading) -> ClusterState:
     """After a conflict, or where something is gone, what is known is old: it is read again first."""
-    target, order = failed.order.target, failed.order
+    target, effect = failed.effect.target, failed.effect
     trouble = trouble_after(
-        state.troubles.get(target), failed.words, failed.retry_after_s, failed.jitter, now.ns
+        state.troubles.get(target), failed.reason, failed.retry_after_s, failed.jitter, now.ns
     )
     state = replace(state, troubles={**state.troubles, target: trouble})
-    is_old = failed.status in (CONFLICT, NOT_FOUND) and not isinstance(order, Look)
+    is_old = failed.status in (CONFLICT, NOT_FOUND) and not isinstance(effect, ReadObject)
     if is_old and target in (Target.NODE, Target.CONDITION):
         return replace(state, node_is_fresh=False)
     if is_old and target in state.infos:
@@ -320,5 +322,5 @@ def _failed(state: State, failed: Failed, now: Moment) -> State:
     return state
 
 
-def _with_info(state: State, target: Target, known: Known) -> State:
+def _with_info(state: ClusterState, target: Target, known: KnownConfigMap) -> ClusterState:
     return replace(state, infos={**state.infos, target: known})

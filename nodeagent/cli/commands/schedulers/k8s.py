@@ -14,7 +14,7 @@ from nodeagent.cli.shared.until_signalled import until_signalled
 
 if TYPE_CHECKING:
     from nodeagent.config.kubernetes import KubernetesConfig
-    from nodeagent.schedulers.kubernetes.state import Settings
+    from nodeagent.schedulers.kubernetes.state import ClusterSettings
 
 NODE_VARIABLE: Final = "NODE_NAME"
 
@@ -58,7 +58,7 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
             EXIT_FAILED,
         ) from error
     from nodeagent.client import AsyncClient, ClientError
-    from nodeagent.schedulers.kubernetes.bridge import Bridge
+    from nodeagent.schedulers.kubernetes.bridge import KubernetesBridge
 
     settings = client.Configuration()
     try:
@@ -78,15 +78,15 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
     async with client.ApiClient(settings) as cluster, AsyncClient(socket) as daemon:
         cluster.user_agent = "nodeagent"
         try:
-            await Bridge(daemon, cluster, _settings(section, node)).run()
+            await KubernetesBridge(daemon, cluster, _settings(section, node)).run()
         except ClientError as error:
             raise Failure(f"the daemon at {socket} cannot be followed: {error}", EXIT_UNAVAILABLE) from error
 
 
-def _settings(section: "KubernetesConfig", node: str) -> "Settings":
-    from nodeagent.schedulers.kubernetes.state import Settings
+def _settings(section: "KubernetesConfig", node: str) -> "ClusterSettings":
+    from nodeagent.schedulers.kubernetes.state import ClusterSettings
 
-    return Settings(
+    return ClusterSettings(
         node=node,
         scope=section.taint,
         resume_after_ns=section.resume_after_ns,

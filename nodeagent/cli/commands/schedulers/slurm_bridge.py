@@ -11,7 +11,7 @@ from nodeagent.cli.shared.options import public_socket, read_config, socket_opti
 from nodeagent.cli.shared.until_signalled import until_signalled
 from nodeagent.client import AsyncClient, ClientError
 from nodeagent.config.slurm import SlurmConfig
-from nodeagent.schedulers.slurm.bridge import Bridge
+from nodeagent.schedulers.slurm.bridge import SlurmBridge
 from nodeagent.schedulers.slurm.programs import Slurm
 
 
@@ -33,4 +33,4 @@ def command(socket: Path | None, config_path: Path | None) -> None:
 
 async def _bridge(socket: Path, config: SlurmConfig) -> None:
     async with AsyncClient(socket) as client:
-        await Bridge(client, Slurm(Path(config.programs)), config).run()
+        await SlurmBridge(client, Slurm(Path(config.programs)), config).run()
