@@ -12,7 +12,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TextIO
 
-from nodeagent.api.faults.follow import follow
+from nodeagent.api.faults.history import follow
 from nodeagent.core.model import EventKind, Verdict
 from nodeagent.store.disk.thread import DiskThread
 from nodeagent.store.event_feed import EventFeed

@@ -16,7 +16,7 @@ from nodeagent.cli.main import MODULES, main
 from nodeagent.config.load import load_config
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.metrics import collector, devices
-from nodeagent.metrics.telemetry_help import HELP
+from nodeagent.metrics.telemetry import HELP
 from nodeagent.tables.load import load_catalog
 from tests.cli.live import Node, xid_line
 from tests.documents import (

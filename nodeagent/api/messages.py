@@ -1,30 +1,47 @@
-"""Values of the core as messages of the API: which goes to which, and where their fields differ.
+"""Values of the core as messages of the API: devices, faults, events, resets, jobs.
 
-A field of the same name on both sides is not listed here: ``mapping`` copies it, and stops the import where
-one side lacks it. It decides nothing and reads nothing.
+Only the differences of fields are listed here: ``mapping`` copies a field that has the same name on both
+sides, and stops the import where one side lacks it. It decides nothing and reads nothing.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.api.node import NodeFacts
 from nodeagent.core.model import (
+    NODE,
     Condition,
     DeviceView,
     Event,
     Hold,
     Holder,
     JobNote,
+    JobPolicy,
+    JobView,
     Level,
     Promotion,
     Reason,
+    Reset,
     Source,
 )
+from nodeagent.core.resets.dry_run import DryRun, Step, Used
 from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.mapping import timestamp, writer
+from nodeagent.messages.pb import control_service_pb2
 from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.store.records import Publication, StoredEvent, StoreId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """``node_id`` is the machine-id, ``boot_id`` the kernel's; ``started_wall_ns`` when this daemon began."""
+
+    node_id: str
+    node_name: str
+    boot_id: str
+    version: str
+    started_wall_ns: int
 
 
 def at_least(level: Level, minimum: Level | None) -> bool:
@@ -166,3 +183,70 @@ class Published:
 
     def wants(self, device_id: str) -> bool:
         return not self._wanted or device_id in self._wanted or self.name_of(device_id) in self._wanted
+
+
+_reset_message = writer(
+    Reset,
+    pb.Reset,
+    computed=["devices", "verified"],
+    renamed={"device_ids": "members", "condition_ids": "conditions", "blocked_by": "hindered"},
+    unsent=["asker_id", "confirmed", "verified", "outcome", "may_ask_again", "told", "unsettled_ns"],
+)
+_used = writer(Used, control_service_pb2.ResetsUsed)
+_step = writer(Step, control_service_pb2.ResetStep)
+plan = writer(
+    DryRun,
+    control_service_pb2.ResetPlan,
+    unsent=["setting"],
+    parts={control_service_pb2.ResetsUsed: _used, control_service_pb2.ResetStep: _step},
+)
+
+
+def resets(published: Published) -> list[pb.Reset]:
+    """Every one that touches a device that is wanted."""
+    return [
+        reset(published, each)
+        for each in published.publication.view.resets
+        if any(map(published.wants, each.members))
+    ]
+
+
+def reset(published: Published, value: Reset) -> pb.Reset:
+    return _reset_message(
+        value,
+        published.publication.wall_offset_ns,
+        devices=[published.name_of(each) for each in value.members],
+        verified=[published.name_of(each) for each in value.verified],
+    )
+
+
+_policy = writer(JobPolicy, pb.JobPolicy)
+_job_message = writer(
+    JobView,
+    pb.Job,
+    computed=["devices", "device", "pid", "uid", "since"],
+    renamed={"device_ids": "devices"},
+    unsent=["peer", "said", "since_ns"],
+    parts={pb.JobPolicy: _policy},
+)
+
+
+def jobs(published: Published) -> list[pb.Job]:
+    """Every one that uses a device that is wanted; with the node all."""
+    return [
+        job(published, each)
+        for each in published.publication.view.jobs
+        if published.wants(NODE) or any(map(published.wants, each.devices))
+    ]
+
+
+def job(published: Published, value: JobView) -> pb.Job:
+    return _job_message(
+        value,
+        published.publication.wall_offset_ns,
+        devices=[published.name_of(each) for each in value.devices],
+        device=published.name_of(value.device_id) if value.device_id else "",
+        pid=value.peer.pid if value.peer else 0,
+        uid=value.peer.uid if value.peer else 0,
+        since=published.at(value.since_ns) if value.stage else None,
+    )

@@ -14,7 +14,6 @@ import grpc
 
 from nodeagent.api import interface, rpc_binding
 from nodeagent.api.access import credentials, limits
-from nodeagent.api.access.addresses import listen_at, open_or_keep_trying
 from nodeagent.api.access.admission import Admission, Places
 from nodeagent.api.access.credentials import (
     OPERATOR_GROUP,
@@ -29,6 +28,8 @@ from nodeagent.api.access.relay import Relay
 from nodeagent.api.access.sockets import (
     OutletError,
     bound,
+    listen_at,
+    open_or_keep_trying,
     open_to,
     open_to_everybody,
     owner_only,
@@ -41,10 +42,10 @@ from nodeagent.api.faults.consumers import ConsumerService
 from nodeagent.api.faults.service import FaultService, Shown
 from nodeagent.api.faults.watch import Pace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.interface import add_reflection
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.nvrx.messages import SERVICE as NODE_HEALTH_SERVICE
 from nodeagent.api.nvrx.service import NodeHealthService
-from nodeagent.api.reflection import add_reflection
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2

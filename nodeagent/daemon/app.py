@@ -1,6 +1,6 @@
 """The daemon, part by part, in the order things happen: recover, assemble, serve, run, stop.
 
-It only wires. What a part does, and why, is in its own file.
+It only wires the parts. Each part explains itself in its own file.
 """
 
 import asyncio
@@ -10,20 +10,34 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent import __version__, journal
-from nodeagent.api.access.addresses import open_or_keep_trying
-from nodeagent.api.access.sockets import OutletError
+from nodeagent.api.access.sockets import OutletError, open_or_keep_trying
+from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.context import Context
+from nodeagent.api.control.list_audit import Audit
+from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.service import served
+from nodeagent.api.control.tables import Tables
+from nodeagent.api.jobs.listener import JobListener
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.config import Config
 from nodeagent.config.last import Chosen
+from nodeagent.config.load import where_set
 from nodeagent.core.model import View
 from nodeagent.daemon import systemd
-from nodeagent.daemon.assembly import Parts, assemble
 from nodeagent.daemon.catalogs import NoTables
 from nodeagent.daemon.pump import RestartNeeded
 from nodeagent.daemon.recovery import Recovered, recover
+from nodeagent.daemon.reload import Reloading
+from nodeagent.daemon.resets import launch
+from nodeagent.daemon.resets.actuator import Actuator
+from nodeagent.daemon.sources import configured
+from nodeagent.daemon.sources.orders import Quiescence, Rebaselining
+from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.http import MetricsServer
 from nodeagent.store.errors import StoreInUseError
@@ -85,7 +99,7 @@ class Daemon:
             await self._run(recovered, parts)
             await recovered.pump.compact()
 
-    async def _run(self, recovered: Recovered, parts: Parts) -> None:
+    async def _run(self, recovered: Recovered, parts: "Parts") -> None:
         """Until a signal stops it; what the sources have read by then is committed."""
         feed, pump = recovered.feed, recovered.pump
         async with asyncio.TaskGroup() as tasks:
@@ -169,3 +183,98 @@ def _report(refused: BaseExceptionGroup[BaseException], status: int) -> int:
         for line in str(error).splitlines():
             log.critical("%s", line)
     return status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    sources: list[Supervisor]
+    actuator: Actuator
+    quiescence: Quiescence
+    rebaselining: Rebaselining
+    job_listener: JobListener
+    reloading: Reloading
+    grpc: GrpcServer
+    metrics: NodeMetrics
+
+
+def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> Parts:
+    """``config_path`` as in ``Reloading``."""
+    ledger, clock, catalogs = recovered.ledger, recovered.clock, recovered.catalogs
+    feed, pump = recovered.feed, recovered.pump
+    sources = configured.supervisors(
+        config, catalogs.current, clock, recovered.cursors, pump.submit, feed.current.view
+    )
+    by_name = {source.name: source for source in sources}
+    actuator = Actuator(config, clock, feed, ledger, pump.ask, by_name, config_path)
+    actuator.adopt(feed.current.view)
+    pump.act = actuator.act
+    quiescence = Quiescence(feed, configured.of_vendors(config, sources))
+    quiescence.begin()
+    senders = Senders(config.public)
+    job_listener = JobListener(
+        path=Path(config.jobs_socket),
+        feed=feed,
+        ask=pump.ask,
+        readings=lambda: configured.readings(sources),
+        audit=AuditLog(ledger),
+        config=config.jobs,
+        version=__version__,
+        consumer=ledger.consumer,
+    )
+
+    def on_config(fresh: Config) -> None:
+        actuator.reload(fresh)
+        senders.config = fresh.public
+        job_listener.reload(fresh.jobs)
+
+    reloading = Reloading(config, config_path, catalogs, pump, feed, sources, on_config)
+    facts = NodeFacts(
+        node_id=systemd.machine_id(),
+        node_name=config.agent.name(),
+        boot_id=clock.boot_id,
+        version=__version__,
+        started_wall_ns=clock.wall_ns(),
+    )
+    return Parts(
+        sources=sources,
+        actuator=actuator,
+        quiescence=quiescence,
+        rebaselining=Rebaselining(feed, sources),
+        job_listener=job_listener,
+        reloading=reloading,
+        grpc=_grpc(config, config_path, recovered, facts, reloading, senders),
+        metrics=NodeMetrics(
+            feed=feed,
+            ledger=ledger,
+            facts=facts,
+            health=lambda: configured.health(pump, ledger, sources, recovered.volatile, senders),
+        ),
+    )
+
+
+def _grpc(
+    config: Config,
+    config_path: Path | None,
+    recovered: Recovered,
+    facts: NodeFacts,
+    reloading: Reloading,
+    senders: Senders,
+) -> GrpcServer:
+    catalogs, pump = recovered.catalogs, recovered.pump
+    context = Context(
+        feed=recovered.feed,
+        catalog=lambda: catalogs.current,
+        facts=facts,
+        ask=pump.ask,
+        dry_run_reset=pump.dry_run_reset,
+        cannot_reset=lambda: launch.why_it_cannot(Path(config.reset.run_dir)),
+        configured_in=lambda setting: where_set(setting, config_path, os.environ),
+    )
+    return GrpcServer(
+        feed=recovered.feed,
+        ledger=recovered.ledger,
+        catalog=lambda: catalogs.current,
+        facts=facts,
+        config=config,
+        served=served(context, Tables(facts, reloading.reload), Audit(recovered.ledger, facts), senders),
+    )

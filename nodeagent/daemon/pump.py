@@ -1,8 +1,8 @@
 """The pump: deliveries in, the core stepped, one commit, then published. The only user of the engine.
 
 One turn takes what has arrived (bounded), steps it in order, writes records and events in one
-transaction, and only then shows them. Nothing is visible before it is durable, or before the store
-said that it cannot be.
+transaction, and only then publishes them. Nothing is visible before it is durable, or before the store
+reported that it cannot be.
 """
 
 import asyncio
@@ -17,11 +17,24 @@ from nodeagent.core.model import Action, Answer, Assertion, Event, Input, Outcom
 from nodeagent.core.preview import Preview
 from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.daemon.clock import Clock
-from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.translate import store_damaged
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Cursor, Damage, Publication, Stamped, Taken, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """``inputs`` in order; everything up to ``cursor`` is accounted for by this and earlier deliveries.
+
+    ``answer`` gets what became of them, when that is committed and published.
+    """
+
+    source: str
+    inputs: tuple[Input, ...] = ()
+    cursor: Cursor | None = None
+    answer: asyncio.Future[Taken] | None = None
+
 
 QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048

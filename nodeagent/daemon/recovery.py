@@ -12,16 +12,17 @@ from pathlib import Path
 from nodeagent.config.config import Config
 from nodeagent.config.reset import VOLATILE, file_system_of
 from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal
-from nodeagent.daemon import host_ids, refusals, systemd
+from nodeagent.daemon import reload, systemd
 from nodeagent.daemon.catalogs import Catalogs, stand_in
 from nodeagent.daemon.clock import Clock, carry_on
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.daemon.reload import table_folders
-from nodeagent.daemon.resets.past_resets import resets_recorded
+from nodeagent.daemon.resets.exchange import resets_recorded
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.translate import store_damaged
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.daemon.systemd import boot_id, machine_id
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
@@ -52,13 +53,13 @@ async def recover(config: Config, refused: str, resources: contextlib.AsyncExitS
     """
     state_dir = Path(config.agent.state_dir)
     keep = Keep(retention_ns=config.store.retention_ns, max_size=config.store.max_size_bytes)
-    ledger = Ledger(state_dir, host_ids.machine_id(), keep=keep)
+    ledger = Ledger(state_dir, machine_id(), keep=keep)
     recovery = await ledger.open()
     resources.push_async_callback(ledger.close)
     volatile = _is_volatile(state_dir)
 
     folders = table_folders(config)
-    clock = carry_on(recovery.anchor, host_ids.boot_id())
+    clock = carry_on(recovery.anchor, boot_id())
     known = await load_catalogs(ledger, recovery, lambda: stand_in(ledger, folders, config.settings()))
     rebuilt = await rebuild(ledger, recovery, known)
     ledger.carry = rebuilt.engine.carry
@@ -71,7 +72,7 @@ async def recover(config: Config, refused: str, resources: contextlib.AsyncExitS
         # What was put back is on the disk before the damage counts as reported.
         await pump.compact()
     view = rebuilt.engine.view()
-    refusals_now = {refusals.CONFIGURATION: refused, refusals.TABLES: catalogs.refused}
+    refusals_now = {reload.CONFIGURATION: refused, reload.TABLES: catalogs.refused}
     await pump.begin(
         rebuilt.differences,
         (
@@ -80,7 +81,7 @@ async def recover(config: Config, refused: str, resources: contextlib.AsyncExitS
             *configured.switched_off(config, view),
             *tables,
             await resets_recorded(config.record_dir, clock.rule_ns()),
-            *refusals.standing(view, refusals_now),
+            *reload.standing(view, refusals_now),
             *_damages(rebuilt),
         ),
         reported=rebuilt.damages,
@@ -115,7 +116,7 @@ def _node(config: Config) -> DeviceSeen:
         device=NODE,
         kind=Kind.NODE,
         vendor="",
-        identity=host_ids.machine_id(),
+        identity=machine_id(),
         attributes={"hostname": config.agent.name()},
     )
 

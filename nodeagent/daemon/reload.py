@@ -1,23 +1,29 @@
-"""Reloads, on SIGHUP and for operators: the tables and those keys of the configuration that decide.
+"""Reloads, on SIGHUP and for operators: the tables, and those keys of the configuration that a reload
+applies.
 
-One at a time. What is wrong anywhere refuses all of it; only a reload that was meant is reported as rejected.
-Keys that have changed and that only a start takes are named.
+One reload runs at a time. An error anywhere refuses all of it. What is refused stays visible as a condition
+of the node until a good reload or start: a log line is gone by the time somebody looks. Keys that changed
+and that only a start applies are named.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from nodeagent.api.control.tables import Reloaded, TablesRefused
 from nodeagent.config import last
 from nodeagent.config.config import Config
 from nodeagent.config.load import load_config
-from nodeagent.daemon import refusals, systemd
+from nodeagent.core.model import NODE, Assertion, Signal, View
+from nodeagent.daemon import systemd
 from nodeagent.daemon.catalogs import Catalogs, why_refused
 from nodeagent.daemon.pump import Pump
-from nodeagent.daemon.restart_keys import left_for_a_start
 from nodeagent.daemon.sources.configured import expected_chips
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.store.disk.thread import within
@@ -73,10 +79,10 @@ class Reloading:
         Raises TablesRefused; then nothing was changed.
         """
         async with self._one_at_a_time:
-            wrong = refusals.CONFIGURATION
+            wrong = CONFIGURATION
             try:
                 config = load_config(self._config_path, os.environ)
-                wrong = refusals.TABLES
+                wrong = TABLES
                 loaded = await self._catalogs.read(table_folders(config), config.settings())
                 preview = self._pump.preview(loaded.catalog)
             except Exception as error:
@@ -113,20 +119,16 @@ class Reloading:
     async def _reject(self, wrong: str, reason: str) -> None:
         for line in reason.splitlines():
             log.error("reload refused: %s", line)
-        found = (
-            {wrong: reason}
-            if wrong == refusals.CONFIGURATION
-            else {refusals.CONFIGURATION: "", wrong: reason}
-        )
-        conditions = refusals.standing(self._feed.current.view, found)
+        found = {wrong: reason} if wrong == CONFIGURATION else {CONFIGURATION: "", wrong: reason}
+        conditions = standing(self._feed.current.view, found)
         await self._pump.ask(Catalogs.rejected(reason), *conditions)
 
     async def _take(self, config: Config, loaded: Loaded) -> None:
         inputs = await self._catalogs.take(loaded, table_folders(config), self._catalogs.current.digest)
         # Before the mode of resets is in force that the hooks around them were written for.
         self._on_config(config)
-        in_force = {refusals.CONFIGURATION: "", refusals.TABLES: ""}
-        conditions = refusals.standing(self._feed.current.view, in_force)
+        in_force = {CONFIGURATION: "", TABLES: ""}
+        conditions = standing(self._feed.current.view, in_force)
         await self._pump.ask(*inputs, *conditions)
         for source in self._sources:
             source.reload(loaded.catalog)
@@ -136,3 +138,81 @@ class Reloading:
 def table_folders(config: Config) -> list[Path]:
     """The folders of the tables; later ones win."""
     return [Path(folder) for folder in config.agent.tables]
+
+
+CONFIGURATION: Final = "configuration_rejected"
+TABLES: Final = "tables_rejected"
+_SOURCE: Final = "agent"
+_REASON: Final = "reason"
+_REASON_LENGTH: Final = 2000
+
+
+def standing(view: View, refused: Mapping[str, str]) -> tuple[Signal, ...]:
+    """The signals that make the open conditions say why each code is refused; "" where it is in force."""
+    return tuple(signal for code, reason in refused.items() for signal in _signals(view, code, reason))
+
+
+def _signals(view: View, code: str, reason: str) -> Iterator[Signal]:
+    reason = "; ".join(reason.splitlines())[:_REASON_LENGTH]
+    raised = [each for each in view.conditions if (each.source, each.code) == (_SOURCE, code)]
+    if reason and any(each.evidence.get(_REASON) == reason for each in raised):
+        return
+    if raised:
+        yield Signal(source=_SOURCE, device=NODE, code=code, assertion=Assertion.RECOVER)
+    if reason:
+        yield Signal(
+            source=_SOURCE, device=NODE, code=code, assertion=Assertion.OCCUR, evidence={_REASON: reason}
+        )
+
+
+_SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store", "jobs", "nvrx")
+_AT_A_RELOAD: Final = frozenset(
+    f"agent.{key}"
+    for key in (
+        "mode",
+        "tables",
+        "request_tolerance",
+        "self_healing",
+        "max_isolated_chips",
+        "stale_after",
+        "once_hold",
+        "unknown_level",
+    )
+)
+_EXPECTED_CHIPS: Final = ".expected_chips"
+"""The end of this key of each driver that has it."""
+
+_OF_RESETS: Final = "reset."
+_OF_JOBS: Final = "jobs."
+_WHERE_JOBS_COME: Final = ("jobs.enabled", "jobs.socket")
+_WHERE_RESETS_RUN: Final = "reset.run_dir"
+
+
+def left_for_a_start(started_with: Config, now: Config) -> tuple[str, ...]:
+    """One sentence for each key that has changed and that a reload does not take."""
+    return tuple(
+        f"{key} changed: restart nodeagent to apply it"
+        for key in _changed(started_with, now)
+        if not _is_taken_at_a_reload(key)
+    )
+
+
+def _is_taken_at_a_reload(key: str) -> bool:
+    if key.startswith(_OF_RESETS):
+        return key != _WHERE_RESETS_RUN
+    if key.startswith(_OF_JOBS):
+        return key not in _WHERE_JOBS_COME
+    return key in _AT_A_RELOAD or key.endswith(_EXPECTED_CHIPS)
+
+
+def _changed(before: Config, after: Config) -> Iterator[str]:
+    for section in _SECTIONS:
+        yield from _changed_in(section, getattr(before, section), getattr(after, section))
+    for name in sorted(after.drivers):
+        yield from _changed_in(f"drivers.{name}", before.drivers[name], after.drivers[name])
+
+
+def _changed_in(section: str, before: Struct, after: Struct) -> Iterator[str]:
+    for field in fields(after):
+        if getattr(before, field.name) != getattr(after, field.name):
+            yield f"{section}.{field.encode_name}"

@@ -1,11 +1,29 @@
-"""What the service manager is notified of: ready, reloading, stopping, and that the pump still turns.
+"""What systemd's libraries give: the ids of this machine and this boot, and notifications of the service
+manager.
 
-Outside systemd (no NOTIFY_SOCKET) every call does nothing.
+No id is guessed or written. Outside systemd (no NOTIFY_SOCKET) the notifications do nothing.
 """
 
+import logging
 import time
 
-from systemd import daemon
+from systemd import daemon, id128
+
+log = logging.getLogger(__name__)
+
+
+def machine_id() -> str:
+    """32 hexadecimal digits (machine-id(5)), "" where the machine has none: then nothing is bound to it."""
+    try:
+        return str(id128.get_machine().hex)
+    except OSError as error:
+        log.warning("this machine has no id (%s): a copied disk cannot be detected", error)
+        return ""
+
+
+def boot_id() -> str:
+    """The kernel's id of this boot, with dashes (/proc/sys/kernel/random/boot_id)."""
+    return str(id128.get_boot())
 
 
 def ready() -> None:
@@ -23,5 +41,5 @@ def stopping() -> None:
 
 
 def watchdog() -> None:
-    """Call it only where work was done: a loop that merely runs is not alive."""
+    """Call it only after work was done: a loop that only turns is not alive."""
     daemon.notify("WATCHDOG=1")

@@ -15,15 +15,12 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from nodeagent.api.faults.follow import follow
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.faults.history import follow
+from nodeagent.api.messages import NodeFacts
 from nodeagent.core.model import EventKind
-from nodeagent.metrics.daemon import daemon_metrics, source_metrics
-from nodeagent.metrics.devices import device_metrics, open_metrics
-from nodeagent.metrics.health_values import HealthSource
+from nodeagent.metrics.daemon import HealthSource, daemon_metrics, public_metrics, source_metrics
+from nodeagent.metrics.devices import ActionCounts, actions_in_progress, device_metrics, open_metrics
 from nodeagent.metrics.jobs import JobCounts, jobs_by_stage
-from nodeagent.metrics.public import public_metrics
-from nodeagent.metrics.resets import ActionCounts, actions_in_progress
 from nodeagent.metrics.telemetry import telemetry
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed

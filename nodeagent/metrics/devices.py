@@ -1,11 +1,23 @@
-"""The devices and what is open on them, as metrics. It only puts into families what the view says."""
+"""Devices, open faults and actions as metrics, from the published view and from events since the start."""
 
 from collections import Counter
 from collections.abc import Iterator
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from nodeagent.core.model import DeviceView, Handling, Kind, Level, Verdict, View
+from nodeagent.core.model import (
+    ActionState,
+    DeviceView,
+    Event,
+    EventKind,
+    Handling,
+    Kind,
+    Level,
+    ResetMode,
+    Verdict,
+    View,
+)
+from nodeagent.core.resets.lifecycle import OUTCOME
 from nodeagent.tables.levels import LEVELS_OF_KIND
 
 
@@ -64,3 +76,42 @@ def open_metrics(view: View) -> Iterator[Metric]:
     ).items():
         holds.add_metric([device, kind], count)
     yield from (conditions, promotions, holds)
+
+
+_RESET = "reset"
+_MODES = tuple(mode for mode in ResetMode if mode is not ResetMode.OFF)
+
+
+class ActionCounts:
+    """Counts the ends of actions as events report them; each attempt ends once."""
+
+    def __init__(self) -> None:
+        self._ended: dict[tuple[str, str], int] = dict.fromkeys(
+            ((mode, state) for mode in _MODES for state in ActionState), 0
+        )
+
+    def count(self, event: Event) -> None:
+        if event.kind is EventKind.ACTION_FINISHED:
+            key = (event.evidence.get("mode", ""), event.evidence.get(OUTCOME, ""))
+            if key in self._ended:
+                self._ended[key] += 1
+
+    def family(self) -> Metric:
+        ended = CounterMetricFamily(
+            "nodeagent_actions",
+            "Actions that ended since start, by how; each attempt is one.",
+            labels=["kind", "mode", "state"],
+        )
+        for (mode, state), number in self._ended.items():
+            ended.add_metric([_RESET, mode, state], number)
+        return ended
+
+
+def actions_in_progress(view: View) -> Iterator[Metric]:
+    in_progress = GaugeMetricFamily(
+        "nodeagent_actions_in_progress", "Actions that have not ended.", labels=["kind", "mode", "stage"]
+    )
+    stages = Counter((each.mode, each.stage) for each in view.resets if not each.has_ended)
+    for (mode, stage), number in stages.items():
+        in_progress.add_metric([_RESET, mode, stage], number)
+    yield in_progress

@@ -1,39 +1,43 @@
 """Serves ``/metrics`` over HTTP from a thread and a loop of its own, also while the daemon's loop is stuck.
 
-Nothing else is served, one request a connection. Who sends slowly, or takes slowly, has one short time for
-all of it, and gives his place to the next one where there is none: nobody keeps a scrape out by only
-connecting.
+Nothing else is served, and one request a connection. A client that sends or reads slowly has one short time
+for all of it. Where there is no place for a connection, a slow one ends: connecting alone never keeps a
+scrape out. The formats and the choice of gzip are prometheus_client's. Its own server is not used: it starts
+a thread for each connection, and bounds neither their number, nor their time, nor the size of a request.
 """
 
 import asyncio
+import gzip
 import io
 import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.registry import Collector
 
-from nodeagent.api.access.addresses import AddressError, listen_at
+from nodeagent.api.access.sockets import AddressError, listen_at
 
 MAX_CONNECTIONS: Final = 64
 MAX_HEAD_BYTES: Final = 16 * 1024
 REQUEST_LIMIT_S: Final = 5.0
-"""From the connection to the last byte that the client takes."""
+"""From the connection to the last byte that the client reads."""
 
 RENDERING_SHARE: Final = 0.5
-"""The share of the time, at most: all who wait meanwhile are answered with the next rendering."""
+"""The most of the time that is spent on it. All requests that wait meanwhile get the next rendering."""
+
+GZIP_LEVEL: Final = 6
 
 _METHODS: Final = ("GET", "HEAD")
 _ELSEWHERE: Final = b"only /metrics is served here\n"
 
-Encode = Callable[[Collector], bytes]
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +87,7 @@ class MetricsServer:
 
 
 class _Connections:
-    """Those that are open, the oldest first."""
+    """The open connections, the oldest first."""
 
     def __init__(self, pages: "_Pages") -> None:
         self.pages = pages
@@ -93,7 +97,7 @@ class _Connections:
         return _Connection(self)
 
     def make_place(self) -> None:
-        """The oldest ends: of those that send slowly, else that take slowly, else that wait in line."""
+        """The oldest ends: of those that still send, else of those that read, else of those that wait."""
         if len(self.open) >= MAX_CONNECTIONS:
             min(self.open, key=lambda connection: connection.state).abort()
 
@@ -103,7 +107,7 @@ class _Connections:
 
 
 class _State(IntEnum):
-    """What a connection is doing; the first of these give their place to others first."""
+    """What a connection is doing. Where there is no place, the first of these ends first."""
 
     READING = auto()
     WRITING = auto()
@@ -143,7 +147,7 @@ class _Connection(asyncio.Protocol):
             self._deadline.cancel()
 
     def abort(self) -> None:
-        """At once: its place is free for another."""
+        """End it at once: its place is free for another."""
         self._connections.open.pop(self, None)
         if self._transport is not None:
             self._transport.abort()
@@ -157,7 +161,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Request(BaseHTTPRequestHandler):
-    """A request that was read whole. It is http.server that parses it, and writes its answer, into memory."""
+    """A complete request. http.server parses it, and writes its answer into memory."""
 
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"
@@ -171,9 +175,11 @@ class _Request(BaseHTTPRequestHandler):
         self.raw_requestline = self.rfile.readline()
         self.is_sound = self.parse_request()
 
-    def answer(self, status: HTTPStatus, content_type: str, body: bytes) -> bytes:
+    def answer(self, status: HTTPStatus, content_type: str, body: bytes, is_gzip: bool = False) -> bytes:
         self.send_response(status)
         self.send_header("Content-Type", content_type)
+        if is_gzip:
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
         self.end_headers()
@@ -182,7 +188,7 @@ class _Request(BaseHTTPRequestHandler):
         return self._written.getvalue()
 
     def refused(self, status: HTTPStatus | None = None) -> bytes:
-        """Without a status: as http.server has already answered what it could not parse."""
+        """Without a status: the answer of http.server to a request that it could not parse."""
         if status is not None:
             self.send_error(status)
         return self._written.getvalue()
@@ -192,11 +198,11 @@ class _Request(BaseHTTPRequestHandler):
 
 
 class _Pages:
-    """What is answered. One rendering at a time, for all who asked before it began."""
+    """The answers. One rendering at a time, for all requests of its format that came before it began."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._next: dict[str, asyncio.Task[bytes]] = {}
+        self._next: dict[_Format, asyncio.Task[bytes]] = {}
         self._turn = asyncio.Lock()
         self._rested_s = 0.0
 
@@ -208,28 +214,45 @@ class _Pages:
         if request.path.partition("?")[0] != "/metrics":
             return request.answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", _ELSEWHERE)
         try:
-            encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+            wanted = _Format.of(request.headers.get("Accept", ""), request.headers.get("Accept-Encoding", ""))
         except (TypeError, ValueError):
             return request.refused(HTTPStatus.BAD_REQUEST)
         try:
-            body = await self._rendered(content_type, encode)
+            body = await self._rendered(wanted)
         except Exception:  # noqa: BLE001 # whatever a collector raises, the next scrape is answered
             _log.exception("metrics: a scrape failed")
             return request.refused(HTTPStatus.INTERNAL_SERVER_ERROR)
-        return request.answer(HTTPStatus.OK, content_type, body)
+        return request.answer(HTTPStatus.OK, wanted.content_type, body, wanted.is_gzip)
 
-    async def _rendered(self, content_type: str, encode: Encode) -> bytes:
-        if content_type not in self._next:
-            self._next[content_type] = asyncio.create_task(self._render(content_type, encode))
-        return await self._next[content_type]
+    async def _rendered(self, wanted: "_Format") -> bytes:
+        if wanted not in self._next:
+            self._next[wanted] = asyncio.create_task(self._render(wanted))
+        return await self._next[wanted]
 
-    async def _render(self, content_type: str, encode: Encode) -> bytes:
+    async def _render(self, wanted: "_Format") -> bytes:
         async with self._turn:
             await asyncio.sleep(self._rested_s - time.monotonic())
-            # Who asks from here on wants what is so from here on.
-            del self._next[content_type]
+            # A request that comes from here on gets values from here on.
+            del self._next[wanted]
             begun_s = time.monotonic()
             try:
-                return encode(self._registry)
+                return wanted.encoded(self._registry)
             finally:
                 self._rested_s = begun_s + (time.monotonic() - begun_s) / RENDERING_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    content_type: str
+    encode: Callable[[Collector], bytes] = field(compare=False)
+    is_gzip: bool
+
+    @classmethod
+    def of(cls, accept: str, accept_encoding: str) -> Self:
+        """The format that a request asks for. Raises TypeError or ValueError where it names a bad version."""
+        encode, content_type = choose_encoder(accept)
+        return cls(content_type, encode, gzip_accepted(accept_encoding))
+
+    def encoded(self, registry: CollectorRegistry) -> bytes:
+        body = self.encode(registry)
+        return gzip.compress(body, GZIP_LEVEL) if self.is_gzip else body

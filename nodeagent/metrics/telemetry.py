@@ -1,17 +1,16 @@
-"""What devices measure, as metrics: a reading ``NAME.PART`` is ``nodeagent_NAME{device, part}``.
+"""Readings of devices as metrics: a reading ``NAME.PART`` is ``nodeagent_NAME{device, part}``.
 
 A source's reading of itself is ``nodeagent_source_NAME{source, part}``. Only what is observed now is shown:
-a device that does not answer has no series, rather than the last value for ever. Nothing is judged.
+a device that does not answer has no series, rather than its last value for ever. Nothing is judged.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.core import Metric
 
-from nodeagent.metrics.health_values import SourceHealth
-from nodeagent.metrics.telemetry_help import HELP
+from nodeagent.metrics.daemon import SourceHealth
 
 PREFIX: Final = "nodeagent_"
 SOURCE_PREFIX: Final = "nodeagent_source_"
@@ -55,3 +54,107 @@ def _family(metric: str, name: str) -> Metric:
     return Metric(
         metric.removesuffix(COUNTER_SUFFIX) if is_counter else metric, HELP.get(name, _UNKNOWN), kind
     )
+
+
+HELP: Final[Mapping[str, str]] = {
+    # Power and heat
+    "temperature_celsius": "Temperature; without a part the chip's.",
+    "temperature_excess_celsius": "Degrees above the temperature from which the part is slowed.",
+    "temperature_limit_celsius": "Degrees left to the limit that the part names.",
+    "power_watts": "Power drawn now, or by the part's name its average.",
+    "power_limit_watts": "Power at which the device is held back.",
+    "energy_joules_total": "Energy used since the driver was loaded.",
+    "voltage_volts": "Supply voltage.",
+    "frequency_hertz": "Clock of the part.",
+    "throttle": "1 while the device is slowed down for the reason that the part names.",
+    "hw_slowdown_minutes_total": "Minutes in which the hardware slowed the device down.",
+    "thermal_slowdown_minutes_total": "Minutes in which heat slowed the device down, by who noticed it.",
+    "power_brake_minutes_total": "Minutes in which what feeds the device slowed it down by its power brake.",
+    # Use
+    "utilization_ratio": "How busy the part is, 0 to 1.",
+    "profiled": "1 while a program has the part profiled, so that its use is unknown.",
+    "memory_used_bytes": "Memory in use on the device.",
+    "memory_total_bytes": "Memory of the device.",
+    # Memory errors
+    "ecc_corrected_total": "Memory errors corrected, over the life of the part where it remembers them.",
+    "ecc_uncorrected_total": "Memory errors that could not be corrected, likewise.",
+    "ecc_volatile_corrected_total": "Memory errors corrected since the driver was loaded.",
+    "ecc_volatile_uncorrected_total": "Memory errors not corrected since the driver was loaded.",
+    "ecc_isolated_pages": "Memory pages taken out of use, for errors of the part's kind or of all.",
+    "ecc_mode": "1 while error correction is on.",
+    "ecc_mode_pending": "1 if error correction will be on after the next reset.",
+    "remapped_rows": "Memory rows replaced by spare ones for errors of the part's kind.",
+    "remap_pending": "1 while a row waits for a reset to be replaced.",
+    "remap_failed": "1 once a row could not be replaced.",
+    "remap_spare_banks": "Memory banks by how many spare rows they have left.",
+    "remap_spare_groups": "Groups of memory banks by whether they have a spare bank left.",
+    "remap_scarce_banks": "Memory banks with one spare row left, or none and a spare bank in their place.",
+    "remap_exhausted_banks": "Memory banks in which the next row that fails cannot be replaced.",
+    "sram_uncorrected_total": "Errors in the memory inside the chip that could not be corrected.",
+    # Links
+    "link_up": "1 while the link is up.",
+    "link_down": "1 while a network port is down that ought to be up; needed: jobs need it.",
+    "link_losses_total": "How often a network port lost its link; needed: jobs need it.",
+    "link_rate_bits_per_second": "Rate of the link now.",
+    "port_errors_total": "Errors that an RDMA port has counted, by the kernel's name of the counter.",
+    "link_received_bytes_total": "Bytes received over the device's links.",
+    "link_sent_bytes_total": "Bytes sent over the device's links.",
+    "link_received_packets_total": "Packets received over the device's links.",
+    "link_sent_packets_total": "Packets sent over the device's links.",
+    "link_errors_total": "Errors on the device's links, by kind.",
+    "link_retries_total": "Transmissions repeated on the device's links.",
+    "nvlink_errors_total": "NVLink errors of all links, by kind.",
+    "nvlink_bit_error_ratio": "Bit error rate of the worst NVLink, by kind.",
+    "nvlink_link_errors_total": "NVLink errors by link.",
+    "nvlink_recoveries_total": "How often an NVLink had to recover, by link.",
+    "nvlink_packet_errors_total": "NVLink packets damaged or lost, of all links (NVLink 5).",
+    "nvlink_links_up": "NVLink links that are up.",
+    "nvlink_links_missing": "NVLink links that ought to be up and are not.",
+    "fabric_state": "How far the GPU has joined the NVLink fabric, the vendor's number (3: completed).",
+    "fabric_health": "Health of the NVLink fabric as the GPU sees it, the vendor's number.",
+    "fabric_clique": "Which GPUs reach each other over the NVLink fabric, the vendor's number.",
+    "c2c_links_up": "Links to the CPU of the module (C2C) that are up.",
+    "c2c_links_missing": "Links to the CPU of the module (C2C) that ought to be up and are not.",
+    # The node itself
+    "edac_corrected_total": "Errors of the memory module corrected since its counters began.",
+    "edac_uncorrected_total": "Errors of the memory module not corrected since its counters began.",
+    "pcie_aer_correctable_total": "PCI Express errors that the link corrected, by PCI address.",
+    "pcie_aer_nonfatal_total": "PCI Express errors not corrected that the link outlived, by PCI address.",
+    "pcie_aer_fatal_total": "PCI Express errors that the link did not outlive, by PCI address.",
+    "check_failed": "1 while what the part names cannot be looked at; what was found before stands.",
+    "service_up": "1 while the service runs.",
+    "service_restarts_total": "Times the service was started anew since it is watched.",
+    # PCIe
+    "pcie_errors_total": "PCIe errors by kind.",
+    "pcie_replay_total": "PCIe packets sent again.",
+    "pcie_replay_minutes_total": "Minutes with more PCIe packets sent again than speed and lanes explain.",
+    "pcie_generation": "Generation of the PCIe link now.",
+    "pcie_generation_max": "Generation that the PCIe link can have.",
+    "pcie_generations_missing": "Generations by which the PCIe link of a GPU at work is too low.",
+    "pcie_width_lanes": "Lanes of the PCIe link now.",
+    "pcie_width_lanes_max": "Lanes that the PCIe link can have.",
+    "pcie_lanes_missing": "Lanes that the PCIe link could have and has not.",
+    # State
+    "health": "Health as the vendor's number.",
+    "network_health": "Health of the network as the vendor's number.",
+    "boot_status": "How far the device has started, the vendor's number.",
+    "persistence_mode": "1 while the driver stays loaded without users.",
+    "recovery_action": "What the driver asks to be done with the device, the vendor's number.",
+    # What befell the readings themselves
+    "unanswered": "Questions that the device's driver fails to answer, or refuses though it answered before.",
+    "unjudged": "1 while the fault that the part names cannot be judged, as its question is not answered.",
+    "refused_values_total": "Values outside of what the vendor's documents allow, left out.",
+    "dropped_callbacks_total": "A library's reports not handed on in time; the next poll makes up for them.",
+    "events_total": "Reports that a library made by itself.",
+    "changes_total": "Changes of network interfaces that the kernel told of.",
+    "overruns_total": "How often messages of the kernel were lost; a list of all made up for them.",
+    "lists_total": "How often all network interfaces were listed.",
+    "records_total": "Records read of the source.",
+    "requests_total": "Requests sent to the source.",
+    "failed_readings_total": "Readings of the source that failed.",
+    "late_answers_total": "Answers that came after their request was given up, and were thrown away.",
+    "log_records": "Records in the log that the source keeps.",
+    "log_free_bytes": "Room in the log that the source keeps.",
+    "matched_total": "Records that a pattern matched.",
+    "malformed_total": "Records that could not be parsed.",
+}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.replay.reading import Reports
+from nodeagent.store.disk.opening import FILE_NAME
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import SAME_TABLES_SINCE, SCHEMA_VERSION
-from nodeagent.store.opening import FILE_NAME
 from nodeagent.toml.problem import Problems
 
 _BEGINNING: Final = b"SQLite format 3\0"

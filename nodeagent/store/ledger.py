@@ -18,10 +18,10 @@ from nodeagent.store import codec, queries
 from nodeagent.store.change import AuditRow, Base, CatalogRow, Change, Numbers
 from nodeagent.store.consumers import Consumer, Consumers, Numbering
 from nodeagent.store.disk.durability import Durability, Limits
-from nodeagent.store.disk.upkeep import Keep, Upkeep
+from nodeagent.store.disk.opening import FILE_NAME, Identity
+from nodeagent.store.disk.reader import Reader
+from nodeagent.store.disk.retention import Keep, Upkeep
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.opening import FILE_NAME, Identity
-from nodeagent.store.reader import Reader
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,

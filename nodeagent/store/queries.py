@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from nodeagent.core.model import Carried
 from nodeagent.store import codec
 from nodeagent.store.change import AuditRow, ConsumerRow, Numbers
-from nodeagent.store.damage.repair import damage_of
+from nodeagent.store.disk.repair import damage_of
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import (
     AUDIT,

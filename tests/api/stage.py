@@ -11,7 +11,7 @@ from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.control.service import Serve
 from nodeagent.api.control.tables import Reload, Tables
 from nodeagent.api.faults.watch import Pace
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.client import AsyncClient
 from nodeagent.config.config import Config

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nodeagent.core.model import ActiveSet, Input, Signal, SourceBack, SourceLost
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.metrics.health_values import SourceHealth
+from nodeagent.daemon.workers.worker import WorkerSpec
+from nodeagent.metrics.daemon import SourceHealth
 from tests.attributes import all_broken
 
 ROOT = Path(__file__).parents[2]

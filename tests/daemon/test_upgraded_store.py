@@ -18,9 +18,9 @@ import pytest
 
 from nodeagent.core.model import Assertion, Signal
 from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
+from nodeagent.store.disk.opening import read_life
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.opening import read_life
 from tests.daemon.test_migration import by_id, known_then, no_stand_in, unpacked
 from tests.store.samples import PATIENT
 

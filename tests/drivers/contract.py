@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import ActiveSet, Signal, SourceAbsent, SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import HANG_S, Staged, is_alive, staged
 
 

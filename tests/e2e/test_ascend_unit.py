@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.client import Kind, Snapshot
 from nodeagent.schedulers.kubernetes.facts import facts_of
-from nodeagent.schedulers.slurm.standing import judge
+from nodeagent.schedulers.slurm.verdicts import judge
 from tests.e2e.machine import Machine, booted, until, write
 from tests.e2e.tree import laid_over, switch
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from nodeagent.api import job_messages, messages
+from nodeagent.api import messages
 from nodeagent.client import received, values
 from nodeagent.core.model import (
     Assertion,
@@ -120,7 +120,7 @@ def published(*names: str) -> messages.Published:
 
 
 def test_a_job_arrives_whole_and_one_without_a_supervisor_is_told_apart() -> None:
-    supervised, claimed = map(received.job, job_messages.jobs(published()))
+    supervised, claimed = map(received.job, messages.jobs(published()))
     assert (supervised.devices, supervised.device_ids, supervised.device) == (("gpu0",), ("gpu0-id",), "gpu0")
     assert (supervised.stage, supervised.wanted, supervised.run) == (JobStage.HOLDING, Wanted.HOLD, 2)
     assert supervised.handling is Handling.STOP_RESET_RESTART
@@ -136,7 +136,7 @@ def test_a_job_arrives_whole_and_one_without_a_supervisor_is_told_apart() -> Non
 
 def test_the_status_of_a_job_that_has_ended_well_is_told_apart_from_none() -> None:
     ended = dataclasses.replace(SUPERVISED, stage=JobStage.ENDED, wanted=None, status=0)
-    assert received.job(job_messages.job(published(), ended)).status == 0
+    assert received.job(messages.job(published(), ended)).status == 0
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_the_status_of_a_job_that_has_ended_well_is_told_apart_from_none() -> No
 def test_a_filter_of_devices_leaves_the_jobs_that_use_one_of_them(
     names: tuple[str, ...], jobs: list[str]
 ) -> None:
-    assert [job.name for job in job_messages.jobs(published(*names))] == jobs
+    assert [job.name for job in messages.jobs(published(*names))] == jobs
 
 
 def test_an_event_says_of_which_job_it_is_and_another_of_none() -> None:

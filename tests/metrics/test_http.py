@@ -1,5 +1,6 @@
 """The HTTP server of /metrics: what it answers, and who gives way where too many connect."""
 
+import gzip
 import socket
 import time
 from collections.abc import Iterable, Iterator
@@ -75,6 +76,11 @@ def is_scraped(server: MetricsServer) -> bool:
     return f'line{{number="{LINES - 1}"}}'.encode() in answer(server, SCRAPE)
 
 
+def lines_of(page: bytes) -> list[bytes]:
+    """Of the collector; those of the process change."""
+    return [line for line in page.splitlines() if line.startswith(b"line{")]
+
+
 def has_ended(connection: socket.socket) -> bool:
     try:
         return connection.recv(1) == b""
@@ -111,6 +117,18 @@ def test_head_tells_what_get_would(served: MetricsServer) -> None:
     assert b"Content-Type: text/plain" in head
     assert int(head.partition(b"Content-Length: ")[2].split()[0]) > LINES
     assert body == b""
+
+
+def test_a_scraper_that_accepts_gzip_gets_the_same_page_compressed(served: MetricsServer) -> None:
+    request = b"GET /metrics HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n"
+
+    head, _, body = answer(served, request).partition(b"\r\n\r\n")
+    plain_head, _, plain = answer(served, SCRAPE).partition(b"\r\n\r\n")
+
+    assert b"Content-Encoding: gzip" in head
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert b"Content-Encoding" not in plain_head
+    assert lines_of(gzip.decompress(body)) == lines_of(plain)
 
 
 def test_who_sends_half_a_request_gives_way_to_a_scrape(served: MetricsServer) -> None:

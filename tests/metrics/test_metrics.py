@@ -10,8 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nodeagent.core.model import EventKind, Level, Source, View
 from nodeagent.metrics.collector import NodeMetrics
-from nodeagent.metrics.daemon import source_metrics
-from nodeagent.metrics.health_values import Health, SourceHealth
+from nodeagent.metrics.daemon import Health, SourceHealth, source_metrics
 from nodeagent.metrics.http import MetricsServer
 from tests.api.samples import event
 from tests.api.stage import FACTS, Stage

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nodeagent.core.model import EventKind, Reset, ResetMode, ResetStage, View
-from nodeagent.metrics.resets import ActionCounts, actions_in_progress
+from nodeagent.metrics.devices import ActionCounts, actions_in_progress
 from tests.api.samples import event
 
 

@@ -4,9 +4,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from nodeagent.metrics.health_values import SourceHealth
-from nodeagent.metrics.telemetry import telemetry
-from nodeagent.metrics.telemetry_help import HELP
+from nodeagent.metrics.daemon import SourceHealth
+from nodeagent.metrics.telemetry import HELP, telemetry
 
 Readings = dict[str, dict[str, float]]
 

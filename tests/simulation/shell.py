@@ -23,8 +23,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon import rebuild
 from nodeagent.daemon.clock import carry_on
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.pump import Pump
+from nodeagent.daemon.pump import Delivery, Pump
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent
 from tests.simulation.acting.actuator import Actuator

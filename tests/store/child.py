@@ -9,7 +9,7 @@ from typing import Any
 
 from nodeagent.core.model import Carried
 from nodeagent.store.disk.durability import Limits
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Transaction
 from tests.store.samples import MACHINE, anchor, condition, transaction

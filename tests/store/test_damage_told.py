@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.store.damage.repair import finish
+from nodeagent.store.disk.repair import finish
 from nodeagent.store.layout import INPUT
 from nodeagent.store.ledger import Ledger
 from tests.store.damaged import CELLS, cut, fill, look, overwrite, spoil

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Signal
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery, StoredEvent
 from tests.store.conftest import Process, StartChild

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.core.model import Signal
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
 from tests.store.conftest import Process, StartChild

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import CatalogChanged, EventKind, Input, JobSaid, JobWord
-from nodeagent.store.disk import upkeep
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.store.disk import retention
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, event, signal, transaction
@@ -245,7 +245,7 @@ async def test_the_share_of_the_audit_log_does_not_go_by_size(tmp_path: Path) ->
 async def test_the_upkeep_is_due_as_soon_as_the_size_is_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE_S", 0.01)
+    monkeypatch.setattr(retention, "PAUSE_S", 0.01)
     async with opened(tmp_path, keep=SMALL) as ledger:
         for first in range(1, 8001, 100):
             await ledger.commit(of_day(0, first, inputs=0, events=100))
@@ -256,7 +256,7 @@ async def test_the_upkeep_is_due_as_soon_as_the_size_is_passed(
 async def test_a_new_base_is_made_where_inputs_are_what_is_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "LONG_PAUSE_S", 0.0)
+    monkeypatch.setattr(retention, "LONG_PAUSE_S", 0.0)
     async with opened(tmp_path, keep=SMALL) as ledger:
         ledger.carry = lambda: [condition(1)]
         await ledger.commit(of_day(0, 1, inputs=10, events=0))

@@ -14,8 +14,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from nodeagent.core.model import Event
 from nodeagent.store import tags
-from nodeagent.store.layout import SCHEMA_VERSION
-from nodeagent.store.migrations import MIGRATIONS
+from nodeagent.store.layout import MIGRATIONS, SCHEMA_VERSION
 from tests.documents import ROOT
 
 WORDS: Final = Path(__file__).parents[1] / "fixtures/stores/words.json"

@@ -15,9 +15,9 @@ from nodeagent.api.nvrx.messages import SERVICE, HealthCheckResponse
 from nodeagent.client import AsyncClient, Snapshot
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.schedulers.kubernetes.cluster import wording
 from nodeagent.schedulers.kubernetes.facts import facts_of
-from nodeagent.schedulers.kubernetes.node_status import wording
-from nodeagent.schedulers.slurm.standing import judge
+from nodeagent.schedulers.slurm.verdicts import judge
 from tests.stories.daemon import Daemon
 
 _NODE: Final = re.compile(r'nodeagent_device_verdict\{device="node",kind="node",verdict="(\w+)"\} 1\.0')

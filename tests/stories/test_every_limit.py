@@ -28,7 +28,7 @@ from tests.stories.daemon import Daemon, free_port
 from tests.stories.kernel_log import FakeKernelLog
 from tests.stories.test_orderly import is_scraped
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
 STORED = 300
 """Some more than one response has."""
@@ -36,6 +36,7 @@ STORED = 300
 READERS = range(20_001, 20_005)
 HOARDERS = range(20_011, 20_014)
 SCANNER, NEWCOMER, IDLER = 20_021, 20_022, 20_023
+LATECOMERS = range(20_031, 20_035)
 NO_STREAM = (
     f"RESOURCE_EXHAUSTED: there are {limits.STREAMS.total - limits.STREAMS.kept} streams,"
     f" as many as there may be beside the {limits.STREAMS.kept} kept for operators; try again later"
@@ -44,7 +45,7 @@ ADDRESSES = [f"127.0.0.{number}" for number in range(2, 6)]
 HALF_OPEN = 200
 SLOW_SCRAPES = 200
 OPEN_FILES = 2048
-LIMIT_S = 20.0
+LIMIT_S = 90.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,15 +101,22 @@ async def test_at_every_limit_at_once_orders_metrics_and_a_fresh_fault_go_throug
         fake_log.say("fresh", "LASTING_FRESH")
         await subscriber.raised("LASTING_FRESH", "fresh")
         released = await order(daemon, "release", "node", "--reason", "done", "--force")
-        scraped = await is_scraped(target.metrics)
+        await daemon.comes(lambda: scrape_answered(target.metrics), "metrics")
         resident, files = resident_bytes(daemon), open_files(daemon)
 
-    assert (isolated, released, scraped) == (0, 0, True)
+    assert (isolated, released) == (0, 0)
     assert [hold["reason"] for hold in standing["holds"]] == ["all limits"]
     assert resident < limits_sum.daemon_bytes()
     assert files < OPEN_FILES
     assert "Traceback" not in daemon.log
     await daemon.comes(lambda: has_room(daemon), "room for a newcomer: the calls of the others are over")
+
+
+async def scrape_answered(address: str) -> bool:
+    """A scrape that had no processor within its limit is cut off, and the next one answered."""
+    with contextlib.suppress(ConnectionError):
+        return await is_scraped(address)
+    return False
 
 
 async def has_room(daemon: Daemon) -> bool:
@@ -169,14 +177,18 @@ async def requests(daemon: Daemon) -> tuple[pb.WatchRequest, pb.ListEventsReques
 
 @asynccontextmanager
 async def remaining_streams(daemon: Daemon) -> AsyncIterator[None]:
-    """Takes streams until it is refused, as none is left: what others asked for may still be on its way,
-    and of more than ``limits.PENDING_CALLS`` at once gRPC ends some by itself.
+    """Takes streams until none is left: what others asked for may still be on its way, gRPC ends some of more
+    than ``limits.PENDING_CALLS`` at once by itself, and on a busy machine connections whose handshake is
+    late. One user may not have as many as may be missing then, so the next one goes on.
     """
+    users = iter(LATECOMERS)
+    user, answer = next(users), ""
     async with AsyncExitStack() as crowds:
-        answer = ""
         async with asyncio.timeout(LIMIT_S):
             while answer != NO_STREAM:
-                _, _, answer = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 8))
+                _, _, answer = await crowds.enter_async_context(crowd(daemon.socket, user, WATCH, 8))
+                if f"uid:{user} has" in answer:
+                    user = next(users)
         yield
 
 

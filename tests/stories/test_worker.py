@@ -11,7 +11,7 @@ import pytest
 from nodeagent.client import EventKind, Verdict
 from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.catalog.settings import Settings
-from nodeagent.daemon import host_ids
+from nodeagent.daemon import systemd
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import encode_catalog, with_digest
 from nodeagent.tables.load import load_catalog
@@ -114,7 +114,7 @@ async def keep_pattern(daemon: Daemon, regex: str) -> None:
     known = load_catalog([daemon.folder / "base", daemon.tables], Settings()).catalog
     wedging = Pattern(id="WEDGE", code="BOOT", regex=regex, device="node", file="site.toml:1")
     catalog = with_digest(replace(known, patterns=(wedging, *known.patterns)))
-    ledger = Ledger(daemon.state, host_ids.machine_id())
+    ledger = Ledger(daemon.state, systemd.machine_id())
     await ledger.open()
     await ledger.put_catalog(catalog.digest, encode_catalog(catalog), "of an earlier version")
     await ledger.close()

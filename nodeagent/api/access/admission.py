@@ -17,8 +17,7 @@ from google.protobuf.message import DecodeError
 
 from nodeagent.api.access import limits
 from nodeagent.api.access.credentials import Caller, Identify
-from nodeagent.api.access.quota import Quota, Taker
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.quota import Quota, Rate, Taker
 from nodeagent.api.refusal import Refusal, Status
 
 Answer = Callable[[Caller, grpc.aio.ServicerContext], Awaitable[None]]

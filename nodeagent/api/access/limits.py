@@ -8,8 +8,11 @@ memory.
 """
 
 import errno
+import math
 from dataclasses import dataclass
 from typing import Final
+
+_DAY_S: Final = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,28 +30,32 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A token bucket: ``at_once`` after a while without use, and ``a_second`` for long. Where an amount is
+    spent that is not there, at most ``most_owed`` is owed.
+    """
+
+    at_once: float
+    a_second: float
+    most_owed: float = math.inf
+
+
+def a_second(number: float, *, burst_s: float) -> Bucket:
+    """So many a second for long, and those of ``burst_s`` seconds at once."""
+    return Bucket(at_once=number * burst_s, a_second=number)
+
+
+def a_day(number: float, *, at_once: float) -> Bucket:
+    """So many a day for long. No more is owed than ``at_once``: it would take days to pay off."""
+    return Bucket(at_once=at_once, a_second=number / _DAY_S, most_owed=at_once)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """So many a second for long; for a while those of ``burst_s`` seconds at once."""
+    """What one identity may spend over time, and all together."""
 
-    each: float
-    total: float
-    burst_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bytes:
-    """So many at once after a while of nothing, and so many in a day for long."""
-
-    at_once: int
-    a_day: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByteLimit:
-    """What one identity may leave, and all together."""
-
-    each: Bytes
-    total: Bytes
+    each: Bucket
+    total: Bucket
 
 
 PUBLIC_CONNECTIONS: Final = Limit(what="connections", each=112, total=224, kept=0)
@@ -108,7 +115,7 @@ MAX_NAME_LENGTH: Final = 256
 MAX_LISTED_BYTES: Final = 512 * 1024
 """The events in one answer: a thousand events of the usual size. A larger one goes alone."""
 
-CALL_RATE: Final = RateLimit(each=200, total=500, burst_s=2.0)
+CALL_RATE: Final = RateLimit(each=a_second(200, burst_s=2.0), total=a_second(500, burst_s=2.0))
 """Calls and streams that readers begin, root on the public socket too: 500 a second take about a third of a
 core. Who is faster is not read from for as long as he is ahead.
 """
@@ -116,7 +123,7 @@ core. Who is faster is not read from for as long as he is ahead.
 MAX_REST_S: Final = 2.0
 """Shorter than the time after which a peer that does not answer is given up."""
 
-CONNECTION_RATE: Final = RateLimit(each=50, total=1000, burst_s=5.0)
+CONNECTION_RATE: Final = RateLimit(each=a_second(50, burst_s=5.0), total=a_second(1000, burst_s=5.0))
 """A command makes two; 64 that begin at once are no matter. Who is faster is refused."""
 
 REFUSED_PAUSE_S: Final = 0.002

@@ -1,17 +1,30 @@
-"""Counts who has taken how much of what is limited; who finds nothing left waits in line or is refused.
+"""The three kinds of limits on what clients use: how much at once, how much over time, and whose turn it is.
 
-It knows identities and numbers, neither gRPC nor sockets, nor what the numbers count.
+``Quota`` counts what each identity has at once of connections, calls, streams or bytes: a caller that finds
+nothing left waits in line or is refused. ``Rate`` counts what each identity spends over time of connections,
+calls or bytes. ``FairQueue`` gives turns: one loop does all work of the daemon, so work on stored events is
+cut into pieces of a few milliseconds, and between two of them other work is done.
+
+They know identities and numbers, but neither gRPC nor sockets, nor what the numbers count.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from nodeagent.api.access.limits import Limit
+from nodeagent.api.access import limits
+from nodeagent.api.access.limits import Bucket, Limit, RateLimit
 from nodeagent.api.refusal import Refusal, Status
+
+SHARE: Final = 0.5
+"""The share of the loop's time that turns take at most, for long."""
+
+BURST_S: Final = 1.0
+"""So much work is done without rests, so that a reader of some ten thousand events is not slowed down."""
 
 
 class Taker(Protocol):
@@ -89,3 +102,120 @@ class Quota:
             self._waiting[identity] -= 1
             if not self._waiting[identity]:
                 del self._waiting[identity]
+
+
+class Rate:
+    """How much each identity, and all together, spend over time. ``now_s`` is CLOCK_MONOTONIC.
+
+    It only counts: the caller decides what follows. A call or connection that is refused counts as well,
+    since it costs as much as one that is not.
+    """
+
+    def __init__(self, limit: RateLimit, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._now_s = now_s
+        self._total = _Tokens(limit.total, now_s())
+        self._each: dict[str, _Tokens] = {}
+
+    def affords(self, identity: str, amount: float = 1) -> bool:
+        """Whether the identity has so much left, and all together have. Then it is spent."""
+        own = self._own(identity)
+        if min(own.left, self._total.left) < amount:
+            return False
+        own.spend(amount)
+        self._total.spend(amount)
+        return True
+
+    def spend(self, identity: str, amount: float = 1) -> float:
+        """Spend it, whether it is left or not: how many seconds until it is paid off, 0 where it was left."""
+        own = self._own(identity)
+        own.spend(amount)
+        self._total.spend(amount)
+        return max(own.debt_s, self._total.debt_s)
+
+    def _own(self, identity: str) -> "_Tokens":
+        now_s = self._now_s()
+        self._total.refill(now_s)
+        own = self._each.pop(identity, None) or _Tokens(self._limit.each, now_s)
+        own.refill(now_s)
+        self._each[identity] = own
+        if len(self._each) > limits.IDENTITIES_KNOWN:
+            # The identity that did nothing for longest has most of its tokens back.
+            self._each.pop(next(iter(self._each)))
+        return own
+
+
+class _Tokens:
+    """A token bucket. ``left`` below zero is owed."""
+
+    def __init__(self, bucket: Bucket, now_s: float) -> None:
+        self._bucket = bucket
+        self._at_s = now_s
+        self.left: float = bucket.at_once
+
+    def refill(self, now_s: float) -> None:
+        gained = (now_s - self._at_s) * self._bucket.a_second
+        self.left, self._at_s = min(self._bucket.at_once, self.left + gained), now_s
+
+    def spend(self, amount: float) -> None:
+        self.left = max(self.left - amount, -self._bucket.most_owed)
+
+    @property
+    def debt_s(self) -> float:
+        return max(0.0, -self.left) / self._bucket.a_second
+
+
+class FairQueue:
+    """One turn at a time, each identity in its turn: an identity that asks for much waits behind one that
+    asks for little. ``now_s`` is CLOCK_MONOTONIC.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._is_taken = False
+        self._paid_off_s = 0.0
+
+    @asynccontextmanager
+    async def turn(self, identity: str) -> AsyncIterator[None]:
+        """A turn lasts until the end of the context. Waits for the turns before it, by identity."""
+        await self._wait(identity)
+        begun_s = self._now_s()
+        try:
+            yield
+        finally:
+            self._rest_and_pass_on(begun_s)
+
+    async def _wait(self, identity: str) -> None:
+        if not self._is_taken:
+            self._is_taken = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(identity, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._pass_on()
+            raise
+
+    def _rest_and_pass_on(self, begun_s: float) -> None:
+        now_s = self._now_s()
+        self._paid_off_s = max(self._paid_off_s, begun_s) + (now_s - begun_s) / SHARE
+        rest_s = self._paid_off_s - now_s - BURST_S
+        if rest_s > 0:
+            asyncio.get_running_loop().call_later(rest_s, self._pass_on)
+        else:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            identity = next(iter(self._waiting))
+            row = self._waiting.pop(identity)
+            turn = row.popleft()
+            if row:
+                self._waiting[identity] = row
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._is_taken = False

@@ -5,8 +5,8 @@ from typing import Final
 from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Context, Done
-from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import known_device
 from nodeagent.core.model import Claims, DeviceView, Kind
 from nodeagent.core.state.limits import MAX_CLAIMS_ON_DEVICE
 from nodeagent.messages.pb import control_service_pb2 as pb

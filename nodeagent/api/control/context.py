@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from nodeagent.api import messages
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Answer, Input, Operator, PublicFaults, Refused

@@ -3,7 +3,7 @@
 from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Context, Done
-from nodeagent.api.named_devices import known_device
+from nodeagent.api.request_fields import known_device
 from nodeagent.core.model import Operator
 from nodeagent.messages.pb import control_service_pb2 as pb
 

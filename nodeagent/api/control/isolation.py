@@ -8,8 +8,8 @@ from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control import holds
 from nodeagent.api.control.context import Context, Done
-from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import known_device
 from nodeagent.core.model import HoldKind, Operator
 from nodeagent.messages import mapping
 from nodeagent.messages.pb import control_service_pb2 as pb

@@ -4,7 +4,7 @@ Whether that is possible is the core's to say; here it is put into the core's wo
 caller's.
 """
 
-from nodeagent.api import job_messages, messages, request_fields
+from nodeagent.api import messages, request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Context, Done
 from nodeagent.core.model import NODE, Operator
@@ -50,4 +50,4 @@ async def _ordered(
 def _shown(context: Context, name: str) -> types_pb2.Job | None:
     current = context.feed.current
     published = messages.Published(current)
-    return next((job_messages.job(published, each) for each in current.view.jobs if each.name == name), None)
+    return next((messages.job(published, each) for each in current.view.jobs if each.name == name), None)

@@ -4,7 +4,7 @@ from nodeagent.api import messages
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Done
 from nodeagent.api.faults.list_events import limit_of
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages import mapping
 from nodeagent.messages.pb import control_service_pb2 as pb

@@ -5,11 +5,11 @@ Whether a reset may be done is the core's to say, and its words are passed on.
 
 from dataclasses import replace
 
-from nodeagent.api import messages, request_fields, reset_messages
+from nodeagent.api import messages, request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Context, Done
-from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import known_device
 from nodeagent.core.model import Operator
 from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages.pb import control_service_pb2 as pb
@@ -23,7 +23,7 @@ async def reset_device(context: Context, caller: Caller, request: pb.ResetDevice
     message = pb.ResetDeviceResponse(
         node=context.node,
         devices=dry_run.devices,
-        plan=reset_messages.plan(dry_run),
+        plan=messages.plan(dry_run),
     )
     if request.dry_run:
         return Done(message=message, result=dry_run.refused or "it would be proposed")
@@ -65,4 +65,4 @@ def _shown(context: Context, action_id: str) -> types_pb2.Reset | None:
     """None where it has ended and is no longer kept."""
     published = messages.Published(context.feed.current)
     found = (each for each in published.publication.view.resets if each.id == action_id)
-    return next((reset_messages.reset(published, each) for each in found), None)
+    return next((messages.reset(published, each) for each in found), None)

@@ -7,7 +7,7 @@ from typing import Final
 from nodeagent.api import messages
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Done
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
 from nodeagent.messages import enums

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from nodeagent.api import messages
 from nodeagent.api.access import limits
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent, StoreId
 

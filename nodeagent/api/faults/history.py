@@ -1,10 +1,16 @@
-"""Pages of stored events, from the feed's ring where it reaches back far enough, else from the ledger.
+"""Stored events in order: pages for the API, and a stream for the readers inside the daemon.
 
-A page that was read is kept for a while, so that many who read the same history have it read once.
+A page comes from the feed's ring where that reaches back far enough, else from the ledger. A page from the
+ledger is kept for a while, so that many readers of the same history cause one read. ``follow`` serves
+``nodeagent.journal``, which writes events to the system's journal, and ``nodeagent.metrics.collector``,
+which counts them. Like a subscriber it keeps a number and no queue: where retention has overtaken it, it
+continues with the oldest event that is kept.
 """
 
+import asyncio
+import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -18,6 +24,8 @@ PAGE_EVENTS: Final = 64
 """Reading and serialising so many takes some milliseconds, in which nothing else happens."""
 
 PAGES_KEPT: Final = 32
+RETRY_S = 1.0
+_log = logging.getLogger(__name__)
 
 
 class History:
@@ -103,3 +111,25 @@ def _readable(after_seq: int) -> Iterator[None]:
         yield
     except (StoreUnreadableError, StoreDamagedError) as error:
         raise Refusal(Status.UNAVAILABLE, f"events after {after_seq}: {error}") from error
+
+
+async def follow(
+    feed: EventFeed, ledger: Ledger, after_seq: int
+) -> AsyncGenerator[Sequence[StoredEvent], None]:
+    """All events after a number, in order, without end; never an empty sequence."""
+    history = History(feed, ledger)
+    position = after_seq
+    while True:
+        await feed.wait_beyond(position)
+        try:
+            events = await history.read(position)
+        except Refusal as unreadable:
+            _log.warning("%s; retrying", unreadable.reason)
+            await asyncio.sleep(RETRY_S)
+            continue
+        if events:
+            position = events[-1].seq
+            yield events
+        else:
+            position = max(position, history.oldest_seq - 1)
+            await asyncio.sleep(RETRY_S)

@@ -5,21 +5,19 @@ from contextlib import aclosing
 
 import grpc
 
-from nodeagent.api import interface, job_messages, messages, reset_messages
+from nodeagent.api import interface, messages
 from nodeagent.api.access.credentials import Caller, Identify, reader
-from nodeagent.api.access.fair_queue import FairQueue
-from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults import explain
 from nodeagent.api.faults.consumers import checked_name
 from nodeagent.api.faults.filters import Filter, device_names, level_of
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
-from nodeagent.api.faults.list_events import Search, limit_of
-from nodeagent.api.faults.times import times_of
+from nodeagent.api.faults.list_events import Search, limit_of, times_of
 from nodeagent.api.faults.watch import Pace, Position, Subscription
-from nodeagent.api.named_devices import known_device
-from nodeagent.api.node import NodeFacts
+from nodeagent.api.messages import NodeFacts, jobs, resets
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import known_device
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import NODE
@@ -100,7 +98,7 @@ class FaultService:
             conditions=published.conditions(minimum),
             promotions=published.promotions(minimum),
             holds=published.holds(),
-            resets=reset_messages.resets(published),
+            resets=resets(published),
         )
 
     async def list_devices(
@@ -125,7 +123,7 @@ class FaultService:
             node=self._shown.node,
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
-            jobs=job_messages.jobs(messages.Published(current)),
+            jobs=jobs(messages.Published(current)),
         )
 
     async def list_events(self, request: pb.ListEventsRequest, context: grpc.aio.ServicerContext) -> bytes:

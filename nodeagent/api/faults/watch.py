@@ -6,18 +6,19 @@ view: a slow subscriber costs little memory.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
-from nodeagent.api import job_messages, messages, reset_messages
-from nodeagent.api.access.fair_queue import FairQueue
+from nodeagent.api import messages
 from nodeagent.api.access.limits import MAX_BATCH_BYTES
-from nodeagent.api.access.quota import Quota, Taker
+from nodeagent.api.access.quota import FairQueue, Quota, Taker
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import PAGE_EVENTS, History
+from nodeagent.api.messages import jobs, resets
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.event_feed import EventFeed
@@ -42,6 +43,47 @@ class Pace:
 
     after_held_back_s: float = 1.0
     quiet_s: float = 30.0
+
+
+class StreamState(Enum):
+    """Where a stream is. It follows the events by number, except:"""
+
+    OPENING = auto()
+    """Its first response is not sent."""
+
+    FOLLOWING = auto()
+    ENTERING = auto()
+    """The store id has changed. The rest of the events is sent under the new one, then a Snapshot."""
+
+    BEHIND = auto()
+    """The next event is no longer kept. A Snapshot is due."""
+
+
+class StreamTrigger(Enum):
+    """What can happen to a stream."""
+
+    POSITION_SENT = auto()
+    """The opening response was a position, not a Snapshot."""
+
+    SNAPSHOT_SENT = auto()
+    STORE_CHANGED = auto()
+    EVENT_LOST = auto()
+    """Events were read, and the next one was not among them."""
+
+
+_S, _T = StreamState, StreamTrigger
+TRANSITIONS: Final[Mapping[tuple[StreamState, StreamTrigger], StreamState]] = {
+    (_S.OPENING, _T.POSITION_SENT): _S.FOLLOWING,
+    (_S.OPENING, _T.SNAPSHOT_SENT): _S.FOLLOWING,
+    (_S.FOLLOWING, _T.STORE_CHANGED): _S.ENTERING,
+    (_S.FOLLOWING, _T.EVENT_LOST): _S.BEHIND,
+    (_S.ENTERING, _T.STORE_CHANGED): _S.ENTERING,
+    (_S.ENTERING, _T.EVENT_LOST): _S.ENTERING,
+    (_S.ENTERING, _T.SNAPSHOT_SENT): _S.FOLLOWING,
+    (_S.BEHIND, _T.STORE_CHANGED): _S.ENTERING,
+    (_S.BEHIND, _T.SNAPSHOT_SENT): _S.FOLLOWING,
+}
+"""What is missing here cannot happen, and would be a defect: it raises KeyError."""
 
 
 class _Due(Enum):
@@ -86,8 +128,7 @@ class Subscription:
         self._durable = True
         self._seq = 0
         self._sent_seq = 0
-        self._is_entering = False
-        self._has_lost = False
+        self._state = StreamState.OPENING
 
     async def responses(self) -> AsyncGenerator[bytes, None]:
         """Serialised WatchResponses, without end. Each is made when the one before it was taken."""
@@ -112,9 +153,10 @@ class Subscription:
         """What the stream sends next; waits until there is something."""
         while True:
             current = self._feed.current
-            if self._enters(current):
+            self._look_at_store(current)
+            if self._state is StreamState.ENTERING:
                 return _Due.EVENTS if self._unsent(current) else _Due.SNAPSHOT
-            if self._has_lost:
+            if self._state is StreamState.BEHIND:
                 return _Due.SNAPSHOT
             if current.seq > self._seq:
                 return _Due.EVENTS
@@ -161,6 +203,7 @@ class Subscription:
         return f"{reasons[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
 
     def _continue_from(self, seq: int, current: Publication) -> bytes:
+        self._take(StreamTrigger.POSITION_SENT)
         self._store_id = current.store_id
         self._seq = seq
         if seq == current.seq:
@@ -173,7 +216,7 @@ class Subscription:
         self._filter.learn(current)
         self._store_id, self._durable = current.store_id, current.durable
         self._seq = self._sent_seq = current.seq
-        self._has_lost = False
+        self._take(StreamTrigger.SNAPSHOT_SENT)
         published = messages.Published(current, self._filter.devices)
         snapshot = pb.Snapshot(
             seq=current.seq,
@@ -187,8 +230,8 @@ class Subscription:
             promotions=published.promotions(),
             holds=published.holds(),
             sources=published.sources(),
-            resets=reset_messages.resets(published),
-            jobs=job_messages.jobs(published),
+            resets=resets(published),
+            jobs=jobs(published),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
 
@@ -206,9 +249,12 @@ class Subscription:
         self._sent_seq = self._seq
         return self._frames.bookmark(self._store_id, current.durable, self._seq)
 
-    def _enters(self, current: Publication) -> bool:
-        """Whether the stream is between one store id and the next."""
-        return self._is_entering or current.store_id != self._store_id
+    def _take(self, trigger: StreamTrigger) -> None:
+        self._state = TRANSITIONS[self._state, trigger]
+
+    def _look_at_store(self, current: Publication) -> None:
+        if current.store_id != self._store_id:
+            self._take(StreamTrigger.STORE_CHANGED)
 
     def _unsent(self, current: Publication) -> Sequence[StoredEvent] | None:
         """Events not yet sent that were made on the same line of numbers; None: the next one is lost."""
@@ -219,7 +265,8 @@ class Subscription:
     async def _batch_due(self) -> bytes:
         """The next events that pass; "" where none of those looked at does, or the next one is lost."""
         current = self._feed.current
-        if self._enters(current):
+        self._look_at_store(current)
+        if self._state is StreamState.ENTERING:
             return self._batch_entering(self._unsent(current) or (), current)
         recent = self._feed.recent(self._seq, PAGE_EVENTS)
         if recent is not None:
@@ -229,18 +276,18 @@ class Subscription:
 
     def _batch_entering(self, unsent: Sequence[StoredEvent], current: Publication) -> bytes:
         """They are sent under the new id before its Snapshot, so that none is skipped."""
-        self._store_id, self._is_entering = current.store_id, True
+        self._store_id = current.store_id
         return self._batch_of(unsent, current)
 
     def _snapshot_due(self) -> bytes:
         """Or events that were published meanwhile: from the last look to the Snapshot nothing is awaited."""
         current = self._feed.current
-        if not self._enters(current):
+        self._look_at_store(current)
+        if self._state is StreamState.BEHIND:
             return self._fallen_behind()
         while unsent := self._unsent(current):
             if batch := self._batch_entering(unsent, current):
                 return batch
-        self._is_entering = False
         missed_from_seq = self._seq + 1 if unsent is None else 0
         return self._snapshot(pb.SNAPSHOT_REASON_EPOCH_CHANGED, missed_from_seq)
 
@@ -248,7 +295,8 @@ class Subscription:
         """The next ones that pass, as many as one response holds; the position is then after the last one."""
         passing: list[bytes] = []
         size = 0
-        self._has_lost = not events or events[0].seq != self._seq + 1
+        if not events or events[0].seq != self._seq + 1:
+            self._take(StreamTrigger.EVENT_LOST)
         for stored in events:
             if stored.seq != self._seq + 1 or len(passing) == self._batch or size > MAX_BATCH_BYTES:
                 break

@@ -8,7 +8,7 @@ user.
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.api.access.limits import ByteLimit, Bytes, Limit, RateLimit
+from nodeagent.api.access.limits import Limit, RateLimit, a_day, a_second
 from nodeagent.core.model import JobWord
 from nodeagent.core.state.limits import MAX_JOBS, MAX_JOBS_OF_USER, MAX_JOBS_UNPROVEN
 
@@ -23,23 +23,23 @@ UNPROVEN: Final = Limit(
 )
 """The others find a place whatever these do."""
 
-CONNECTION_RATE: Final = RateLimit(each=20, total=100, burst_s=2.0)
+CONNECTION_RATE: Final = RateLimit(each=a_second(20, burst_s=2.0), total=a_second(100, burst_s=2.0))
 """A supervisor connects once in the life of the daemon. All of a user begin at once where a job has many."""
 
-LINE_RATE: Final = RateLimit(each=20, total=200, burst_s=2.0)
+LINE_RATE: Final = RateLimit(each=a_second(20, burst_s=2.0), total=a_second(200, burst_s=2.0))
 """Lines of one supervisor. It asks for its chips every ten seconds. Who is faster is not read for a while."""
 
-INPUT_RATE: Final = RateLimit(each=2, total=20, burst_s=10.0)
+INPUT_RATE: Final = RateLimit(each=a_second(2, burst_s=10.0), total=a_second(20, burst_s=10.0))
 """What goes to the disk, of one supervisor. A command that fails at once is run again after a second."""
 
 _KIB: Final = 1024
 _MIB: Final = 1024 * _KIB
 
-PROVEN_BYTES: Final = ByteLimit(
-    each=Bytes(at_once=1 * _MIB, a_day=8 * _MIB), total=Bytes(at_once=4 * _MIB, a_day=64 * _MIB)
+PROVEN_BYTES: Final = RateLimit(
+    each=a_day(8 * _MIB, at_once=1 * _MIB), total=a_day(64 * _MIB, at_once=4 * _MIB)
 )
-UNPROVEN_BYTES: Final = ByteLimit(
-    each=Bytes(at_once=256 * _KIB, a_day=8 * _MIB), total=Bytes(at_once=1 * _MIB, a_day=16 * _MIB)
+UNPROVEN_BYTES: Final = RateLimit(
+    each=a_day(8 * _MIB, at_once=256 * _KIB), total=a_day(16 * _MIB, at_once=1 * _MIB)
 )
 """What goes to the disk. A user with sixteen jobs of ten minutes on the node leaves 7 MiB a day; a hang with
 its evidence takes 40 KiB.

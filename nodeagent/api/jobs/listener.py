@@ -12,11 +12,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.api.access.addresses import BACKLOG
 from nodeagent.api.access.limits import REFUSED_PAUSE_S, pause_s
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.relay import REFUSALS_LOGGED
-from nodeagent.api.access.sockets import bound, open_to_everybody, remove
+from nodeagent.api.access.sockets import BACKLOG, bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits, names, peers

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nodeagent.api.access.budget import Budget
-from nodeagent.api.access.limits import ByteLimit
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.limits import RateLimit
+from nodeagent.api.access.quota import Rate
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
@@ -22,11 +21,11 @@ from nodeagent.store.event_feed import EventFeed
 class Share:
     """What supervisors of one sort may use together: nobody of the other sort waits for them."""
 
-    def __init__(self, of_bytes: ByteLimit) -> None:
+    def __init__(self, of_bytes: RateLimit) -> None:
         self.connections = Rate(limits.CONNECTION_RATE)
         self.lines = Rate(limits.LINE_RATE)
         self.inputs = Rate(limits.INPUT_RATE)
-        self.bytes = Budget(of_bytes)
+        self.bytes = Rate(of_bytes)
         self.notes = RefusalLimit()
         """So often is written down that somebody has no bytes left."""
 

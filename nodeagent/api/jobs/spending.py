@@ -44,7 +44,7 @@ class Spending:
 
     async def _owe(self, size: int) -> None:
         self._note()
-        await asyncio.sleep(min(self._share.bytes.owe(self._who, size), limits.MAX_WAIT_S))
+        await asyncio.sleep(min(self._share.bytes.spend(self._who, size), limits.MAX_WAIT_S))
 
     def _note(self) -> None:
         if self._share.notes.admit() is not None:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.quota import Rate
 from nodeagent.api.jobs import limits
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.job.lines import MAX_LINE_BYTES, FromDaemon, Line, LineError, decode, encode

@@ -27,9 +27,9 @@ from nodeagent.core.model import (
     SourceBack,
     SourceLost,
 )
-from nodeagent.daemon import host_ids
+from nodeagent.daemon import systemd
 from nodeagent.daemon.clock import Clock, carry_on
-from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.daemon.workers.lifecycle import State
@@ -62,7 +62,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
         last = stored_state.read(config.agent, catalogs, lambda: loaded)
     except stored_state.Unreadable as error:
         last, unreadable = None, [f"what was known of this node cannot be read: {error}"]
-    clock = carry_on(last.anchor if last else None, host_ids.boot_id())
+    clock = carry_on(last.anchor if last else None, systemd.boot_id())
     engine = last.engine if last else Engine(catalogs)
     for given in _first_inputs(config, engine, clock, loaded.digest):
         engine.step(clock.rule_ns(), given)
@@ -84,7 +84,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
 def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> Iterator[Input]:
     """The inputs with which a daemon begins."""
     yield configured.started(config, clock)
-    yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=host_ids.machine_id())
+    yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=systemd.machine_id())
     yield from configured.switched_off(config, engine.view())
     yield CatalogChanged(digest=digest)
 

@@ -17,8 +17,8 @@ from nodeagent.daemon.rebuild import digests_of, replayed
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
 from nodeagent.store import queries
+from nodeagent.store.disk.opening import FILE_NAME, life_of
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.opening import FILE_NAME, life_of
 from nodeagent.store.records import ClockAnchor, Cursor
 from nodeagent.tables.canonical import decode_catalog
 

@@ -26,10 +26,9 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.resets.switched_off import DONE
 from nodeagent.daemon.clock import Clock
-from nodeagent.daemon.resets.attempt import Attempt, attempt_of, came_meanwhile
 from nodeagent.daemon.resets.detach import Detachment
+from nodeagent.daemon.resets.exchange import Attempt, RequestBuilder, attempt_of, came_meanwhile
 from nodeagent.daemon.resets.launch import NotStarted, start
-from nodeagent.daemon.resets.request import RequestBuilder
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.files import Locked
 from nodeagent.reset_unit.exchange.requests import RequestFolder

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.daemon.resets.attempt import Attempt
+from nodeagent.daemon.resets.exchange import Attempt
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.vendors import RESETS

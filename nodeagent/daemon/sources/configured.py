@@ -1,7 +1,13 @@
-"""The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
+"""The sources of this node: one supervisor for each enabled driver, as the configuration describes them.
+
+A line of the kernel log may show that a source lost events. A library that learns only by events then
+differs from its driver, so the worker of that source is replaced at once by a new process, which asks for
+everything. Lines that user space wrote replace nothing, nor do lines from before this start: the workers
+began after them.
+"""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -9,17 +15,15 @@ from nodeagent import __version__
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.model import ExpectedSource, Loss, SourceLost, Started, View
+from nodeagent.core.model import KERNEL_LOG, ExpectedSource, Input, Loss, Signal, SourceLost, Started, View
 from nodeagent.daemon.clock import Clock
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
+from nodeagent.daemon.pump import QUEUE_DELIVERIES, Delivery, Pump
 from nodeagent.daemon.resets.launch import runs_as_unit
-from nodeagent.daemon.sources import lost_events
-from nodeagent.daemon.sources.observed.baselines import baselines_of, open_codes_of
-from nodeagent.daemon.sources.observed.inventory import devices_of
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.sources.baselines import baselines_of, open_codes_of
+from nodeagent.daemon.sources.inventory import devices_of
 from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.metrics.health_values import Health
+from nodeagent.daemon.workers.worker import WorkerSpec
+from nodeagent.metrics.daemon import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import DRIVERS, ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
@@ -60,7 +64,7 @@ def supervisors(
 
     async def deliver_and_renew(delivery: Delivery) -> None:
         await deliver(delivery)
-        for source, why in lost_events.reported(delivery.inputs):
+        for source, why in reported(delivery.inputs):
             if source in made:
                 made[source].renew(f"the kernel log says that events were lost: {why}")
 
@@ -175,3 +179,18 @@ def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool
         public_messages=dict(senders.messages),
         public_faults=dict(senders.faults),
     )
+
+
+EVENTS_LOST: Final = {
+    traits.events_lost_code: source for source, traits in DRIVERS.items() if traits.events_lost_code
+}
+"""Code of a line of the kernel log -> the source that has lost events by it."""
+
+
+def reported(inputs: Iterable[Input]) -> Iterator[tuple[str, str]]:
+    """The name of each, and the code of the line that says so."""
+    for given in inputs:
+        if not isinstance(given, Signal) or given.source != KERNEL_LOG:
+            continue
+        if given.trusted and not given.backdated and (source := EVENTS_LOST.get(given.code)):
+            yield source, given.code

@@ -4,19 +4,18 @@ It waits for nothing and ends nothing. A report that cannot be true raises ``Non
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from nodeagent import wire
 from nodeagent.core.model import Input
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.observed.baselines import Baselines
-from nodeagent.daemon.sources.observed.observation import Observation
-from nodeagent.daemon.sources.source import Statistics
+from nodeagent.daemon.pump import Delivery
+from nodeagent.daemon.sources.baselines import Baselines
+from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.daemon.sources.translate import WHY_SKIPPED
-from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.lifecycle import State, Trigger
-from nodeagent.daemon.workers.worker import Worker
+from nodeagent.daemon.workers.worker import Worker, loop_time_s
 from nodeagent.store.records import Cursor
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ class ReportHandler:
         boot_id: str,
         observation: Observation,
         readings: Readings,
-        statistics: Statistics,
+        statistics: "Statistics",
         baselines: Baselines,
     ) -> None:
         self._source = source
@@ -116,12 +115,12 @@ class ReportHandler:
 
     def _ready(self, worker: Worker, hello: wire.Hello) -> None:
         worker.take(Trigger.HELLO)
-        worker.due_s = loop_clock.now_s()
+        worker.due_s = loop_time_s()
         self._expect(worker, hello.devices)
         self._readings.forget()
 
     def _reply(self, worker: Worker, reply: wire.Reply) -> Sequence[Input]:
-        now_s = loop_clock.now_s()
+        now_s = loop_time_s()
         if not worker.lateness.answer(reply.id, reply.device, now_s):
             raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
         if not worker.lateness.expects(reply.device):
@@ -149,3 +148,18 @@ class ReportHandler:
         readings, answers = statistics.readings, statistics.answers
         statistics.readings = {name: readings[name] for name in expected if name in readings}
         statistics.answers = {name: answers[name] for name in expected if name in answers}
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What a supervisor counts; all since its start. ``answers`` are the last of each device: how long its
+    call took, in seconds, and whether it succeeded.
+    """
+
+    spawned: int = 0
+    polls: int = 0
+    poll_failures: int = 0
+    answers: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    records_lost: int = 0
+    garbled: int = 0
+    readings: dict[str, Mapping[str, float]] = field(default_factory=dict)

@@ -1,47 +1,42 @@
-"""One source, kept going: its worker is started, asked, watched, ended, left behind and replaced.
+"""One source: its worker is started, polled, watched, ended, left behind and replaced.
 
-The life of a worker process is the table in ``lifecycle``, its acts are in ``worker``, the process
-and its pipes in ``child``, which one is in use and when the next begins in ``worker_set``; what is ``inbox``
-means what ``report_handler`` and ``observation`` make of it. Here they meet, in one task that takes what was
-heard and what has fallen due, one thing after the other:
+The states of a worker process are the table in ``lifecycle``; ``worker`` acts on one process, ``child`` reads
+its pipes, ``worker_set`` knows which worker is in use and when the next one starts. ``report_handler`` and
+``observation`` turn reports into inputs. The supervisor joins them in one task, which takes one report or one
+deadline after the other:
 
     worker ──stdout──> Child ──bounded queue──> Supervisor ──await deliver──> the pump
        ^                                            │
        └──────────────── stdin, never waited for ───┘
 
-While the pump is behind, the worker waits on its pipe; nobody is called late for that time. It never
-touches a device, never judges a fault, and waits for no child longer than a limit it names.
+While the pump is behind, the worker waits on its pipe, and no device counts as late for that time. The
+supervisor never touches a device, never judges a fault, and waits for a child only within a limit.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Final
 
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.model import Loss
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.observed.baselines import Baselines
-from nodeagent.daemon.sources.observed.observation import Observation
-from nodeagent.daemon.sources.outgoing import Outgoing
-from nodeagent.daemon.sources.report_handler import Nonsense, ReportHandler
-from nodeagent.daemon.sources.source import Statistics, WorkerSpec
-from nodeagent.daemon.sources.source_health import health_of
+from nodeagent.core.model import Input, Loss
+from nodeagent.daemon.pump import Delivery
+from nodeagent.daemon.sources.baselines import Baselines
+from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.report_handler import Nonsense, ReportHandler, Statistics
 from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.daemon.sources.translate import Clock
-from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
-from nodeagent.daemon.workers.inbox import Inbox
 from nodeagent.daemon.workers.lifecycle import State, Trigger
 from nodeagent.daemon.workers.renewal import Renewal
-from nodeagent.daemon.workers.worker import Worker
-from nodeagent.daemon.workers.worker_set import Start, WorkerSet, start_process
-from nodeagent.metrics.health_values import SourceHealth
+from nodeagent.daemon.workers.worker import Worker, WorkerSpec, loop_time_s
+from nodeagent.daemon.workers.worker_set import Inbox, Start, WorkerSet, start_process
+from nodeagent.metrics.daemon import SourceHealth
 from nodeagent.wire import SOURCE, Renew, Reply
 
 log = logging.getLogger(__name__)
-
 MAX_GARBLED: Final = 100
 LOGGED_GARBLED: Final = 3
 
@@ -88,7 +83,7 @@ class Supervisor:
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
         self._task = asyncio.current_task()
-        self._workers.spawn_at_s = loop_clock.now_s() + self._spec.start_delay_s
+        self._workers.spawn_at_s = loop_time_s() + self._spec.start_delay_s
         try:
             while not self._stopping:
                 async with self._turn:
@@ -173,7 +168,7 @@ class Supervisor:
     # ------------------------------------------------------------------ what is due
 
     async def _do_due(self) -> None:
-        now_s = loop_clock.now_s()
+        now_s = loop_time_s()
         self._renewal.call_off_if_late(now_s)
         worker = self._workers.worker
         if worker is None:
@@ -235,7 +230,7 @@ class Supervisor:
 
     def _let_alone(self) -> None:
         if self._workers.worker is not None:
-            self._workers.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
+            self._workers.worker.lateness.let_alone(self._observation.resting, loop_time_s())
 
     async def _dismiss(self, worker: Worker, reason: str, how: Loss = Loss.NOT_READ) -> None:
         log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
@@ -322,3 +317,66 @@ class Supervisor:
             why = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
             await self._outgoing.deliver(self._observation.crashed(why))
             await self._dismiss(worker, why)
+
+
+class Outgoing:
+    """What goes from one source to the pump. ``deliver`` and ``hand_over`` may wait."""
+
+    def __init__(
+        self, source: str, deliver: Callable[[Delivery], Awaitable[None]], workers: WorkerSet
+    ) -> None:
+        self._source = source
+        self._to_pump = deliver
+        self._workers = workers
+        self._held: list[Input] = []
+
+    def hold(self, inputs: Iterable[Input]) -> None:
+        """These go with what is handed over next, in their order: a delivery costs more than an input."""
+        self._held += inputs
+
+    async def deliver(self, inputs: Iterable[Input] = ()) -> None:
+        await self.hand_over(Delivery(source=self._source, inputs=tuple(inputs)))
+
+    async def hand_over(self, delivery: Delivery) -> None:
+        """And what was held. The time it takes is not the driver's."""
+        inputs, self._held = (*self._held, *delivery.inputs), []
+        if not inputs and delivery.cursor is None:
+            return
+        begun_s = loop_time_s()
+        await self._to_pump(replace(delivery, inputs=inputs))
+        if delivery.cursor is not None:
+            self._workers.accounted_for(delivery.cursor)
+        if self._workers.worker is not None:
+            self._workers.worker.lateness.excuse(loop_time_s() - begun_s)
+
+
+def health_of(
+    source: str, workers: WorkerSet, observation: Observation, statistics: Statistics
+) -> SourceHealth:
+    worker = workers.worker
+    late = worker.lateness.late if worker else ()
+    answers = tuple(statistics.answers.values())
+    is_well = not late and not observation.is_lost and all(ok for _, ok in answers)
+    return SourceHealth(
+        source=source,
+        state=workers.state,
+        observing=observation.observing,
+        absent=observation.absent,
+        listed_chips=observation.chips.listed,
+        expected_chips=observation.chips.number,
+        pid=worker.child.pid if worker else None,
+        abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(workers.abandoned)),
+        restarts=max(0, statistics.spawned - 1),
+        polls=statistics.polls,
+        poll_failures=statistics.poll_failures,
+        last_poll_duration_s=max((took_s for took_s, _ in answers), default=None),
+        last_poll_ok=is_well if answers or not is_well else None,
+        late_devices=late,
+        records_lost=statistics.records_lost,
+        garbled=statistics.garbled,
+        readings={
+            device: readings
+            for device, readings in tuple(statistics.readings.items())
+            if observation.observes(device)
+        },
+    )

@@ -1,14 +1,23 @@
-"""A worker's process as the daemon has it: three pipes, a descriptor that signals its end, a way to end it.
+"""The process of a worker: three pipes, a file descriptor that signals its end, and a way to end it.
 
-Nothing here waits for it, reads from it, or knows what is said.
+A process is either a child of the daemon (``Spawned``), or it runs in a systemd unit of its own, outside the
+sandbox of the daemon (``Hosted``). Each connection to the unit's socket is one worker (``Accept=`` in
+systemd.socket(5)); ``worker.hosted`` is the other side. A hosted process belongs to another user, so the
+daemon cannot send it a signal: closing the connection kills it, and so does the end of the daemon. Only the
+journal of the unit shows how it ended.
+
+Nothing here waits for a process, reads from it, or knows its messages.
 """
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import IO, Protocol, cast
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO, Final, Protocol, cast
 
 
 class Process(Protocol):
@@ -29,13 +38,13 @@ class Process(Protocol):
         """False: this one cannot be sent."""
 
     def how_it_ended(self) -> str:
-        """How it ended, in words for people: "killed by SIGSEGV", "exit status 3"."""
+        """How it ended, for people to read: "killed by SIGSEGV", "exit status 3"."""
 
     def discard(self) -> None:
-        """Nobody wants it any more, before it got an order: it holds nothing, so it may be killed."""
+        """Kill it before it got its first request: it has nothing open."""
 
     def release(self) -> None:
-        """Let go of all but the pipes. One that still runs is left behind, knowingly."""
+        """Close everything but the pipes. A process that still runs is left behind on purpose."""
 
 
 class Spawned:
@@ -77,7 +86,7 @@ class Spawned:
     def release(self) -> None:
         os.close(self.pidfd)
         if self._process.poll() is None:
-            # Popen would complain of a child never waited for; nobody will wait for this one.
+            # Popen warns about a child that was never waited for; this one never will be.
             self._process.returncode = -signal.SIGKILL
 
 
@@ -90,3 +99,97 @@ def _ending(status: int) -> str:
         return f"killed by {signal.Signals(-status).name}"
     except ValueError:
         return f"killed by signal {-status}"
+
+
+START_LIMIT_S: Final = 10.0
+MAX_ANSWER_BYTES: Final = 32
+
+_JOURNAL: Final = "journalctl --unit 'nodeagent-ascend@*'"
+
+
+class Hosted:
+    """A ``Process``; the connection ends it."""
+
+    def __init__(
+        self,
+        pid: int,
+        pidfd: int,
+        connection: socket.socket,
+        pipes: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    ) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.pipes = pipes
+        self._connection = connection
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Only SIGKILL, by closing the connection."""
+        if number is signal.SIGKILL:
+            self._connection.close()
+        return number is signal.SIGKILL
+
+    def how_it_ended(self) -> str:
+        return f"{_JOURNAL} _PID={self.pid} shows how"
+
+    def discard(self) -> None:
+        self._connection.close()
+
+    def release(self) -> None:
+        """The kernel ends a process that still runs as soon as it can."""
+        self._connection.close()
+        os.close(self.pidfd)
+
+
+async def start_hosted(path: Path, source: str) -> Hosted:
+    """Start a worker in its unit. Raises ``OSError`` where nothing listens, or no worker starts in time."""
+    with ExitStack() as opened:
+        connection = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        theirs, ours = _pipes()
+        for end in ours:
+            opened.callback(end.close)
+        try:
+            async with asyncio.timeout(START_LIMIT_S):
+                pid, pidfd = await _ask(connection, path, source, theirs)
+        except OSError as error:
+            why = error.strerror or f"no worker started within {START_LIMIT_S:g} s"
+            todo = f"is nodeagent-ascend.socket active? drivers.{source}.enabled = false does without"
+            raise OSError(f"{path}: {why}; {todo}") from error
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        opened.pop_all()
+    return Hosted(pid, pidfd, connection, ours)
+
+
+async def _ask(connection: socket.socket, path: Path, source: str, pipes: Sequence[int]) -> tuple[int, int]:
+    """The process's number, and a descriptor of it."""
+    loop = asyncio.get_running_loop()
+    connection.setblocking(False)
+    await loop.sock_connect(connection, str(path))
+    socket.send_fds(connection, [source.encode()], pipes)
+    await _readable(connection)
+    said, descriptors, _, _ = socket.recv_fds(connection, MAX_ANSWER_BYTES, 1)
+    if not descriptors:
+        raise ConnectionResetError(0, f"the unit ended before it was a worker ({_JOURNAL} shows why)")
+    return int(said), descriptors[0]
+
+
+async def _readable(connection: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    came = asyncio.Event()
+    loop.add_reader(connection, came.set)
+    try:
+        await came.wait()
+    finally:
+        loop.remove_reader(connection)
+
+
+def _pipes() -> tuple[list[int], tuple[IO[bytes], IO[bytes], IO[bytes]]]:
+    """The worker's ends of stdin, stdout and stderr, and ours."""
+    orders, reports, errors = os.pipe(), os.pipe(), os.pipe()
+    ours = (
+        os.fdopen(orders[1], "wb", 0),
+        os.fdopen(reports[0], "rb", 0),
+        os.fdopen(errors[0], "rb", 0),
+    )
+    return [orders[0], reports[1], errors[1]], ours

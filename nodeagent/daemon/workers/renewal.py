@@ -11,10 +11,9 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Happenings, Said
 from nodeagent.daemon.workers.lifecycle import State
-from nodeagent.daemon.workers.worker import Worker
+from nodeagent.daemon.workers.worker import Worker, loop_time_s
 from nodeagent.daemon.workers.worker_set import WorkerSet
 from nodeagent.wire import SOURCE, Hello, Renew, Unavailable
 
@@ -83,7 +82,7 @@ class Renewal:
         None begins while a device is late or at rest, for it would be asked too, nor while an earlier process
         has not ended.
         """
-        workers, now_s = self._workers, loop_clock.now_s()
+        workers, now_s = self._workers, loop_time_s()
         if not self._pace.is_due(now_s) or workers.worker is None or workers.worker.lateness.late or resting:
             return
         if workers.successor or workers.abandoned or workers.retired:

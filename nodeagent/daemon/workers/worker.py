@@ -1,23 +1,75 @@
-"""One worker process with its state and what is due for it: asked, dismissed, killed, or left alone.
+"""One worker process with its state and its deadlines: configured, polled, dismissed, killed, or left behind.
 
-It decides how a worker ends, never whether, nor what comes after; that is the supervisor's.
+It decides how a worker ends, not whether it ends, nor what comes next: that is the supervisor's.
+
+A record of a source may be such that reading it hangs or kills the worker, and the next worker finds the same
+record. So a worker that ended unexpectedly is followed by a careful one, which reports the number of each
+record of the history before it reads it. If that one ends as well, the record that it reported last is the
+cause, and the next worker skips it. So each record is tried twice at most. A source without numbered records
+is not affected.
 """
 
+import asyncio
 import logging
 import signal
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from nodeagent import wire
-from nodeagent.core.catalog.catalog import Pattern
-from nodeagent.daemon.sources.source import WorkerSpec
-from nodeagent.daemon.workers import loop_clock
-from nodeagent.daemon.workers.caution import Caution
+from nodeagent.core.catalog.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.daemon.workers.child import Child
 from nodeagent.daemon.workers.lateness import Lateness
 from nodeagent.daemon.workers.lifecycle import State, Trigger, after
 from nodeagent.store.records import Cursor
-from nodeagent.wire import SOURCE, Device, Poll, Unavailable
+from nodeagent.vendors import HELLO_DEADLINE_S
+from nodeagent.wire import MAX_SKIPPED, SOURCE, Baseline, Device, Poll, Setting, Unavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec:
+    """What to run and how patiently; times in seconds. ``config`` is the driver's own section.
+
+    A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit. Where a
+    source that is not required is absent, it is looked for again after ``absent_retry_s``, doubled likewise
+    (None: no more). The first one starts after ``start_delay_s``; one that has not said hello
+    ``hello_deadline_s`` later has to go. ``stall_deadline_s`` is how long all devices together may owe an
+    answer, where that is longer than a call may take.
+    ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
+    in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
+    delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``,
+    ``exclude`` as in ``sources.inventory.marked``, ``baselines`` and ``open_codes`` as in
+    ``wire.Configure``.
+    """
+
+    source: str
+    boot_id: str
+    config: Mapping[str, Setting] = field(default_factory=dict)
+    patterns: Sequence[Pattern] = ()
+    threshold: Sequence[ThresholdRule] = ()
+    counter: Sequence[CounterRule] = ()
+    cursor: Cursor | None = None
+    known: Sequence[Device] = ()
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    open_codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    expected_chips: int | None = None
+    exclude: Sequence[str] = ()
+    required: bool = False
+    poll_interval_s: float = 1.0
+    call_deadline_s: float = 5.0
+    stall_deadline_s: float = 0.0
+    hello_deadline_s: float = HELLO_DEADLINE_S
+    terminate_grace_s: float = 10.0
+    backoff_first_s: float = 0.25
+    backoff_limit_s: float = 30.0
+    absent_retry_s: float | None = 300.0
+    absent_retry_limit_s: float = 1800.0
+    start_delay_s: float = 0.0
+    hang_up_limit_s: float = 2.0
+    command: Sequence[str] = ()
+    host: Path | None = None
+
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +85,7 @@ class Worker:
     """
 
     def __init__(
-        self, child: Child, spec: WorkerSpec, skip: frozenset[str], caution: Caution, now_s: float
+        self, child: Child, spec: WorkerSpec, skip: frozenset[str], caution: "Caution", now_s: float
     ) -> None:
         self.child = child
         self.skip = skip
@@ -127,7 +179,7 @@ class Worker:
             return
         self.take(Trigger.DISMISSED)
         self.child.signal(signal.SIGTERM)
-        self.due_s = loop_clock.now_s() + self._spec.terminate_grace_s
+        self.due_s = loop_time_s() + self._spec.terminate_grace_s
 
     async def kill(self) -> None:
         """SIGTERM did not help in time: SIGKILL; when that has not helped in time either, abandon it."""
@@ -137,7 +189,7 @@ class Worker:
             return
         self._killed = True
         self.child.signal(signal.SIGKILL)
-        self.due_s = loop_clock.now_s() + SIGKILL_LIMIT_S
+        self.due_s = loop_time_s() + SIGKILL_LIMIT_S
 
     def abandon(self, stuck: Collection[str]) -> None:
         """Leave it behind, with these of its threads in the kernel, and name the device that it hangs in."""
@@ -174,3 +226,32 @@ class Worker:
         """The device whose thread is stuck; else the one that has waited longest."""
         late = [device for device in self.lateness.late if device != SOURCE]
         return next((device for device in late if device[:15] in stuck), late[0] if late else "")
+
+
+class Caution:
+    """What the workers of one source beware of. ``careful`` and ``skip`` are for the next worker."""
+
+    def __init__(self) -> None:
+        self.careful = False
+        self.skip: tuple[int, ...] = ()
+
+    def ended_unasked(self, looking_at: int | None) -> None:
+        """A worker wedged or crashed; ``looking_at`` is the record that it named last, if it named any."""
+        self.careful = True
+        if looking_at is not None:
+            self.skip = (*self.skip, looking_at)[-MAX_SKIPPED:]
+
+    def accounted_for(self, cursor: int) -> None:
+        """Up to this record all is reported: none of them is given to a worker again."""
+        self.skip = tuple(record for record in self.skip if record > cursor)
+
+    def passed(self) -> None:
+        """A worker has come through all that lay in the source."""
+        self.careful, self.skip = False, ()
+
+
+def loop_time_s() -> float:
+    """The time of the running event loop, which its time-outs use too: CLOCK_MONOTONIC, but for a loop that
+    simulates its time.
+    """
+    return asyncio.get_running_loop().time()

@@ -1,25 +1,24 @@
-"""The workers of one source: the one in use, its successor, those left behind, and when the next one begins.
+"""The workers of one source: the one in use, its successor, those left behind, when the next one starts, and
+the queue of what they report.
 
-Whether one has to go, and what is reported of it, is the supervisor's. Times are of the monotonic clock.
+It does not decide whether a worker has to end, nor what is reported of that: the supervisor does. Times are
+of the event loop's clock.
 """
 
+import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from nodeagent.core.catalog.catalog import Pattern
-from nodeagent.daemon.sources.source import WorkerSpec
-from nodeagent.daemon.workers import hosted, loop_clock
-from nodeagent.daemon.workers.caution import Caution
-from nodeagent.daemon.workers.child import Child, Happenings
+from nodeagent.daemon.workers.child import Child, Happening, Happenings
 from nodeagent.daemon.workers.lifecycle import State
-from nodeagent.daemon.workers.worker import Worker
+from nodeagent.daemon.workers.process import start_hosted
+from nodeagent.daemon.workers.worker import Caution, Worker, WorkerSpec, loop_time_s
 from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2
-
-
 Start = Callable[[WorkerSpec, Happenings, logging.Logger], Awaitable[Child]]
 """How the process of a worker is started. Raises ``OSError``."""
 
@@ -27,7 +26,7 @@ Start = Callable[[WorkerSpec, Happenings, logging.Logger], Awaitable[Child]]
 async def start_process(spec: WorkerSpec, inbox: Happenings, log: logging.Logger) -> Child:
     """A child of ours, or where a unit hosts it."""
     if spec.host is not None:
-        return await Child.of(await hosted.start(spec.host, spec.source), inbox, log)
+        return await Child.of(await start_hosted(spec.host, spec.source), inbox, log)
     command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
     return await Child.spawn(command, inbox, log)
 
@@ -66,7 +65,7 @@ class WorkerSet:
     def due_s(self) -> float | None:
         """When to look again: at the worker in use, or whether one is to begin. None: not by itself."""
         if self.has_let_go:
-            return loop_clock.now_s() + LET_GO_LOOK_S
+            return loop_time_s() + LET_GO_LOOK_S
         if (worker := self.worker) is None:
             due_s = [self.spawn_at_s]
         else:
@@ -93,7 +92,7 @@ class WorkerSet:
         self.successor = self._configured(child, frozenset())
 
     def _configured(self, child: Child, skip: frozenset[str]) -> Worker:
-        worker = Worker(child, self._spec, skip, self.caution, loop_clock.now_s())
+        worker = Worker(child, self._spec, skip, self.caution, loop_time_s())
         worker.configure(self._patterns, self._cursor, self.baselines)
         return worker
 
@@ -159,13 +158,13 @@ class WorkerSet:
     def spawn_soon(self) -> None:
         """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
         can_avoid = len(self.abandoned) == 1 and bool(self.abandoned[0].suspect)
-        self.spawn_at_s = loop_clock.now_s() if can_avoid or not self.abandoned else None
+        self.spawn_at_s = loop_time_s() if can_avoid or not self.abandoned else None
 
     def spawn_after_a_failure(self) -> None:
         """With back-off, for it may fail again."""
         pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
         self._failures = min(self._failures + 1, 32)
-        self.spawn_at_s = loop_clock.now_s() + pause_s
+        self.spawn_at_s = loop_time_s() + pause_s
 
     def spawn_after_an_absence(self) -> None:
         """Ever more seldom: what a node lacks for long it hardly gets, and each look costs a process."""
@@ -173,11 +172,11 @@ class WorkerSet:
             return
         pause_s = min(first_s * 2**self._absences, max(first_s, self._spec.absent_retry_limit_s))
         self._absences = min(self._absences + 1, 32)
-        self.spawn_at_s = loop_clock.now_s() + pause_s
+        self.spawn_at_s = loop_time_s() + pause_s
 
     def forgive(self, worker: Worker) -> None:
         """One that has lived for long: the next back-off begins anew."""
-        if loop_clock.now_s() - worker.started_s > self._spec.backoff_limit_s:
+        if loop_time_s() - worker.started_s > self._spec.backoff_limit_s:
             self._failures = 0
 
     def replace_if_abandoned(self, worker: Worker) -> None:
@@ -198,3 +197,44 @@ class WorkerSet:
     def _all(self) -> list[Worker]:
         in_use = [worker for worker in (self.successor, self.worker) if worker is not None]
         return [*self.abandoned, *self.retired, *in_use]
+
+
+MAX_QUEUED: Final = 32
+"""More than the devices of a node that are polled together: what they answer is taken in one turn."""
+
+OVERSLEPT_S: Final = 0.5
+"""A loop that wakes later than this was itself held up; the drivers are not late by it."""
+
+
+class Inbox:
+    """Children put what happens into ``queue``, and wait while it is full."""
+
+    def __init__(self, workers: WorkerSet) -> None:
+        self.queue: Happenings = asyncio.Queue(MAX_QUEUED)
+        self._workers = workers
+
+    async def arrived(self) -> Iterable[Happening]:
+        """What has happened, in order, as soon as there is any; nothing when something is due before."""
+        first = [await self._next()] if self.queue.empty() else []
+        rest = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
+        return filter(None, (*first, *rest))
+
+    async def _next(self) -> Happening | None:
+        due_s = self._workers.due_s()
+        if due_s is None:
+            return await self.queue.get()
+        # A timer costs half of what a time-out does, which has to cancel who waits.
+        timer = asyncio.get_running_loop().call_at(due_s, self._remind)
+        try:
+            happening = await self.queue.get()
+        finally:
+            timer.cancel()
+        overslept_s = loop_time_s() - due_s
+        if happening is None and self._workers.worker is not None and overslept_s > OVERSLEPT_S:
+            self._workers.worker.lateness.excuse(overslept_s)
+        return happening
+
+    def _remind(self) -> None:
+        """Whoever waits is woken by anything: where something is in the queue, a reminder is not needed."""
+        if self.queue.empty():
+            self.queue.put_nowait(None)

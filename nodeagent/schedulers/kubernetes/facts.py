@@ -33,7 +33,7 @@ class Concern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ChipFault:
     """A code that is open on a chip. ``promoted``: a rule has raised it to this level."""
 
     code: str
@@ -54,11 +54,11 @@ class Npu:
     isolated: bool
     recovering: bool
     network_unhealthy: bool
-    faults: tuple[Fault, ...]
+    faults: tuple[ChipFault, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchFault:
+class ReportedSwitchFault:
     """``port`` None: of the whole switch chip."""
 
     chip: int
@@ -82,7 +82,7 @@ class PartFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class SnapshotFacts:
     """``concerns`` has the strictest first. ``switches``: the source of switch faults observes."""
 
     position: Position
@@ -90,18 +90,18 @@ class Facts:
     concerns: tuple[Concern, ...] = ()
     npus: tuple[Npu, ...] = ()
     switches: bool = False
-    switch_faults: tuple[SwitchFault, ...] = ()
+    switch_faults: tuple[ReportedSwitchFault, ...] = ()
     part_faults: tuple[PartFault, ...] = ()
 
 
-def facts_of(snapshot: Snapshot) -> Facts:
+def facts_of(snapshot: Snapshot) -> SnapshotFacts:
     """Rehearsals that change no verdict are left out."""
     conditions = tuple(each for each in snapshot.conditions if each.affects_verdict)
     by_device: dict[str, list[Condition]] = {}
     for condition in sorted(conditions, key=lambda each: (each.opened_at, each.code)):
         by_device.setdefault(condition.device_id, []).append(condition)
     node = next((each.verdict for each in snapshot.devices if each.name == NODE), Verdict.UNKNOWN)
-    return Facts(
+    return SnapshotFacts(
         position=snapshot.position,
         node=node,
         concerns=_concerns(snapshot.devices),
@@ -152,22 +152,22 @@ def _npus(snapshot: Snapshot, conditions: Mapping[str, Sequence[Condition]]) -> 
         )
 
 
-def _faults(snapshot: Snapshot, device: Device, conditions: Sequence[Condition]) -> Iterable[Fault]:
+def _faults(snapshot: Snapshot, device: Device, conditions: Sequence[Condition]) -> Iterable[ChipFault]:
     for condition in conditions:
         if condition.level is not None:
-            yield Fault(code=condition.code, level=condition.level, at_ms=_ms(condition.opened_at))
+            yield ChipFault(code=condition.code, level=condition.level, at_ms=_ms(condition.opened_at))
     for each in snapshot.promotions:
         if each.device_id == device.id and each.effective and each.level is not None:
-            yield Fault(code=each.code, level=each.level, at_ms=_ms(each.fired_at), promoted=True)
+            yield ChipFault(code=each.code, level=each.level, at_ms=_ms(each.fired_at), promoted=True)
 
 
-def _switch_faults(conditions: Sequence[Condition]) -> Iterable[SwitchFault]:
+def _switch_faults(conditions: Sequence[Condition]) -> Iterable[ReportedSwitchFault]:
     for condition in conditions:
         place = _SWITCH.fullmatch(condition.device)
         if condition.source != _SWITCH_SOURCE or place is None or condition.level is None:
             continue
         evidence = condition.evidence
-        yield SwitchFault(
+        yield ReportedSwitchFault(
             chip=int(place[1]),
             port=None if place[2] is None else int(place[2]),
             code=condition.code,

@@ -14,20 +14,18 @@ from typing import Any, Final
 
 from kubernetes.aio.client import ApiClient
 
-from nodeagent.schedulers.kubernetes.api_server import TIMEOUT_S
-from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
-from nodeagent.schedulers.kubernetes.cluster import NodeObject
-from nodeagent.schedulers.kubernetes.orders import Target
-from nodeagent.schedulers.kubernetes.requests import (
+from nodeagent.schedulers.kubernetes.api_server import (
     NO_ANSWER,
     NOT_UNDERSTOOD,
-    Refused,
+    TIMEOUT_S,
+    RequestRefused,
     answer_of,
     good,
     not_understood,
     opened,
 )
-from nodeagent.schedulers.kubernetes.state import Given, Seen
+from nodeagent.schedulers.kubernetes.cluster import NodeObject
+from nodeagent.schedulers.kubernetes.state import ClusterInput, ObjectSeen, Target, Trouble, trouble_after
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +38,7 @@ SHORTEST_S: Final = 1.0
 
 _OK: Final = 200
 
-Give = Callable[[Given], None]
+Give = Callable[[ClusterInput], None]
 
 
 class NodeWatch:
@@ -57,8 +55,8 @@ class NodeWatch:
             try:
                 await self._once()
                 trouble = None
-            except Refused as refused:
-                if trouble is None or trouble.words != str(refused):
+            except RequestRefused as refused:
+                if trouble is None or trouble.reason != str(refused):
                     log.warning("the watch of the Node broke, it begins anew: %s", refused)
                 now_ns = time.monotonic_ns()
                 trouble = trouble_after(trouble, str(refused), refused.retry_after_s, random.random(), now_ns)
@@ -73,7 +71,7 @@ class NodeWatch:
         except NOT_UNDERSTOOD as failure:
             raise not_understood(failure) from failure
         if time.monotonic() - begun_s < SHORTEST_S:
-            raise Refused(0, "the watch ended at once")
+            raise RequestRefused(0, "the watch ended at once")
 
     async def _list(self) -> str:
         """Gives the node as it is, and the version to watch from."""
@@ -97,7 +95,7 @@ class NodeWatch:
             async for line in response.content:
                 self._take(json.loads(line))
         except NO_ANSWER as failure:
-            raise Refused(0, str(failure) or type(failure).__name__) from failure
+            raise RequestRefused(0, str(failure) or type(failure).__name__) from failure
         finally:
             response.close()
 
@@ -110,7 +108,9 @@ class NodeWatch:
                 self._see(None)
             case "ERROR":
                 status = event["object"]
-                raise Refused(int(status.get("code") or 0), f"{status.get('code')} {status.get('message')}")
+                raise RequestRefused(
+                    int(status.get("code") or 0), f"{status.get('code')} {status.get('message')}"
+                )
 
     def _see(self, node: Mapping[str, Any] | None) -> None:
-        self._give(Seen(target=Target.NODE, found=None if node is None else NodeObject.of(node)))
+        self._give(ObjectSeen(target=Target.NODE, found=None if node is None else NodeObject.of(node)))

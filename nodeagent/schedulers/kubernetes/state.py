@@ -1,25 +1,129 @@
-"""What the bridge knows, and how it changes with what it is given. Pure.
+"""What the bridge knows, what it can be given, what it can do, and how its state changes. Pure.
 
-Nothing of it is stored: a bridge that starts reads the daemon's state and the cluster's, and goes on.
+Nothing of it is stored: a bridge that starts reads the daemon's state and the cluster's, and continues.
+
+A failed request is tried again soon at first, since a conflict is over at once; later pauses double. A pause
+is never shorter than the API server asks for by Retry-After (RFC 9110, section 10.2.3; it sends it with 429
+and 503).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Position, Verdict
-from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
-from nodeagent.schedulers.kubernetes.cluster import Found, InfoObject, NodeObject
-from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.node_status import Scope, ours_in, relevant, says
-from nodeagent.schedulers.kubernetes.orders import (
-    Ack,
-    Look,
-    Order,
-    SetCondition,
-    SetTaints,
-    Target,
+from nodeagent.schedulers.kubernetes.cluster import (
+    Found,
+    InfoObject,
+    NodeObject,
+    Object,
+    Scope,
+    ours_in,
+    relevant,
+    says,
 )
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts
+from nodeagent.schedulers.loop import Tick
+
+
+class Target(StrEnum):
+    """What an effect is about. Each is tried again in its own time."""
+
+    NODE = "Node"
+    CONDITION = "condition of the Node"
+    DEVICE_INFO = "ConfigMap mindx-dl-deviceinfo"
+    NODE_INFO = "ConfigMap mindx-dl-nodeinfo"
+    NODED = "DaemonSet noded"
+    DAEMON = "nodeagent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadObject:
+    """Read it as it is now."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTaints:
+    """All taints of the node, if it still is of this version."""
+
+    resource_version: str
+    taints: Sequence[Object]
+    target: Target = Target.NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCondition:
+    """Ours, beside those of others."""
+
+    condition: Object
+    target: Target = Target.CONDITION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateConfigMap:
+    target: Target
+    config_map: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceConfigMap:
+    """It names the version that it replaces."""
+
+    target: Target
+    config_map: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteConfigMap:
+    """If it still is of this version."""
+
+    target: Target
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """Everything up to here is in the cluster."""
+
+    position: Position
+    target: Target = Target.DAEMON
+
+
+ClusterEffect = (
+    ReadObject | SetTaints | SetCondition | CreateConfigMap | ReplaceConfigMap | DeleteConfigMap | Ack
+)
+FIRST_PAUSE_NS: Final = 100_000_000
+LONGEST_PAUSE_NS: Final = 60_000_000_000
+LONGEST_RETRY_AFTER_S: Final = 600
+
+_SECOND_NS: Final = 1_000_000_000
+_MOST_DOUBLINGS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """``failures`` in a row. Nothing is tried before ``not_before_ns``."""
+
+    failures: int
+    not_before_ns: int
+    reason: str
+
+
+def trouble_after(
+    before: Trouble | None, reason: str, retry_after_s: int, jitter: float, now_ns: int
+) -> Trouble:
+    """``jitter`` from 0 to 1 makes the pause up to half as long again."""
+    failures = 1 if before is None else before.failures + 1
+    pause_ns = min(FIRST_PAUSE_NS << min(failures - 1, _MOST_DOUBLINGS), LONGEST_PAUSE_NS)
+    asked_ns = min(retry_after_s, LONGEST_RETRY_AFTER_S) * _SECOND_NS
+    spread_ns = int(pause_ns * jitter / 2)
+    return Trouble(
+        failures=failures, not_before_ns=now_ns + max(pause_ns, asked_ns) + spread_ns, reason=reason
+    )
+
 
 SECOND_NS: Final = 1_000_000_000
 CONFLICT: Final = 409
@@ -29,7 +133,7 @@ NOT_KEPT: Final = "the API server accepted it and keeps something else: look for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ClockReading:
     """``ns`` of a clock that only goes forward, ``s`` what people's clocks say."""
 
     ns: int
@@ -37,7 +141,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ClusterSettings:
     """As configured, for this node."""
 
     node: str
@@ -53,19 +157,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class FactsReported:
     """The daemon's state."""
 
-    facts: Facts
+    facts: SnapshotFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class DaemonSilent:
     """The daemon does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObjectSeen:
     """How something stands in the cluster; ``found`` None: there is none. Of NODED only that counts.
 
     A watch or a list may tell of what a write of ours has changed since: that is passed over.
@@ -76,38 +180,33 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """``found`` is the object as the order left it."""
+class RequestDone:
+    """``found`` is the object as the effect left it."""
 
-    order: Order
+    effect: ClusterEffect
     found: Found = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class RequestFailed:
     """``status`` 0: no answer. ``jitter`` is from 0 to 1, drawn by the shell, so that nodes do not come back
     all at once."""
 
-    order: Order
+    effect: ClusterEffect
     status: int
-    words: str
+    reason: str
     retry_after_s: int = 0
     jitter: float = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """Time has passed."""
-
-
-Given = Reported | Silent | Seen | Done | Failed | Tick
+ClusterInput = FactsReported | DaemonSilent | ObjectSeen | RequestDone | RequestFailed
 
 
 # --- what it knows ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownConfigMap:
     """A ConfigMap as it was seen last, at ``at_ns``. Not ``fresh``: it has to be read before anything is
     written.
     """
@@ -118,21 +217,21 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ClusterState:
     """``node`` None: not seen yet, or there is none. ``well_since_ns``: since when nothing asks for a taint.
 
     ``written_ns``: when the bridge wrote each last. ``noded``: whether MindCluster's NodeD is installed, None
     where that was not looked for yet.
     """
 
-    facts: Facts | None = None
+    facts: SnapshotFacts | None = None
     silent_since_ns: int | None = None
     well_since_ns: int | None = None
     node: NodeObject | None = None
     node_is_fresh: bool = False
     written_ns: Mapping[Target, int] = field(default_factory=dict)
-    infos: Mapping[Target, Known] = field(
-        default_factory=lambda: {Target.DEVICE_INFO: Known(), Target.NODE_INFO: Known()}
+    infos: Mapping[Target, KnownConfigMap] = field(
+        default_factory=lambda: {Target.DEVICE_INFO: KnownConfigMap(), Target.NODE_INFO: KnownConfigMap()}
     )
     noded: bool | None = None
     noded_at_ns: int = 0
@@ -140,31 +239,33 @@ class State:
     troubles: Mapping[Target, Trouble] = field(default_factory=dict)
 
 
-def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
+def taken(
+    settings: ClusterSettings, state: ClusterState, given: ClusterInput | Tick, now: ClockReading
+) -> ClusterState:
     """The state after what is given."""
     match given:
-        case Reported(facts=facts):
+        case FactsReported(facts=facts):
             is_well = relevant(facts, settings.scope) is Verdict.ALLOW
             since_ns = now.ns if state.well_since_ns is None else state.well_since_ns
             return replace(
                 state, facts=facts, silent_since_ns=None, well_since_ns=since_ns if is_well else None
             )
-        case Silent():
+        case DaemonSilent():
             since_ns = now.ns if state.silent_since_ns is None else state.silent_since_ns
             return replace(state, silent_since_ns=since_ns, well_since_ns=None)
-        case Seen(target=target, found=found):
+        case ObjectSeen(target=target, found=found):
             if isinstance(found, NodeObject) and found.is_older_than(state.node):
                 return state
             return _seen(state, target, found, now)
-        case Done(order=order, found=found):
-            return _done(state, order, found, now)
-        case Failed():
+        case RequestDone(effect=effect, found=found):
+            return _done(state, effect, found, now)
+        case RequestFailed():
             return _failed(state, given, now)
         case Tick():
             return state
 
 
-def _seen(state: State, target: Target, found: Found, now: Moment) -> State:
+def _seen(state: ClusterState, target: Target, found: Found, now: ClockReading) -> ClusterState:
     match target:
         case Target.NODE | Target.CONDITION:
             if not isinstance(found, NodeObject):  # One that comes later waits for nothing.
@@ -181,39 +282,39 @@ def _seen(state: State, target: Target, found: Found, now: Moment) -> State:
             return state
 
 
-def _done(state: State, order: Order, found: Found, now: Moment) -> State:
+def _done(state: ClusterState, effect: ClusterEffect, found: Found, now: ClockReading) -> ClusterState:
     """What it says now is what was written: nothing has to be read again."""
-    if isinstance(order, Ack):
-        return replace(_works(state, order.target), acked=order.position)
-    state = _seen(state, order.target, found, now)
-    if not isinstance(order, Look):
-        state = replace(state, written_ns={**state.written_ns, order.target: now.ns})
-    if isinstance(order, SetTaints | SetCondition) and not _is_kept(order, found):
-        return _failed(state, Failed(order=order, status=0, words=NOT_KEPT), now)
-    return _works(state, order.target)
+    if isinstance(effect, Ack):
+        return replace(_works(state, effect.target), acked=effect.position)
+    state = _seen(state, effect.target, found, now)
+    if not isinstance(effect, ReadObject):
+        state = replace(state, written_ns={**state.written_ns, effect.target: now.ns})
+    if isinstance(effect, SetTaints | SetCondition) and not _is_kept(effect, found):
+        return _failed(state, RequestFailed(effect=effect, status=0, reason=NOT_KEPT), now)
+    return _works(state, effect.target)
 
 
-def _works(state: State, target: Target) -> State:
+def _works(state: ClusterState, target: Target) -> ClusterState:
     return replace(state, troubles={each: state.troubles[each] for each in state.troubles if each != target})
 
 
-def _is_kept(order: SetTaints | SetCondition, found: object) -> bool:
+def _is_kept(effect: SetTaints | SetCondition, found: object) -> bool:
     """An admission webhook may take away what was written, and would do so each time."""
     if not isinstance(found, NodeObject):
         return True
-    if isinstance(order, SetTaints):
-        return ours_in(order.taints) == ours_in(found.taints)
-    return found.condition is not None and says(found.condition) == says(order.condition)
+    if isinstance(effect, SetTaints):
+        return ours_in(effect.taints) == ours_in(found.taints)
+    return found.condition is not None and says(found.condition) == says(effect.condition)
 
 
-def _failed(state: State, failed: Failed, now: Moment) -> State:
+def _failed(state: ClusterState, failed: RequestFailed, now: ClockReading) -> ClusterState:
     """After a conflict, or where something is gone, what is known is old: it is read again first."""
-    target, order = failed.order.target, failed.order
+    target, effect = failed.effect.target, failed.effect
     trouble = trouble_after(
-        state.troubles.get(target), failed.words, failed.retry_after_s, failed.jitter, now.ns
+        state.troubles.get(target), failed.reason, failed.retry_after_s, failed.jitter, now.ns
     )
     state = replace(state, troubles={**state.troubles, target: trouble})
-    is_old = failed.status in (CONFLICT, NOT_FOUND) and not isinstance(order, Look)
+    is_old = failed.status in (CONFLICT, NOT_FOUND) and not isinstance(effect, ReadObject)
     if is_old and target in (Target.NODE, Target.CONDITION):
         return replace(state, node_is_fresh=False)
     if is_old and target in state.infos:
@@ -221,5 +322,5 @@ def _failed(state: State, failed: Failed, now: Moment) -> State:
     return state
 
 
-def _with_info(state: State, target: Target, known: Known) -> State:
+def _with_info(state: ClusterState, target: Target, known: KnownConfigMap) -> ClusterState:
     return replace(state, infos={**state.infos, target: known})

@@ -12,33 +12,40 @@ import time
 from collections.abc import Iterable
 from contextlib import aclosing
 from typing import Final
-
-from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
+from nodeagent.client import AsyncClient
+from nodeagent.client import ClientError
+from nodeagent.client import Job
+from nodeagent.client import Position
+from nodeagent.client import Recommendation
 from nodeagent.client.session import is_final
 from nodeagent.config.schedulers import SlurmConfig
-from nodeagent.schedulers.slurm.decide import (
-    Acknowledge,
-    Done,
-    Drain,
-    Failed,
-    Given,
-    Look,
-    Node,
-    Order,
-    Reported,
-    Requeue,
-    Resume,
-    Seen,
-    Settings,
-    State,
-    Tick,
-    Unsure,
-    decide,
-    next_deadline,
-)
-from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
-from nodeagent.schedulers.slurm.standing import Standing, judge
-from nodeagent.schedulers.tasks import run_together
+from nodeagent.schedulers.slurm.decide import Acknowledge
+from nodeagent.schedulers.slurm.decide import Drain
+from nodeagent.schedulers.slurm.decide import Node
+from nodeagent.schedulers.slurm.decide import Requeue
+from nodeagent.schedulers.slurm.decide import Resume
+from nodeagent.schedulers.loop import Tick
+from nodeagent.schedulers.slurm.decide import Unsure
+from nodeagent.schedulers.slurm.decide import decide
+from nodeagent.schedulers.slurm.programs import NoSuchNode
+from nodeagent.schedulers.slurm.programs import Slurm
+from nodeagent.schedulers.slurm.programs import SlurmError
+from nodeagent.schedulers.slurm.verdicts import Standing
+from nodeagent.schedulers.slurm.verdicts import judge
+from nodeagent.schedulers.loop import run_together
+from collections.abc import Sequence
+from nodeagent.schedulers.loop import BridgeLoop
+from nodeagent.schedulers.loop import Decision
+from nodeagent.schedulers.slurm.decide import EffectDone
+from nodeagent.schedulers.slurm.decide import EffectFailed
+from nodeagent.schedulers.slurm.decide import LookAtNode
+from nodeagent.schedulers.slurm.decide import NodeReported
+from nodeagent.schedulers.slurm.decide import NodeSeen
+from nodeagent.schedulers.slurm.decide import SlurmEffect
+from nodeagent.schedulers.slurm.decide import SlurmInput
+from nodeagent.schedulers.slurm.decide import SlurmSettings
+from nodeagent.schedulers.slurm.decide import SlurmState
+from nodeagent.schedulers.slurm.decide import taken
 
 CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""
@@ -70,24 +77,26 @@ def to_be_moved(jobs: Iterable[Job]) -> tuple[int, ...]:
     return tuple(sorted(moved - supervised))
 
 
-class Bridge:
+class SlurmBridge:
     def __init__(self, client: AsyncClient, slurm: Slurm, config: SlurmConfig) -> None:
         self._client = client
         self._slurm = slurm
         self._config = config
-        self._settings = Settings(resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns)
-        self._state = State()
+        self._settings = SlurmSettings(
+            resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns
+        )
+        self._loop = BridgeLoop[SlurmState, SlurmInput, SlurmEffect](
+            SlurmState(), self._decide, self._perform, _log_news
+        )
         self._name = ""
-        self._reported: Reported | None = None
         self._newest: Position | None = None
         self._changed = asyncio.Event()
-        self._something = asyncio.Event()
         self._trouble = ""
         self._seen: Node | None = None
 
     async def run(self) -> None:
         """Until it is cancelled. Raises ClientError where waiting for the daemon cannot help."""
-        await run_together(self._follow(), self._ask(), self._act())
+        await run_together(self._follow(), self._ask(), self._loop.run())
 
     # ------------------------------------------------------------------ the daemon
 
@@ -113,9 +122,8 @@ class Bridge:
                 await asyncio.sleep(ASK_AGAIN_S)
                 self._changed.set()
                 continue
-            # At least as new as the position: what is reported twice does nothing twice.
-            self._reported = Reported(position, verdicts, jobs)
-            self._something.set()
+            # It is at least as new as the position. A second report of the same changes nothing.
+            self._loop.give(NodeReported(position, verdicts, jobs))
 
     @property
     def _requeues(self) -> bool:
@@ -123,38 +131,17 @@ class Bridge:
 
     # ------------------------------------------------------------------ Slurm
 
-    async def _act(self) -> None:
-        given: Given = Tick()
-        while True:
-            before = self._state.requeued
-            self._state, order = decide(self._state, given, time.monotonic_ns(), self._settings)
-            for job in self._state.requeued - before if isinstance(given, Failed) else ():
-                log.error("job %d cannot be requeued, and is left where it is", job)
-            given = await self._wait() if order is None else await self._do(order)
-            if order is not None and self._reported is not None:
-                # What was reported meanwhile goes in first, so that nothing is decided by what is over.
-                self._state, _ = decide(
-                    self._state, self._take_reported(), time.monotonic_ns(), self._settings
-                )
+    def _decide(
+        self, state: SlurmState, given: Sequence[SlurmInput | Tick]
+    ) -> Decision[SlurmState, SlurmEffect]:
+        now_ns = time.monotonic_ns()
+        for each in given[:-1]:
+            state = taken(state, each, now_ns)
+        return decide(state, given[-1], now_ns, self._settings)
 
-    def _take_reported(self) -> Given:
-        reported, self._reported = self._reported, None
-        self._something.clear()
-        return Tick() if reported is None else reported
-
-    async def _wait(self) -> Given:
-        deadline_ns = next_deadline(self._state, self._settings)
-        limit_s = None if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9)
+    async def _perform(self, effect: SlurmEffect) -> SlurmInput:
         try:
-            async with asyncio.timeout(limit_s):
-                await self._something.wait()
-        except TimeoutError:
-            return Tick()
-        return self._take_reported()
-
-    async def _do(self, order: Order) -> Given:
-        try:
-            given = await self._done(order)
+            given = await self._done(effect)
         except (SlurmError, ClientError) as error:
             if isinstance(error, ClientError) and is_final(error):
                 raise
@@ -163,23 +150,23 @@ class Bridge:
             if str(error) != self._trouble:
                 log.warning("%s; trying again", error)
             self._trouble = str(error)
-            return Failed()
-        if self._trouble and not isinstance(order, Acknowledge):
+            return EffectFailed()
+        if self._trouble and not isinstance(effect, Acknowledge):
             log.info("Slurm answers again")
             self._trouble = ""
         return given
 
-    async def _done(self, order: Order) -> Given:
-        if isinstance(order, Acknowledge):
-            await self._acknowledge(order.position)
-            return Done()
+    async def _done(self, effect: SlurmEffect) -> SlurmInput:
+        if isinstance(effect, Acknowledge):
+            await self._acknowledge(effect.position)
+            return EffectDone()
         name = self._name = self._name or self._config.node_name or await self._slurm.name_of_this_node()
-        match order:
-            case Look():
-                return Seen(self._note(name, await self._slurm.node(name)))
+        match effect:
+            case LookAtNode():
+                return NodeSeen(self._note(name, await self._slurm.node(name)))
             case Drain():
-                await self._slurm.drain(name, order.reason)
-                log.warning("node %s is drained: %s", name, order.reason)
+                await self._slurm.drain(name, effect.reason)
+                log.warning("node %s is drained: %s", name, effect.reason)
             case Resume():
                 # A daemon that is away has said that all is well, but nobody knows how it is now.
                 if not await self._is_still_well():
@@ -187,10 +174,10 @@ class Bridge:
                 await self._slurm.resume(name)
                 log.info("node %s is resumed: all its chips are well", name)
             case Requeue():
-                is_moved = await self._slurm.requeue(order.job, name)
+                is_moved = await self._slurm.requeue(effect.job, name)
                 if is_moved:
-                    log.warning("job %d is requeued: node %s is faulty", order.job, name)
-        return Done()
+                    log.warning("job %d is requeued: node %s is faulty", effect.job, name)
+        return EffectDone()
 
     async def _is_still_well(self) -> bool:
         try:
@@ -213,3 +200,9 @@ class Bridge:
         except ClientError as error:
             if error.status not in ANOTHER_STORE:
                 raise
+
+
+def _log_news(before: SlurmState, after: SlurmState, given: Sequence[SlurmInput | Tick]) -> None:
+    if any(isinstance(each, EffectFailed) for each in given):
+        for job in after.requeued - before.requeued:
+            log.error("job %d cannot be requeued, and is left where it is", job)

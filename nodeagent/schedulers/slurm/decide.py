@@ -1,4 +1,4 @@
-"""What is to be done in Slurm, one order at a time: a pure function of what the daemon and Slurm have said.
+"""What is to be done in Slurm, one effect at a time: a pure function of what the daemon and Slurm have said.
 
     bad for a while      look ──> drain, unless it takes no work already ──> acknowledge
     well for a while     look ──> resume, if the drain is ours
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nodeagent.client import Position
-from nodeagent.schedulers.slurm.reasons import is_own, reason
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+from nodeagent.schedulers.loop import Decision, Tick
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, is_own, reason
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -33,7 +33,7 @@ _UNKNOWN: Final = Verdicts(standing=Standing.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SlurmSettings:
     """Well for ``resume_after_ns`` before it is resumed; ``look_each_ns`` between looks at what is wrong."""
 
     resume_after_ns: int
@@ -55,7 +55,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAtNode:
     """Ask Slurm how the node is."""
 
 
@@ -83,11 +83,11 @@ class Acknowledge:
     position: Position
 
 
-Order = Look | Drain | Resume | Requeue | Acknowledge
+SlurmEffect = LookAtNode | Drain | Resume | Requeue | Acknowledge
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class NodeReported:
     """What the daemon reports. ``jobs`` are those that are to run elsewhere, () where the site leaves them
     alone.
     """
@@ -98,19 +98,19 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NodeSeen:
     """The answer to ``Look``."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The order that was given last has had its effect."""
+class EffectDone:
+    """The effect that was given last has had its effect."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class EffectFailed:
     """It has not, and is given again after a pause."""
 
 
@@ -119,16 +119,11 @@ class Unsure:
     """The node was not resumed: the daemon does not say any more that it is well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Time has passed."""
-
-
-Given = Reported | Seen | Done | Failed | Unsure | Tick
+SlurmInput = NodeReported | NodeSeen | EffectDone | EffectFailed | Unsure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SlurmState:
     """What is known of the daemon and of Slurm, and what is being done."""
 
     position: Position | None = None
@@ -148,8 +143,8 @@ class State:
     seen_ns: int = 0
     """When Slurm last said how the node is."""
 
-    busy: Order | None = None
-    """The order that is being done."""
+    busy: SlurmEffect | None = None
+    """The effect that is being done."""
 
     failures: int = 0
     """How many orders failed in a row."""
@@ -158,19 +153,22 @@ class State:
     """How often one requeue failed."""
 
     not_before_ns: int = 0
-    """No order is given before: the last one failed."""
+    """No effect is given before: the last one failed."""
 
 
-def decide(state: State, given: Given, now_ns: int, settings: Settings) -> tuple[State, Order | None]:
-    state = _taken(state, given, now_ns)
-    order = _next(state, now_ns, settings)
-    if order is not None:
-        return replace(state, busy=order), order
-    is_settled = state.busy is None and now_ns >= state.not_before_ns
-    return (replace(state, failures=0) if is_settled else state), None
+def decide(
+    state: SlurmState, given: SlurmInput | Tick, now_ns: int, settings: SlurmSettings
+) -> Decision[SlurmState, SlurmEffect]:
+    state = taken(state, given, now_ns)
+    effect = _next(state, now_ns, settings)
+    if effect is not None:
+        return Decision(state=replace(state, busy=effect), effect=effect, wake_ns=None)
+    if state.busy is None and now_ns >= state.not_before_ns:
+        state = replace(state, failures=0)
+    return Decision(state=state, effect=None, wake_ns=next_deadline(state, settings))
 
 
-def next_deadline(state: State, settings: Settings) -> int | None:
+def next_deadline(state: SlurmState, settings: SlurmSettings) -> int | None:
     """When ``Tick`` is due; None where only an answer, or the daemon, can change anything."""
     if state.busy is not None or state.position is None:
         return None
@@ -184,16 +182,17 @@ def next_deadline(state: State, settings: Settings) -> int | None:
 # ---------------------------------------------------------------------- what is known
 
 
-def _taken(state: State, given: Given, now_ns: int) -> State:
+def taken(state: SlurmState, given: SlurmInput | Tick, now_ns: int) -> SlurmState:
+    """The state after one input."""
     match given:
-        case Reported():
+        case NodeReported():
             return _reported(state, given, now_ns)
-        case Seen():
+        case NodeSeen():
             # What failed before may fail again, though Slurm answers: its pauses go on growing.
             return replace(state, busy=None, not_before_ns=0, node=given.node, seen_ns=now_ns)
-        case Done():
+        case EffectDone():
             return _done(state, now_ns)
-        case Failed():
+        case EffectFailed():
             return _failed(state, now_ns)
         case Unsure():
             state = _failed(state, now_ns)
@@ -202,7 +201,7 @@ def _taken(state: State, given: Given, now_ns: int) -> State:
             return state
 
 
-def _reported(state: State, reported: Reported, now_ns: int) -> State:
+def _reported(state: SlurmState, reported: NodeReported, now_ns: int) -> SlurmState:
     before, standing = state.verdicts.standing, reported.verdicts.standing
     if standing is not before or state.position is None:
         # Slurm is asked anew: what it said last may be from long ago.
@@ -221,28 +220,28 @@ def _reported(state: State, reported: Reported, now_ns: int) -> State:
     )
 
 
-def _free(state: State) -> State:
+def _free(state: SlurmState) -> SlurmState:
     return replace(state, busy=None, failures=0, not_before_ns=0)
 
 
-def _done(state: State, now_ns: int) -> State:
-    order, state = state.busy, _free(state)
-    match order:
+def _done(state: SlurmState, now_ns: int) -> SlurmState:
+    effect, state = state.busy, _free(state)
+    match effect:
         case Drain():
-            drained = Node(takes_work=False, is_drained=True, reason=order.reason)
+            drained = Node(takes_work=False, is_drained=True, reason=effect.reason)
             return replace(state, node=drained, seen_ns=now_ns)
         case Resume():
             # Whether it is well or down, and so takes work, the next look shows.
             return replace(state, node=None)
         case Requeue():
-            return replace(state, tries=0, requeued=state.requeued | {order.job})
+            return replace(state, tries=0, requeued=state.requeued | {effect.job})
         case Acknowledge():
-            return replace(state, acknowledged=order.position)
+            return replace(state, acknowledged=effect.position)
         case _:
             return state
 
 
-def _failed(state: State, now_ns: int) -> State:
+def _failed(state: SlurmState, now_ns: int) -> SlurmState:
     failures = state.failures + 1
     if isinstance(state.busy, Requeue):
         if state.tries + 1 >= REQUEUE_TRIES:
@@ -255,12 +254,12 @@ def _failed(state: State, now_ns: int) -> State:
 # ---------------------------------------------------------------------- what follows
 
 
-def _next(state: State, now_ns: int, settings: Settings) -> Order | None:
+def _next(state: SlurmState, now_ns: int, settings: SlurmSettings) -> SlurmEffect | None:
     if state.busy is not None or state.position is None or now_ns < state.not_before_ns:
         return None
     node = state.node
     if node is None or now_ns >= state.seen_ns + _between_looks_ns(state, settings):
-        return Look()
+        return LookAtNode()
     if state.verdicts.standing is Standing.BAD and node.takes_work:
         return Drain(_reason(state))
     for job in state.jobs:
@@ -268,21 +267,21 @@ def _next(state: State, now_ns: int, settings: Settings) -> Order | None:
             return Requeue(job)
     resumed_ns = _resume_ns(state, settings)
     if resumed_ns is not None and now_ns >= resumed_ns:
-        return Resume() if now_ns - state.seen_ns <= FRESH_NS else Look()
+        return Resume() if now_ns - state.seen_ns <= FRESH_NS else LookAtNode()
     return Acknowledge(state.position) if state.position != state.acknowledged else None
 
 
-def _reason(state: State) -> str:
+def _reason(state: SlurmState) -> str:
     verdicts = state.verdicts
     return reason(verdicts.code, verdicts.device, verdicts.others, state.bad_seq)
 
 
-def _between_looks_ns(state: State, settings: Settings) -> int:
+def _between_looks_ns(state: SlurmState, settings: SlurmSettings) -> int:
     is_wrong = state.verdicts.standing is Standing.BAD or (state.node is not None and state.node.is_ours)
     return settings.look_each_ns * (1 if is_wrong else IDLE_LOOKS)
 
 
-def _resume_ns(state: State, settings: Settings) -> int | None:
+def _resume_ns(state: SlurmState, settings: SlurmSettings) -> int | None:
     """When a drain of ours is to end; None where there is none, or the node is not well."""
     if state.well_since_ns is None or state.node is None or not state.node.is_ours:
         return None

@@ -1,15 +1,17 @@
-"""Whether what is taken reaches the disk, and what to do while it does not.
+"""Whether commits reach the disk, and what to do while they do not.
 
     durable ──a write fails or exceeds its deadline──> in memory (a new epoch, a bounded backlog)
        ^                                                     │ the failed writer can reach the disk no more
        └── the backlog is on the disk, with the epoch <── rejoining (reopen, read back, write what is missing)
 
-A write whose fate is unknown may still land. So no other connection is opened before the thread that
-made it is finished, and then the disk is asked which numbers it has. It gives no numbers itself.
+A write whose outcome is unknown may still reach the disk. So no other connection is opened before the thread
+that made it is finished, and then the disk is asked which numbers it has. It gives no numbers itself.
 """
 
 import asyncio
+import fcntl
 import logging
+import os
 import sqlite3
 import sys
 from collections import deque
@@ -19,21 +21,17 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from nodeagent.store.change import Change, Numbers
-from nodeagent.store.disk.directory_lock import DirectoryLock
-from nodeagent.store.disk.reserved_space import ReservedSpace
-from nodeagent.store.disk.write_back import WriteBack
-from nodeagent.store.disk.write_backlog import WriteBacklog
-from nodeagent.store.disk.writer import Database, Writer
+from nodeagent.store.change import Change, Numbers, WriteBacklog
+from nodeagent.store.disk.durability_state import DurabilityState, DurabilityTrigger, after
+from nodeagent.store.disk.opening import Identity, Life, Ours, open_again, open_life, read_life
+from nodeagent.store.disk.reader import Reader
+from nodeagent.store.disk.writer import Database, ReservedSpace, Writer
 from nodeagent.store.errors import NewerSchemaError, StoreDamagedError, StoreInUseError, UnreadLifeError
-from nodeagent.store.opening import Identity, Life, open_life, read_life
-from nodeagent.store.reader import Reader
+from nodeagent.store.queries import State
 from nodeagent.store.records import Damage, StoreId
 
 T = TypeVar("T")
-
 _log = logging.getLogger(__name__)
-
 LONGEST_RETRY_S = 30.0
 STEADY_S = 60.0
 
@@ -71,7 +69,9 @@ class Durability:
         changed: Callable[[], None],
     ) -> None:
         self.store_id = StoreId(uuid=identity.new_uuid, epoch=0)
+        self.state = DurabilityState.OPENING
         self.degraded = ""
+        """Why commits are not durable, "" while they are."""
         self.backlog = WriteBacklog(event_cap=limits.backlog_events, input_cap=limits.backlog_inputs)
         self.path = path
         directory = path.parent
@@ -79,25 +79,29 @@ class Durability:
         self._identity = identity
         self._limits = limits
         self._changed = changed
-        self.max_size = sys.maxsize
-        """Beyond so many bytes in use the upkeep is due."""
-        self.upkeep_due = asyncio.Event()
-        self.is_space_short = False
-        """The disk was found full."""
+        self.space = Space()
         self._lock = DirectoryLock(directory)
         self._writer: Writer | None = None
         self._pending: deque[_Pending] = deque()
-        self._unread = False
         self._reader = reader
         self._left: Writer | None = None
-        self._closed = False
-        self.earlier_life_waits = False
         self.damages: list[Damage] = []
         """Found since the start, and not reported yet."""
         self._write_back = WriteBack(identity, self._lock, self.backlog, self.damages, last, all_there_is)
         self._rejoining: asyncio.Task[None] | None = None
-        self._retry_s = limits.retry_s
-        self._durable_since_s = float("-inf")
+        self._retry = RetryPause(limits.retry_s)
+
+    @property
+    def earlier_life_waits(self) -> bool:
+        """The disk, unreadable at the start, now shows an earlier life: a new process can continue it."""
+        return self.state is DurabilityState.RESTART_NEEDED
+
+    @property
+    def _is_unread(self) -> bool:
+        return self.state is DurabilityState.UNREAD
+
+    def _take(self, trigger: DurabilityTrigger) -> None:
+        self.state = after(self.state, trigger)
 
     async def open(self) -> Life | None:
         """Open the file, or begin in memory; None if nothing of the last life could be read.
@@ -108,8 +112,8 @@ class Durability:
         opening = writer.run(lambda: self._take_and_open(writer.database))
         done, _ = await asyncio.wait((opening,), timeout=self._limits.open_deadline_s)
         if not done:
-            self._unread = True
-            self._degrade(f"the disk did not answer within {self._limits.open_deadline_s:g} s at the start")
+            trouble = f"the disk did not answer within {self._limits.open_deadline_s:g} s at the start"
+            self._degrade(trouble, DurabilityTrigger.UNREADABLE)
             return None
         try:
             life, trouble = opening.result()
@@ -119,9 +123,12 @@ class Durability:
         if life is not None:
             self.store_id = life.state.store_id
             self._write_back.note(life.state.last)
-        if trouble:
-            self._unread = life is None
+        if not trouble:
+            self._take(DurabilityTrigger.OPENED)
+        elif life is not None:
             self._degrade(trouble)
+        else:
+            self._degrade(trouble, DurabilityTrigger.UNREADABLE)
         return life
 
     def _take_and_open(self, database: Database) -> tuple[Life | None, str]:
@@ -170,7 +177,7 @@ class Durability:
 
     async def close(self) -> None:
         """Finish what is queued, within the deadline; what hangs is left behind."""
-        self._closed = True
+        self._take(DurabilityTrigger.CLOSED)
         if self._rejoining is not None:
             self._rejoining.cancel()
         if self._writer is not None:
@@ -191,25 +198,19 @@ class Durability:
             self._degrade(f"a commit failed: {error}")
             return
         if self._writer is not None:
-            self._look_at_size(self._writer.database)
+            self.space.note(self._writer.database)
         self._pending.popleft()
         self._write_back.note(pending.change.last)
         pending.late.cancel()
         if not pending.durable.done():
             pending.durable.set_result(True)
 
-    def _look_at_size(self, database: Database) -> None:
-        if database.space_was_short:
-            database.space_was_short = False
-            self.is_space_short = True
-        if self.is_space_short or database.used_size > self.max_size:
-            self.upkeep_due.set()
-
     def _late(self) -> None:
         self._degrade(f"a commit did not end within {self._limits.commit_deadline_s:g} s")
 
-    def _degrade(self, reason: str) -> None:
+    def _degrade(self, reason: str, trigger: DurabilityTrigger = DurabilityTrigger.FAILED) -> None:
         """Begin an in-memory epoch: what is pending is numbered in it, whatever becomes of it on the disk."""
+        self._take(trigger)
         unix_ms = self._identity.wall_ns() // 1_000_000
         self.store_id = replace(self.store_id, epoch=max(self.store_id.epoch + 2, unix_ms))
         self.degraded = reason
@@ -222,11 +223,10 @@ class Durability:
             self.backlog.add(one.change)
             if not one.durable.done():
                 one.durable.set_result(False)
-        if self._closed:
+        if self.state is DurabilityState.CLOSED:
             return
         loop = asyncio.get_running_loop()
-        if loop.time() - self._durable_since_s > STEADY_S:
-            self._retry_s = self._limits.retry_s
+        self._retry.failed(loop.time())
         self._rejoining = loop.create_task(self._rejoin(), name="store-rejoin")
         loop.call_soon(self._changed)
 
@@ -237,26 +237,28 @@ class Durability:
 
     async def _rejoin(self) -> None:
         while True:
-            await asyncio.sleep(self._retry_s)
+            await asyncio.sleep(self._retry.pause_s)
             if self._left is not None and not self._left.finished:
                 continue
             if not await self._reader.pause():
                 continue
             self._left = writer = self._new_writer()
             try:
-                await self._write_back.run(writer, self.store_id, unread=self._unread)
+                await self._write_back.run(writer, self.store_id, unread=self._is_unread)
             except UnreadLifeError as unread:
                 writer.abandon()
                 self._reader.resume()
+                self._take(DurabilityTrigger.EARLIER_LIFE)
                 self.degraded = f"{unread}: restart to load it"
-                self.earlier_life_waits = True
                 _log.critical("store: %s", self.degraded)
                 self._changed()
                 return
             except Exception as error:  # noqa: BLE001 - the task's boundary: any trouble is tried again later
                 writer.abandon()
-                self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _text(error))
+                self._retry.grow()
+                _log.warning(
+                    "store: still not durable, next try in %g s: %s", self._retry.pause_s, _text(error)
+                )
                 self._reader.resume()
             else:
                 # No await between the last write and this one: what is taken from here on waits behind it.
@@ -267,11 +269,10 @@ class Durability:
 
     def _be_durable(self) -> None:
         self._reader.resume()
-        self._unread = self._write_back.is_bare = False
+        self._take(DurabilityTrigger.REJOINED)
+        self._write_back.is_bare = False
         self._rejoining = None
-        self._durable_since_s = asyncio.get_running_loop().time()
-        # A disk that fails again soon is asked less and less often.
-        self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+        self._retry.succeeded(asyncio.get_running_loop().time())
         self.degraded = ""
         _log.warning("store: durable again as %s", self.store_id)
         self._changed()
@@ -289,3 +290,162 @@ def _text(error: Exception) -> str:
         return str(error)
     _log.error("store: a defect of nodeagent; please report it", exc_info=error)
     return repr(error)
+
+
+class Space:
+    """When the upkeep has to make space: ``due`` is set where the disk was full (``is_short``), or where more
+    than ``max_size`` bytes are in use.
+    """
+
+    def __init__(self) -> None:
+        self.max_size = sys.maxsize
+        self.due = asyncio.Event()
+        self.is_short = False
+
+    def note(self, database: Database) -> None:
+        """After each commit."""
+        if database.space_was_short:
+            database.space_was_short = False
+            self.is_short = True
+        if self.is_short or database.used_size > self.max_size:
+            self.due.set()
+
+
+class RetryPause:
+    """How long to wait before the disk is tried again. It doubles, also for a disk that fails again soon
+    after it worked; after a steady while it begins at ``first_s``. ``now_s`` is a monotonic clock.
+    """
+
+    def __init__(self, first_s: float) -> None:
+        self.pause_s = first_s
+        self._first_s = first_s
+        self._durable_since_s = float("-inf")
+
+    def failed(self, now_s: float) -> None:
+        """The disk fails, after it worked until now."""
+        if now_s - self._durable_since_s > STEADY_S:
+            self.pause_s = self._first_s
+
+    def succeeded(self, now_s: float) -> None:
+        self._durable_since_s = now_s
+        self.grow()
+
+    def grow(self) -> None:
+        self.pause_s = min(2 * self.pause_s, LONGEST_RETRY_S)
+
+
+class DirectoryLock:
+    """Held for as long as any thread of this process may write to the directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._fd: int | None = None
+
+    def take(self) -> None:
+        """Make the directory if need be; raise StoreInUseError if another process holds it, else OSError."""
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
+        if self._fd is not None:
+            if os.path.samestat(os.fstat(self._fd), self._directory.stat()):
+                return
+            # The directory that was locked has been removed and is another one now.
+            self.give()
+        fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(fd)
+            raise StoreInUseError(f"{self._directory} is in use by another nodeagent") from error
+        except OSError:
+            os.close(fd)
+            raise
+        self._fd = fd
+
+    def give(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+class WriteBack:
+    """``last`` gives the greatest numbers given so far, ``all_there_is`` what memory has of a file that lost
+    it. What is found damaged is added to ``damages``.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        lock: DirectoryLock,
+        backlog: WriteBacklog,
+        damages: list[Damage],
+        last: Callable[[], Numbers],
+        all_there_is: Callable[[], Change | None],
+    ) -> None:
+        self.damage = ""
+        """What a read has found wrong with the file, "" if nothing."""
+        self.is_bare = False
+        """Whether the file lacks what memory has of it, as one that was repaired or made anew does."""
+        self._identity = identity
+        self._lock = lock
+        self._backlog = backlog
+        self._damages = damages
+        self._last = last
+        self._all_there_is = all_there_is
+        self._on_disk = Numbers()
+        """What the disk has said that it holds."""
+
+    def note(self, on_disk: Numbers) -> None:
+        """The disk has said that it holds these."""
+        self._on_disk = self._on_disk.or_later(on_disk)
+
+    async def run(self, writer: Writer, store_id: StoreId, *, unread: bool) -> None:
+        """Write the backlog until nothing was added meanwhile; between that and the return nothing waits.
+
+        Until then it stands under an epoch that nobody has seen, the next one. After a crash amid it the disk
+        lacks numbers that were published under ours, and would give them to other events. ``unread``: the
+        start could not read the file. Raises as ``open_again`` and the writer.
+        """
+        unseen = replace(store_id, epoch=store_id.epoch + 1)
+        ours = Ours(uuid=store_id.uuid, last_seq=self._last().seq, unread=unread, damage=self.damage)
+        state, damage = await writer.run(lambda: self._take_and_reopen(writer.database, ours))
+        self._look_at(state.last, damage)
+        on_disk = state.last
+        is_bare = self.is_bare
+        while True:
+            last = self._last()
+            if is_bare or self._backlog.needs_base(on_disk, last.input):
+                is_bare = False
+                whole = self._all_there_is()
+                if whole is None:
+                    raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
+                self._backlog.add(whole)
+            additions = self._backlog.additions
+            change = self._backlog.missing(on_disk, unseen, last.seq)
+            await writer.write(change)
+            on_disk = self._on_disk = last
+            self._backlog.forget(change, on_disk)
+            if self._backlog.additions == additions:
+                return
+
+    def _look_at(self, found: Numbers, damage: Damage | None) -> None:
+        """What of the file is lost, once: a next try finds it as this one leaves it."""
+        lost = _lost(self._on_disk, found)
+        if damage is not None:
+            # What memory holds of the live state is whole.
+            self._damages.append(replace(damage, is_whole=True, doubtful=()))
+        elif lost:
+            self._damages.append(Damage(why="its files were removed or replaced while in use", lost=lost))
+        self.is_bare = self.is_bare or damage is not None or found != found.or_later(self._on_disk)
+        self._on_disk, self.damage = found, ""
+
+    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
+        self._lock.take()
+        return open_again(database, self._identity, ours)
+
+
+def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
+    """What was on the disk and memory cannot write again, in words."""
+    lines = (
+        (found.seq, known.seq, "events {} to {} of the history"),
+        (found.audit, known.audit, "entries {} to {} of the audit log"),
+    )
+    return tuple(words.format(there + 1, last) for there, last, words in lines if there < last)

@@ -1,19 +1,25 @@
-"""What may be deleted: by age, and by size in the order in which it makes way, one chunk at a time.
+"""Retention: what is deleted and when, by age, and by size in an order; and the reserved space is refilled.
 
-Beyond the size the history of jobs goes first, which whoever runs jobs writes. Then what the audit log has
-beyond its own share, refusals and what readers did before what operators did; then the oldest events and
-inputs. The share of the audit log never goes by size.
+Beyond the size limit the history of jobs is deleted first, since users write it. Then the audit log beyond
+its own share, refusals and calls of readers before those of operators; then the oldest events and inputs.
+The share of the audit log is never deleted for size.
 
-Age is counted on the rule clock, which no wrong wall clock moves by years: a boot in 2036 makes nothing old.
-The audit log has wall times only, and is kept for as long as there are events of its time.
+Age is counted on the rule clock, which a wrong wall clock cannot move by years: a boot in 2036 makes nothing
+old. The audit log has wall times only, and is kept for as long as there are events of its time.
 
-A row that makes way between others is emptied: a number that is missing is damage. Never deleted: inputs
-since the base of a replay, whatever their age or size, and the catalogs that retained inputs were judged
-under. When to trim is the upkeep's decision.
+A row that is deleted between others is emptied instead: a missing number would be damage. Never deleted:
+inputs since the base of a replay, whatever their age or size, and the catalogs that retained inputs were
+judged under.
+
+Rows are deleted in short transactions on the writer's thread, so that commits pass between them. A failure
+here costs space, not data: it is logged, and the next commit finds out what it means.
 """
 
+import asyncio
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,14 +27,27 @@ from typing import Any, Final
 from nodeagent.core.model import Carried, CatalogChanged, Era, JobBegun, JobEnded, JobSaid
 from nodeagent.store import codec
 from nodeagent.store.change import Statement
-from nodeagent.store.disk.writer import used_size
+from nodeagent.store.disk.durability import Durability
+from nodeagent.store.disk.thread import AbandonedError
+from nodeagent.store.disk.writer import Database, used_size
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import AUDIT, EMPTIED, EVENT, Row
 from nodeagent.store.queries import State, read_state
 from nodeagent.store.tags import CARRIED, OF_INPUTS
 
 CHUNK_ROWS = 500
+PAUSE_S = 1.0
+"""Between two trims that the size asks for: what comes meanwhile goes together."""
 
+LONG_PAUSE_S = 60.0
+"""Before the next where nothing more could go, and between two bases for that; none is made sooner after a
+start.
+"""
+
+
+# Trimming goes somewhat below the limit, or every commit would bring it back to its edge.
+_TRIMMED_SHARE = 0.9
+_SHORT_OF_SPACE_SHARE = 0.8
 _AUDIT_SHARE: Final = 16
 """The audit log may have so manieth a part of the size: some 20,000 entries of the smallest store."""
 
@@ -36,13 +55,13 @@ _OF_JOBS: Final = "job_"
 """Begins the kinds of events about jobs."""
 
 _INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, JobSaid, JobEnded))
-
 _LESSER: Final = """
 what != '' AND (result LIKE 'refused: %' OR what IN ('RewindConsumer', 'DeleteConsumer', 'ReportPublicFault'))
 """
 """Entries that one can cause who is no operator."""
 
 _AUDIT_SIZE: Final = "length(who) + length(what) + length(target) + length(result) + 24"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +74,112 @@ class Bounds:
     retention_ns: int
     max_size: int
     now_wall_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """How long (nanoseconds) and how much (bytes) is kept, and how often that is seen to."""
+
+    retention_ns: int = 30 * 24 * 3600 * 1_000_000_000
+    max_size: int = 1024 * 1024 * 1024
+    upkeep_s: float = 600.0
+
+
+class Upkeep:
+    """``trimmed`` is called, in the loop, with the oldest event number left. ``rest_on_new_base`` lets a
+    replay begin here, so that the inputs before may go; false where it cannot.
+    """
+
+    def __init__(
+        self,
+        durability: Durability,
+        keep: Keep,
+        wall_ns: Callable[[], int],
+        trimmed: Callable[[int], None],
+        rest_on_new_base: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._durability = durability
+        self._keep = keep
+        self._wall_ns = wall_ns
+        self._trimmed = trimmed
+        self._retention = Retention()
+        self._rest_on_new_base = rest_on_new_base
+        self._based_s = time.monotonic()
+        self._is_stuck = False
+        """It is too large, and nothing more may go."""
+        durability.space.max_size = keep.max_size
+
+    async def run(self) -> None:
+        """Trim at once, then every ``upkeep_s``, when the size is passed, and when the disk was found full;
+        until cancelled.
+        """
+        while True:
+            try:
+                await self.trim()
+            except (sqlite3.Error, OSError, StoreDamagedError, AbandonedError) as error:
+                _log.warning("store: trimming failed: %s", error)
+            try:
+                await asyncio.wait_for(self._durability.space.due.wait(), self._keep.upkeep_s)
+            except TimeoutError:
+                continue
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Before a trim that only the size asks for; a longer one where the last has not helped."""
+        passed_s = 0.0
+        while passed_s < (LONG_PAUSE_S if self._is_stuck else PAUSE_S):
+            if self._durability.space.is_short:
+                return
+            await asyncio.sleep(PAUSE_S)
+            passed_s += PAUSE_S
+
+    async def trim(self) -> None:
+        """Delete what retention allows, then refill the reserved space. While degraded it does nothing.
+
+        Raises sqlite3.Error, OSError, StoreDamagedError, or AbandonedError when the disk hangs meanwhile.
+        """
+        if await self._durability.on_disk(lambda database: database.is_in_place()) is False:
+            self._durability.leave(f"{self._durability.path} was removed or replaced while in use")
+            return
+        short_of_space, self._durability.space.is_short = self._durability.space.is_short, False
+        self._durability.space.due.clear()
+        max_size = await self._durability.on_disk(
+            lambda database: self._size_to_keep(database, short_of_space)
+        )
+        if max_size is None:
+            return
+        bounds = Bounds(retention_ns=self._keep.retention_ns, max_size=max_size, now_wall_ns=self._wall_ns())
+        await self._trim_to(bounds)
+        if self._is_stuck and time.monotonic() >= self._based_s + LONG_PAUSE_S:
+            self._based_s = time.monotonic()
+            if await self._rest_on_new_base():
+                await self._trim_to(bounds)
+        await self._durability.on_disk(lambda database: database.reserved_space.refill())
+
+    async def _trim_to(self, bounds: Bounds) -> None:
+        self._retention.begin()
+        while (
+            oldest_seq := await self._durability.on_disk(lambda database: self._trim_chunk(database, bounds))
+        ) is not None:
+            self._trimmed(oldest_seq)
+        self._is_stuck = bounds.max_size + self._retention.excess > self._keep.max_size
+
+    def _size_to_keep(self, database: Database, short_of_space: bool) -> int:
+        used = used_size(database.connection)
+        if short_of_space:
+            return min(self._keep.max_size, int(used * _SHORT_OF_SPACE_SHARE))
+        if used > self._keep.max_size:
+            return int(self._keep.max_size * _TRIMMED_SHARE)
+        return self._keep.max_size
+
+    def _trim_chunk(self, database: Database, bounds: Bounds) -> int | None:
+        """On the thread: delete one chunk; the oldest event number left, None if nothing more may go."""
+        work = self._retention.next_chunk(database.connection, bounds)
+        if work is None:
+            return None
+        if work:
+            database.execute(work)
+        return read_state(database.connection).oldest_seq
 
 
 class Retention:

@@ -1,11 +1,12 @@
-"""The one connection that writes, and the one thread it lives on.
+"""The one connection that writes, the thread that it lives on, and the space that is reserved for it.
 
-Changes that are queued together share one transaction and so one fsync. A write either is on the
-disk when it returns or raises; what to do then (epochs, backlog, recovery) is not decided here.
+Changes that are queued together share one transaction, and so one fsync. A write is on the disk when it
+returns, or it raises; what follows then (epochs, backlog, recovery) is not decided here.
 """
 
 import asyncio
 import logging
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodeagent.store.change import Change, Statement, statements
-from nodeagent.store.disk.reserved_space import ReservedSpace
 from nodeagent.store.disk.thread import DiskThread
 from nodeagent.store.errors import FileGoneError
 from nodeagent.store.layout import SEAL_STATE, checksum
+
+_HEADROOM = 4
+"""Refilling the space must not fill the disk again."""
 
 T = TypeVar("T")
 
@@ -32,7 +35,7 @@ BUSY_TIMEOUT_S = 1.0
 class Database:
     """A connection for writing. Every call blocks; use it on one thread only."""
 
-    def __init__(self, path: Path, reserved_space: ReservedSpace) -> None:
+    def __init__(self, path: Path, reserved_space: "ReservedSpace") -> None:
         self.path = path
         self.reserved_space = reserved_space
         self.space_was_short = False
@@ -281,3 +284,36 @@ _TROUBLE = frozenset(
 )
 _DAMAGE = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 """Errors of input and output that are none of the disk's: the file ends too early, or contradicts itself."""
+
+
+class ReservedSpace:
+    """One file of ``size`` bytes, 0 for none. Its calls raise OSError."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        self._size = size
+
+    def release(self) -> bool:
+        """Give the space back; False if there was none to give."""
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def refill(self) -> bool:
+        """Make the file again if it is missing and there is room for four of it; say whether it exists."""
+        if self._path.exists():
+            return True
+        free = os.statvfs(self._path.parent)
+        if self._size == 0 or free.f_bavail * free.f_frsize < _HEADROOM * self._size:
+            return False
+        fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, self._size)
+        except OSError:
+            self._path.unlink()
+            raise
+        finally:
+            os.close(fd)
+        return True

@@ -7,8 +7,7 @@ again. Nothing here is what clients usually do.
 from typing import Final
 
 from nodeagent.api.access import limits
-from nodeagent.api.access.relay import CHUNK_BYTES
-from nodeagent.api.access.relay_connection import SEND_BUFFER_BYTES
+from nodeagent.api.access.relay import CHUNK_BYTES, SEND_BUFFER_BYTES
 from nodeagent.api.faults.history import PAGE_EVENTS, PAGES_KEPT
 from nodeagent.api.jobs import limits as job_limits
 from nodeagent.job.lines import MAX_LINE_BYTES

@@ -10,8 +10,8 @@ import grpc
 import pytest
 
 from nodeagent.api.access import limits
-from nodeagent.api.access.limits import Limit, RateLimit
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.limits import Limit, RateLimit, a_second
+from nodeagent.api.access.quota import Rate
 from nodeagent.api.access.relay import Relay
 from nodeagent.messages.pb import fault_service_pb2
 from tests.api import http2
@@ -146,7 +146,9 @@ async def test_root_on_the_public_socket_has_no_place_kept_for_operators_and_res
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "STREAMS", FEW_STREAMS)
-    monkeypatch.setattr(limits, "CALL_RATE", RateLimit(each=10, total=20, burst_s=0.5))
+    monkeypatch.setattr(
+        limits, "CALL_RATE", RateLimit(each=a_second(10, burst_s=0.5), total=a_second(20, burst_s=0.5))
+    )
     resting: list[str] = []
     monkeypatch.setattr(Relay, "rest", lambda _relay, identity, _rest_s: resting.append(identity))
     async with opened(place) as stage, crowd(stage.socket, NOBODY, WATCH, 3) as one:
@@ -214,7 +216,9 @@ async def test_who_has_more_calls_open_than_there_may_be_loses_the_connection(
 async def test_who_calls_more_often_than_his_share_rests_and_nobody_else(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CALL_RATE", RateLimit(each=10, total=20, burst_s=0.5))
+    monkeypatch.setattr(
+        limits, "CALL_RATE", RateLimit(each=a_second(10, burst_s=0.5), total=a_second(20, burst_s=0.5))
+    )
     resting: list[str] = []
     rest = Relay.rest
 
@@ -234,7 +238,7 @@ async def test_who_calls_more_often_than_his_share_rests_and_nobody_else(
 
 def test_a_rate_is_reckoned_by_identity_and_for_all() -> None:
     now_s = 100.0
-    rate = Rate(RateLimit(each=10, total=20, burst_s=1.0), lambda: now_s)
+    rate = Rate(RateLimit(each=a_second(10, burst_s=1.0), total=a_second(20, burst_s=1.0)), lambda: now_s)
     assert [rate.spend("uid:1") for _ in range(10)] == [0.0] * 10
     assert [rate.spend("uid:1") for _ in range(2)] == pytest.approx([0.1, 0.2])
     assert [rate.spend("uid:2") for _ in range(8)] == [0.0] * 8

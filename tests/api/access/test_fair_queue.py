@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from nodeagent.api.access.fair_queue import BURST_S, SHARE, FairQueue
+from nodeagent.api.access.quota import BURST_S, SHARE, FairQueue
 
 
 async def test_who_asks_much_waits_behind_who_asks_little() -> None:

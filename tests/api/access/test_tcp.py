@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nodeagent.api.access import addresses
+from nodeagent.api.access import sockets
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.config.sections import GrpcConfig
 from tests.api.access.tcp import CONTROL, READ, REPORT, ROLES, SERVER_NAMES, answer, configured, opened
@@ -126,7 +126,7 @@ async def test_a_daemon_does_not_start_with_certificates_that_cannot_work(
 async def test_an_address_that_is_taken_is_told_and_had_as_soon_as_it_is_free(
     place: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(addresses, "RETRY_S", 0.01)
+    monkeypatch.setattr(sockets, "RETRY_S", 0.01)
     server = authority.issue("node.example.org", alternative=SERVER_NAMES)
     reader = authority.issue("scheduler.example.org")
     (place / "second").mkdir()

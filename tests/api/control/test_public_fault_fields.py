@@ -9,8 +9,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.api.control.public import fields
 from nodeagent.api.control.public.concerned import ThisNode
 from nodeagent.api.control.public.senders import Word
-from nodeagent.api.named_devices import DeviceNames
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import DeviceNames
 from nodeagent.core.model import (
     Assertion,
     DeviceView,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from nodeagent.api.control.public import fields
-from nodeagent.api.named_devices import DeviceNames
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import DeviceNames
 from nodeagent.core.model import Assertion, Kind, Level, Report
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2

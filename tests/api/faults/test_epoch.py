@@ -2,9 +2,8 @@
 
 from contextlib import aclosing
 
-from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import ANSWER_BYTES
-from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
 from nodeagent.api.faults.watch import Pace, Subscription

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.api.faults import times
+from nodeagent.api.faults import list_events
 from nodeagent.client import ClientError
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.api.samples import SECOND_NS, event
@@ -41,7 +41,7 @@ async def listed(stage: Stage, **asked: Any) -> list[int]:
 def looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long history takes the store several reads: here every second number begins another one."""
     if request.param == "many reads":
-        monkeypatch.setattr(times, "_LOOKED_AT", 2)
+        monkeypatch.setattr(list_events, "_LOOKED_AT", 2)
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import ANSWER_BYTES
-from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults import list_events, watch
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames

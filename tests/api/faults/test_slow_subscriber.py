@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.api.access.fair_queue import FairQueue
 from nodeagent.api.access.limits import ANSWER_BYTES
-from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
 from nodeagent.api.faults.watch import MAX_BATCH, Pace, Position, Subscription
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import View
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from nodeagent.store.disk.upkeep import Keep
+from nodeagent.store.disk.retention import Keep
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent, StoreId, Transaction

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.quota import Rate
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.core.model import Assertion, EventKind, JobBegun, JobStage, Peer, Signal

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.api.access.limits import ByteLimit, Bytes
+from nodeagent.api.access.limits import RateLimit, a_day
 from nodeagent.api.jobs import limits
 from nodeagent.core.model import EventKind, JobStage
 from nodeagent.job import lines
@@ -14,7 +14,7 @@ from tests.api.jobs.supervisor import connected, slurm_step
 from tests.api.jobs.test_whose import JOB
 
 EVIDENCE = {f"key {number}": "x" * 1100 for number in range(20)}
-FEW = Bytes(at_once=20 * 1024, a_day=1)
+FEW, MANY = a_day(1, at_once=20 * 1024), a_day(1, at_once=2**30)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ async def test_evidence_is_kept_of_a_hang_that_is_confirmed(
 
 @pytest.fixture
 def few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "UNPROVEN_BYTES", ByteLimit(each=FEW, total=Bytes(at_once=2**30, a_day=1)))
-    monkeypatch.setattr(limits, "PROVEN_BYTES", ByteLimit(each=FEW, total=Bytes(at_once=2**30, a_day=1)))
+    monkeypatch.setattr(limits, "UNPROVEN_BYTES", RateLimit(each=FEW, total=MANY))
+    monkeypatch.setattr(limits, "PROVEN_BYTES", RateLimit(each=FEW, total=MANY))
     monkeypatch.setattr(limits, "MAX_WAIT_S", 0.01)
 
 

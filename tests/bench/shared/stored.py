@@ -9,8 +9,8 @@ from pathlib import Path
 from nodeagent.config.load import load_config
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Assertion, CatalogChanged, Event, Input, Signal, Started
-from nodeagent.daemon.host_ids import boot_id, machine_id
 from nodeagent.daemon.pump import COMPACT_BEYOND_INPUTS
+from nodeagent.daemon.systemd import boot_id, machine_id
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import ClockAnchor, Stamped, Transaction
 from nodeagent.tables.canonical import encode_catalog

@@ -31,8 +31,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.actuator import Actuator
-from nodeagent.daemon.resets.attempt import attempt_of, came_meanwhile
-from nodeagent.daemon.resets.request import RequestBuilder
+from nodeagent.daemon.resets.exchange import RequestBuilder, attempt_of, came_meanwhile
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.requests import (
     RequestedDevice,

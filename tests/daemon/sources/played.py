@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from nodeagent import wire
 from nodeagent.core.model import Input, Kind
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.daemon.workers.child import Child, Exited, Happenings, Said
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.wire import SOURCE
 
 ANSWER_S = 0.001

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import KERNEL_LOG, NODE, Assertion, Signal
-from nodeagent.daemon.sources import lost_events
+from nodeagent.daemon.sources import configured
 from tests.daemon.sources.test_supervisor_devices import fake
 from tests.daemon.staged import is_alive, put, staged
 from tests.daemon.workers.test_renewal import in_use, lost
@@ -22,7 +22,7 @@ def opened(control: Path) -> list[int]:
 
 
 def test_the_line_of_the_switches_driver_is_of_their_source() -> None:
-    assert list(lost_events.reported([LINE])) == [("unifiedbus", "ASC_LQ_QUEUE_FULL")]
+    assert list(configured.reported([LINE])) == [("unifiedbus", "ASC_LQ_QUEUE_FULL")]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_line_of_the_switches_driver_is_of_their_source() -> None:
     ids=["of user space", "of before", "not of the kernel", "another"],
 )
 def test_any_other_is_of_none(other: Signal) -> None:
-    assert list(lost_events.reported([other])) == []
+    assert list(configured.reported([other])) == []
 
 
 async def test_another_worker_goes_on_without_a_gap(control: Path) -> None:

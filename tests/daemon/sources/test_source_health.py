@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import HANG_S, put, release_fifo, staged, worker_spec
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Signal, SourceBack
-from nodeagent.daemon.sources.source import WorkerSpec
-from nodeagent.daemon.workers.caution import Caution
+from nodeagent.daemon.workers.worker import Caution, WorkerSpec
 from nodeagent.store.records import Cursor
 from tests.daemon.staged import BOOT, HANG_S, Staged, put, staged, worker_spec
 

@@ -15,7 +15,7 @@ from nodeagent.core.model import (
     SourceBack,
     SourceLost,
 )
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import HANG_S, put, release_fifo, staged, threads_of, worker_spec
 
 FAKE = "tests.daemon.fake_driver"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Loss, SourceAbsent, SourceBack, SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged, worker_spec
 
 FAKE = "tests.daemon.fake_driver"

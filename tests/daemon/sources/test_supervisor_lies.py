@@ -3,8 +3,8 @@
 import pytest
 
 from nodeagent.core.model import ActiveSet
-from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import MAX_GARBLED
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import ROOT, command, staged, worker_spec
 
 LYING_WORKER = ROOT / "tests" / "daemon" / "lying_worker.py"

@@ -4,7 +4,7 @@ import asyncio
 from itertools import pairwise
 
 from nodeagent.core.model import ActiveSet, Input, Loss, Signal, SourceBack, SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.sources.played import OPENING, Node, Watched, play, watched
 
 EIGHT = [f"chip{number}" for number in range(8)]

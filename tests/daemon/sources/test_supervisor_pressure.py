@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import ActiveSet
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.fake_driver import BURSTING_THREADS
 from tests.daemon.staged import HANG_S, put, staged, worker_spec
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from nodeagent.core.model import SourceBack, SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.sources.played import OPENING, Node, Watched, play, watched
 
 DEVICES = ["chip0", "chip1", "chip2"]

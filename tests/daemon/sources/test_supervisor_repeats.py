@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from nodeagent.core.model import ActiveSet, SourceBack, SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import HANG_S, Staged, is_alive, release_fifo, staged, threads_of, worker_spec
 
 FAKE = "tests.daemon.fake_driver"

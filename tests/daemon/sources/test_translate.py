@@ -2,7 +2,7 @@
 
 from nodeagent import wire
 from nodeagent.core.model import ActiveCode, ActiveSet, Assertion, Signal
-from nodeagent.daemon.sources.observed.observation import Observation
+from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.translate import Clock, active_set, fault, signals
 
 CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns + 5_000_000)

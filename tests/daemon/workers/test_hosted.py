@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent import wire
-from nodeagent.daemon.workers import hosted
 from nodeagent.daemon.workers.child import Child, Exited, Happening, Happenings, Said
+from nodeagent.daemon.workers.process import start_hosted
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import staged, worker_spec
 from tests.waiting import WAIT_LIMIT_S, wait_until
@@ -93,7 +93,7 @@ def configure(node: EmulatedNode) -> wire.Configure:
 
 
 async def begun(unit: Unit, heard: Happenings) -> Child:
-    return await Child.of(await hosted.start(unit.path, "ascend"), heard, logging.getLogger())
+    return await Child.of(await start_hosted(unit.path, "ascend"), heard, logging.getLogger())
 
 
 async def next_of(heard: Happenings) -> Happening:
@@ -152,14 +152,14 @@ async def test_to_be_asked_to_end_is_the_end_of_its_orders(unit: Unit, node: Emu
 
 async def test_without_a_unit_it_is_said_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"No such file or directory; is nodeagent-ascend\.socket active\?"):
-        await hosted.start(tmp_path / "socket", "ascend")
+        await start_hosted(tmp_path / "socket", "ascend")
 
 
 @pytest.mark.parametrize("name", ["nvidia", "../ascend", ""])
 async def test_a_worker_that_needs_no_unit_is_refused_and_nothing_stays_open(unit: Unit, name: str) -> None:
     before = descriptors()
     with pytest.raises(OSError, match="the unit ended before it was a worker"):
-        await hosted.start(unit.path, name or "no driver")
+        await start_hosted(unit.path, name or "no driver")
     assert unit.ended() == [65]
     assert descriptors() - before == set()
 

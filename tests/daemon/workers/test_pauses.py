@@ -2,15 +2,15 @@
 
 import pytest
 
-from nodeagent.daemon.sources.source import WorkerSpec
-from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers import worker
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.daemon.workers.worker_set import WorkerSet
 from tests.daemon.staged import worker_spec
 
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_clock, "now_s", lambda: 1000.0)
+    monkeypatch.setattr(worker, "now_s", lambda: 1000.0)
 
 
 async def never(*_: object) -> None:

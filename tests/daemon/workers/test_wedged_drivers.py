@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S, Staged, is_alive, staged
 from tests.drivers.nvidia.bench import GpuNode

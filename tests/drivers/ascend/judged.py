@@ -12,9 +12,9 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Condition, DeviceView, Event, Input, Started
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.tables.load import load_catalog
 from tests.attributes import broken
 from tests.daemon.staged import BOOT, Staged

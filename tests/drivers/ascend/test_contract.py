@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.contract import DriverContract, Scene
 from tests.drivers.worker_specs import ascend_spec

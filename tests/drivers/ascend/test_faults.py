@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import ActiveSet, Level, Signal, SourceLost
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged, shipped

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S, is_alive
 from tests.drivers.ascend.judged import Judged, judged

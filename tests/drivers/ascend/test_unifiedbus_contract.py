@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.switches import FabricFault
 from tests.drivers.ascend.conftest import Emulate

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.catalog.catalog import Pattern
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import worker_spec
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
 from tests.drivers.kernel_log_double import VanishingKernelLog

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import Signal
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.drivers.kmsg import previous_boot
 from nodeagent.store.records import Cursor
 from tests.daemon.staged import Staged, staged

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import ActiveSet, Signal
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.store.records import Cursor
 from tests.daemon.staged import BOOT, Staged, staged, worker_spec
 from tests.drivers.conftest import KernelLogWriter

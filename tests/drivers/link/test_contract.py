@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import command, worker_spec
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
 from tests.drivers.link.namespace import Namespace

@@ -23,10 +23,10 @@ from nodeagent.core.model import (
     Started,
     Tick,
 )
-from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.observed.baselines import baselines_of, open_codes_of
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.pump import Delivery
+from nodeagent.daemon.sources.baselines import baselines_of, open_codes_of
 from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
 from nodeagent.emulator.gpus import Gpus

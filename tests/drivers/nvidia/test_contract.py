@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import DeviceSeen
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.wire import Configure, Hello, decode_report, encode
 from tests.daemon.staged import BOOT, HANG_S, is_alive, staged
 from tests.drivers.contract import DriverContract, Scene

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Operator
-from nodeagent.daemon.sources.observed.baselines import open_codes_of
+from nodeagent.daemon.sources.baselines import open_codes_of
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 DOWN = {"NV_NVLINK_INACTIVE": "SubHealthFault"}

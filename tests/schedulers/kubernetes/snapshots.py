@@ -19,7 +19,7 @@ from nodeagent.client import (
     Source,
     Verdict,
 )
-from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts, facts_of
 from tests.client import given
 
 AT_S = 1_795_000_000
@@ -183,12 +183,12 @@ def snapshot(
     )
 
 
-def well(seq: int = 812) -> Facts:
+def well(seq: int = 812) -> SnapshotFacts:
     """A node whose eight NPUs take work."""
     return facts_of(snapshot(npus(8), seq=seq))
 
 
-def broken(verdict: Verdict = Verdict.ISOLATE, code: str = "80E18005", seq: int = 813) -> Facts:
+def broken(verdict: Verdict = Verdict.ISOLATE, code: str = "80E18005", seq: int = 813) -> SnapshotFacts:
     """One of them does not."""
     return facts_of(
         snapshot(

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER, config_map
-from nodeagent.schedulers.kubernetes.mindcluster import device_info, node_info
-from nodeagent.schedulers.kubernetes.node_status import CONDITION, EFFECT, TAINT
+from nodeagent.schedulers.kubernetes import device_info, node_info
+from nodeagent.schedulers.kubernetes.cluster import CONDITION, EFFECT, MARK, TAINT, WRITER, config_map
 from tests.schedulers.kubernetes import admission, manifest, schemas
 from tests.schedulers.kubernetes.admission import Review, of_a_pod, refused
 from tests.schedulers.kubernetes.api_requests import Object

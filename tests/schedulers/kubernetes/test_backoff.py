@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.schedulers.kubernetes.backoff import Trouble, trouble_after
+from nodeagent.schedulers.kubernetes.state import Trouble, trouble_after
 
 SECOND_NS = 1_000_000_000
 

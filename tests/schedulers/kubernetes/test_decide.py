@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from nodeagent.client import Verdict
-from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
-from nodeagent.schedulers.kubernetes.node_status import CONDITION, EFFECT, TAINT, Scope
-from nodeagent.schedulers.kubernetes.orders import SetTaints, Target
-from nodeagent.schedulers.kubernetes.state import Seen
+from nodeagent.schedulers.kubernetes.cluster import CONDITION, EFFECT, TAINT, Scope
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts, facts_of
+from nodeagent.schedulers.kubernetes.state import ObjectSeen, SetTaints, Target
 from tests.schedulers.kubernetes.snapshots import broken, device, node, snapshot, well
 from tests.schedulers.kubernetes.world import SETTINGS, World
 
@@ -23,7 +22,7 @@ def said(world: World) -> tuple[object, object, object]:
 def test_a_fault_taints_the_node_first_then_says_why_and_is_acknowledged_last() -> None:
     world = World()
     world.hear(broken())
-    assert world.kinds() == ["Look NODE", "SetTaints NODE", "SetCondition CONDITION", "Ack DAEMON"]
+    assert world.kinds() == ["ReadObject NODE", "SetTaints NODE", "SetCondition CONDITION", "Ack DAEMON"]
     assert world.taints == ({"key": TAINT, "value": "80E18005", "effect": EFFECT},)
     assert said(world) == ("False", "AcceleratorsIsolated", "nodeagent: npu3 80E18005 #813")
     assert world.acked == 813
@@ -103,7 +102,7 @@ def test_what_is_unknown_changes_no_taint() -> None:
     ids=["a chip that takes no new jobs", "a chip, but only the node counts", "the node", "off"],
 )
 def test_it_depends_on_the_scope_what_taints_the_node(
-    scope: Scope, facts: Facts, expected: list[str]
+    scope: Scope, facts: SnapshotFacts, expected: list[str]
 ) -> None:
     world = World(settings=replace(SETTINGS, scope=scope))
     world.hear(facts)
@@ -155,7 +154,7 @@ def test_a_bridge_that_starts_anew_writes_nothing_that_stands_already() -> None:
     world.kinds()
     world.restart()
     world.hear(broken())
-    assert world.kinds() == ["Look NODE", "Ack DAEMON"]
+    assert world.kinds() == ["ReadObject NODE", "Ack DAEMON"]
 
 
 def test_a_node_that_another_has_written_meanwhile_is_read_again_and_nothing_of_it_is_lost() -> None:
@@ -167,7 +166,7 @@ def test_a_node_that_another_has_written_meanwhile_is_read_again_and_nothing_of_
     world.pass_time(1)
     assert world.kinds() == [
         "SetTaints NODE",
-        "Look NODE",
+        "ReadObject NODE",
         "SetTaints NODE",
         "SetCondition CONDITION",
         "Ack DAEMON",
@@ -199,7 +198,7 @@ def test_whoever_takes_the_taint_away_each_time_makes_no_storm_of_requests() -> 
 def test_a_taint_that_never_stays_is_tried_ever_more_slowly_and_stops_nothing_else() -> None:
     world = World(strips=True)
     world.hear(broken())
-    assert world.kinds() == ["Look NODE", "SetTaints NODE", "SetCondition CONDITION"]
+    assert world.kinds() == ["ReadObject NODE", "SetTaints NODE", "SetCondition CONDITION"]
     world.pass_time(600)
     assert 10 <= len([kind for kind in world.kinds() if kind == "SetTaints NODE"]) <= 30
     assert world.acked == 0
@@ -230,14 +229,14 @@ def test_what_the_watch_tells_of_before_our_own_write_changes_nothing() -> None:
     before = world.node
     world.hear(broken())
     world.kinds()
-    world.given(Seen(target=Target.NODE, found=before))
+    world.given(ObjectSeen(target=Target.NODE, found=before))
     assert world.kinds() == []
 
 
 def test_a_node_that_is_made_anew_gets_all_again() -> None:
     world = World()
     world.hear(broken())
-    world.given(Seen(target=Target.NODE, found=None))
+    world.given(ObjectSeen(target=Target.NODE, found=None))
     world.kinds()
     world.another_writes_the_node(taints=(), condition=None)
     world.watch_reports()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from nodeagent.client import Verdict
 from nodeagent.schedulers.kubernetes.facts import facts_of
-from nodeagent.schedulers.kubernetes.orders import Target
+from nodeagent.schedulers.kubernetes.state import Target
 from tests.schedulers.kubernetes.snapshots import broken, node, snapshot, well
 from tests.schedulers.kubernetes.world import SETTINGS, World
 
@@ -16,19 +16,19 @@ def test_the_device_info_is_written_at_a_change_and_every_five_minutes() -> None
     world = World(settings=WITH_INFO)
     world.hear(well())
     assert world.kinds() == [
-        "Look NODE",
+        "ReadObject NODE",
         "SetCondition CONDITION",
-        "Look DEVICE_INFO",
-        "Create DEVICE_INFO",
+        "ReadObject DEVICE_INFO",
+        "CreateConfigMap DEVICE_INFO",
         "Ack DAEMON",
     ]
     world.pass_time(10)
     world.hear(broken())
-    assert "Replace DEVICE_INFO" in world.kinds()
+    assert "ReplaceConfigMap DEVICE_INFO" in world.kinds()
     world.pass_time(299)
-    assert "Replace DEVICE_INFO" not in world.kinds()
+    assert "ReplaceConfigMap DEVICE_INFO" not in world.kinds()
     world.pass_time(1)
-    assert "Replace DEVICE_INFO" in world.kinds()
+    assert "ReplaceConfigMap DEVICE_INFO" in world.kinds()
 
 
 def test_the_device_info_is_written_once_a_second_at_most_and_then_as_it_is_now() -> None:
@@ -37,10 +37,13 @@ def test_the_device_info_is_written_once_a_second_at_most_and_then_as_it_is_now(
     world.hear(broken())
     world.hear(well(820))
     world.hear(broken(seq=821))
-    assert [kind for kind in world.kinds() if "INFO" in kind] == ["Look DEVICE_INFO", "Create DEVICE_INFO"]
+    assert [kind for kind in world.kinds() if "INFO" in kind] == [
+        "ReadObject DEVICE_INFO",
+        "CreateConfigMap DEVICE_INFO",
+    ]
     assert world.acked == 820
     world.pass_time(1)
-    assert world.kinds() == ["SetCondition CONDITION", "Replace DEVICE_INFO", "Ack DAEMON"]
+    assert world.kinds() == ["SetCondition CONDITION", "ReplaceConfigMap DEVICE_INFO", "Ack DAEMON"]
     assert "Ascend910-3" in world.infos[Target.DEVICE_INFO].data["DeviceInfoCfg"]
 
 
@@ -49,7 +52,11 @@ def test_a_device_info_that_mindclusters_plug_in_writes_is_never_touched() -> No
     world.another_writes(Target.DEVICE_INFO, {"DeviceInfoCfg": "{}"})
     world.hear(broken())
     world.pass_time(900)
-    written = [kind for kind in world.kinds() if kind in ("Create DEVICE_INFO", "Replace DEVICE_INFO")]
+    written = [
+        kind
+        for kind in world.kinds()
+        if kind in ("CreateConfigMap DEVICE_INFO", "ReplaceConfigMap DEVICE_INFO")
+    ]
     assert (written, world.acked) == ([], 813)
 
 
@@ -62,8 +69,8 @@ def test_a_plug_in_that_begins_to_write_later_is_noticed_at_the_next_write() -> 
     world.hear(broken())
     world.pass_time(1)
     assert [kind for kind in world.kinds() if "DEVICE_INFO" in kind] == [
-        "Replace DEVICE_INFO",
-        "Look DEVICE_INFO",
+        "ReplaceConfigMap DEVICE_INFO",
+        "ReadObject DEVICE_INFO",
     ]
     assert world.infos[Target.DEVICE_INFO].data == {"DeviceInfoCfg": "{}"}
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.client import Level, Verdict
-from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
-from nodeagent.schedulers.kubernetes.mindcluster import device_info
-from nodeagent.schedulers.kubernetes.node_status import keeps_work_away, relevant
-from nodeagent.schedulers.kubernetes.orders import Order, Target
+from nodeagent.schedulers.kubernetes import device_info
+from nodeagent.schedulers.kubernetes.cluster import keeps_work_away, relevant
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts, facts_of
+from nodeagent.schedulers.kubernetes.state import ClusterEffect, Target
 from tests.schedulers.kubernetes.snapshots import condition, device, node, npus, snapshot
 from tests.schedulers.kubernetes.world import SETTINGS, World
 
@@ -89,7 +89,7 @@ def test_nothing_is_written_while_another_writes_it(course: list[Step]) -> None:
     world = World(settings=replace(SETTINGS, device_info=True, node_info=True), noded=True)
     theirs = {"DeviceInfoCfg": "{}"}
     world.another_writes(Target.DEVICE_INFO, theirs)
-    seen: list[Order] = world.orders
+    seen: list[ClusterEffect] = world.orders
     for step in course:
         step(world)
     assert world.infos[Target.DEVICE_INFO].data == theirs
@@ -97,7 +97,7 @@ def test_nothing_is_written_while_another_writes_it(course: list[Step]) -> None:
     assert [each for each in seen if type(each).__name__ in ("Create", "Replace", "Delete")] == []
 
 
-def facts_with(chip: Verdict, of_node: Verdict, seq: int) -> Facts:
+def facts_with(chip: Verdict, of_node: Verdict, seq: int) -> SnapshotFacts:
     code = CODES.get(chip, "")
     opened = [condition("npu3", code, Level.SEPARATE_NPU, 1)] if code else []
     devices = (node(of_node, CODES.get(of_node, "")), *npus(8, device("npu3", chip, code=code))[1:])

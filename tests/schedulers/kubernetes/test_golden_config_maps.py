@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nodeagent.client import Condition, Kind, Level, ResetStage, Snapshot, Verdict
+from nodeagent.schedulers.kubernetes import device_info, go_json, node_info
 from nodeagent.schedulers.kubernetes.facts import facts_of
-from nodeagent.schedulers.kubernetes.mindcluster import device_info, go_json, node_info
 from tests.schedulers.kubernetes.snapshots import (
     AT_S,
     condition,

@@ -7,39 +7,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER, InfoObject, NodeObject
+from nodeagent.schedulers.kubernetes.cluster import MARK, TAINT, WRITER, InfoObject, NodeObject, Object
 from nodeagent.schedulers.kubernetes.decide import decide
-from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.node_status import TAINT, Object
-from nodeagent.schedulers.kubernetes.orders import (
-    Ack,
-    Create,
-    Delete,
-    Look,
-    Order,
-    Replace,
-    SetCondition,
-    SetTaints,
-    Target,
-)
+from nodeagent.schedulers.kubernetes.facts import SnapshotFacts
 from nodeagent.schedulers.kubernetes.state import (
     CONFLICT,
     NOT_FOUND,
     SECOND_NS,
-    Done,
-    Failed,
-    Given,
-    Moment,
-    Reported,
-    Seen,
-    Settings,
-    Silent,
-    State,
-    Tick,
+    Ack,
+    ClockReading,
+    ClusterEffect,
+    ClusterInput,
+    ClusterSettings,
+    ClusterState,
+    CreateConfigMap,
+    DaemonSilent,
+    DeleteConfigMap,
+    FactsReported,
+    ObjectSeen,
+    ReadObject,
+    ReplaceConfigMap,
+    RequestDone,
+    RequestFailed,
+    SetCondition,
+    SetTaints,
+    Target,
 )
+from nodeagent.schedulers.loop import Tick
 from tests.schedulers.kubernetes.snapshots import AT_S
 
-SETTINGS = Settings(
+SETTINGS = ClusterSettings(
     node="node-1",
     scope="chip",
     resume_after_ns=60 * SECOND_NS,
@@ -49,7 +46,7 @@ SETTINGS = Settings(
     server_index=-1,
 )
 BEGINS_NS = 10**15
-Fails = Callable[[Order], int]
+Fails = Callable[[ClusterEffect], int]
 """The status with which an order fails, 0: it is done."""
 
 
@@ -59,38 +56,38 @@ class World:
     ``strips``: an admission webhook takes away what is written to the Node.
     """
 
-    settings: Settings = SETTINGS
+    settings: ClusterSettings = SETTINGS
     taints: tuple[Object, ...] = ()
     condition: Object | None = None
     infos: dict[Target, InfoObject] = field(default_factory=dict)
     noded: bool = False
     fails: Fails = lambda _: 0
     strips: bool = False
-    orders: list[Order] = field(default_factory=list)
-    state: State = field(default_factory=State)
-    now: Moment = field(default_factory=lambda: Moment(ns=BEGINS_NS, s=AT_S))
+    orders: list[ClusterEffect] = field(default_factory=list)
+    state: ClusterState = field(default_factory=ClusterState)
+    now: ClockReading = field(default_factory=lambda: ClockReading(ns=BEGINS_NS, s=AT_S))
     wake_ns: int | None = None
     acked: int = 0
     _version: int = 100
     _nodes_version: int = 100
 
-    def hear(self, facts: Facts) -> None:
-        self.given(Reported(facts=facts))
+    def hear(self, facts: SnapshotFacts) -> None:
+        self.given(FactsReported(facts=facts))
 
     def be_silent(self) -> None:
-        self.given(Silent())
+        self.given(DaemonSilent())
 
-    def given(self, given: Given) -> None:
+    def given(self, given: ClusterInput | Tick) -> None:
         """Decide on it, and do all that is ordered."""
-        next_given: Given | None = given
+        next_given: ClusterInput | Tick | None = given
         for _ in range(100):
             assert next_given is not None
             decision = decide(self.settings, self.state, next_given, self.now)
             self.state, self.wake_ns = decision.state, decision.wake_ns
-            if decision.order is None:
+            if decision.effect is None:
                 return
-            self.orders.append(decision.order)
-            next_given = self._do(decision.order)
+            self.orders.append(decision.effect)
+            next_given = self._do(decision.effect)
         raise AssertionError(f"it never rests: {self.orders[-4:]}")
 
     def pass_time(self, seconds: int) -> None:
@@ -104,7 +101,7 @@ class World:
 
     def restart(self) -> None:
         """The bridge begins anew; the cluster stays."""
-        self.state, self.wake_ns = State(), None
+        self.state, self.wake_ns = ClusterState(), None
 
     def another_writes_the_node(self, **parts: Any) -> None:
         """And the watch has not said so yet."""
@@ -119,7 +116,7 @@ class World:
         self.infos[target] = InfoObject(resource_version=str(self._version), data=data, is_ours=False)
 
     def watch_reports(self) -> None:
-        self.given(Seen(target=Target.NODE, found=self.node))
+        self.given(ObjectSeen(target=Target.NODE, found=self.node))
 
     @property
     def node(self) -> NodeObject:
@@ -138,56 +135,56 @@ class World:
         return kinds
 
     def _at(self, ns: int) -> None:
-        self.now = Moment(ns=ns, s=AT_S + (ns - BEGINS_NS) // SECOND_NS)
+        self.now = ClockReading(ns=ns, s=AT_S + (ns - BEGINS_NS) // SECOND_NS)
 
-    def _do(self, order: Order) -> Given:
+    def _do(self, order: ClusterEffect) -> ClusterInput:
         if status := self.fails(order):
-            return Failed(order=order, status=status, words=f"{status}", jitter=0.0)
+            return RequestFailed(effect=order, status=status, reason=f"{status}", jitter=0.0)
         match order:
             case Ack(position=position):
                 self.acked = position.seq
-                return Done(order=order)
-            case Look(target=Target.NODE):
-                return Done(order=order, found=self.node)
-            case Look(target=Target.NODED):
-                return Done(order=order, found=self.noded)
-            case Look(target=target):
-                return Done(order=order, found=self.infos.get(target))
+                return RequestDone(effect=order)
+            case ReadObject(target=Target.NODE):
+                return RequestDone(effect=order, found=self.node)
+            case ReadObject(target=Target.NODED):
+                return RequestDone(effect=order, found=self.noded)
+            case ReadObject(target=target):
+                return RequestDone(effect=order, found=self.infos.get(target))
             case SetTaints(resource_version=version, taints=taints):
                 if version != str(self._nodes_version):
-                    return Failed(order=order, status=CONFLICT, words="409", jitter=0.0)
+                    return RequestFailed(effect=order, status=CONFLICT, reason="409", jitter=0.0)
                 self.another_writes_the_node(taints=self.taints if self.strips else tuple(taints))
-                return Done(order=order, found=self.node)
+                return RequestDone(effect=order, found=self.node)
             case SetCondition(condition=condition):
                 self.another_writes_the_node(condition=self.condition if self.strips else condition)
-                return Done(order=order, found=self.node)
+                return RequestDone(effect=order, found=self.node)
             case _:
                 return self._write(order)
 
-    def _write(self, order: Create | Replace | Delete) -> Given:
+    def _write(self, order: CreateConfigMap | ReplaceConfigMap | DeleteConfigMap) -> ClusterInput:
         standing = self.infos.get(order.target)
-        if isinstance(order, Create):
+        if isinstance(order, CreateConfigMap):
             if standing is not None:
-                return Failed(order=order, status=CONFLICT, words="409", jitter=0.0)
+                return RequestFailed(effect=order, status=CONFLICT, reason="409", jitter=0.0)
         elif standing is None:
-            return Failed(order=order, status=NOT_FOUND, words="404", jitter=0.0)
+            return RequestFailed(effect=order, status=NOT_FOUND, reason="404", jitter=0.0)
         elif self._version_in(order) != standing.resource_version:
-            return Failed(order=order, status=CONFLICT, words="409", jitter=0.0)
+            return RequestFailed(effect=order, status=CONFLICT, reason="409", jitter=0.0)
         else:
             assert standing.is_ours, f"another's ConfigMap: {order}"
         self._version += 1
-        if isinstance(order, Delete):
+        if isinstance(order, DeleteConfigMap):
             del self.infos[order.target]
-            return Done(order=order, found=None)
+            return RequestDone(effect=order, found=None)
         written: Any = order.config_map
         assert written["metadata"]["annotations"] == {MARK: WRITER}
         self.infos[order.target] = InfoObject(
             resource_version=str(self._version), data=written["data"], is_ours=True
         )
-        return Done(order=order, found=self.infos[order.target])
+        return RequestDone(effect=order, found=self.infos[order.target])
 
-    def _version_in(self, order: Replace | Delete) -> str:
-        if isinstance(order, Delete):
+    def _version_in(self, order: ReplaceConfigMap | DeleteConfigMap) -> str:
+        if isinstance(order, DeleteConfigMap):
             return order.resource_version
         config_map: Any = order.config_map
         return str(config_map["metadata"]["resourceVersion"])

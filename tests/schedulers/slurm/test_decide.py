@@ -7,30 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.client import Position
+from nodeagent.schedulers.loop import Tick
 from nodeagent.schedulers.slurm.decide import (
     SECOND_NS,
     Acknowledge,
-    Done,
     Drain,
-    Failed,
-    Given,
-    Look,
+    EffectDone,
+    EffectFailed,
+    LookAtNode,
     Node,
-    Order,
-    Reported,
+    NodeReported,
+    NodeSeen,
     Requeue,
     Resume,
-    Seen,
-    Settings,
-    State,
-    Tick,
+    SlurmEffect,
+    SlurmInput,
+    SlurmSettings,
+    SlurmState,
     Unsure,
     decide,
     next_deadline,
 )
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts
 
-SETTINGS = Settings(resume_after_ns=60 * SECOND_NS, look_each_ns=25 * SECOND_NS)
+SETTINGS = SlurmSettings(resume_after_ns=60 * SECOND_NS, look_each_ns=25 * SECOND_NS)
 FREE = Node(takes_work=True, is_drained=False)
 DOWN = Node(takes_work=False, is_drained=False, reason="Not responding")
 OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #7)")
@@ -49,52 +49,53 @@ class Story:
     """``slurm`` answers each look; every other order is done at once unless ``fails`` says otherwise."""
 
     slurm: Node = FREE
-    state: State = field(default_factory=State)
+    state: SlurmState = field(default_factory=SlurmState)
     now_ns: int = 0
-    orders: list[Order] = field(default_factory=list)
+    effects: list[SlurmEffect] = field(default_factory=list)
     looks: int = 0
     fails: bool = False
-    refused: Order | None = None
+    refused: SlurmEffect | None = None
     unsure: bool = False
 
-    def give(self, said: Given) -> list[Order]:
-        """The orders that follow, without the looks; all are done."""
-        self.orders = []
+    def give(self, given: SlurmInput | Tick) -> list[SlurmEffect]:
+        """The effects that follow, without the looks; all are done."""
+        self.effects = []
         while True:
-            self.state, order = decide(self.state, said, self.now_ns, SETTINGS)
-            if order is None:
-                return self.orders
-            said = self._do(order)
+            decision = decide(self.state, given, self.now_ns, SETTINGS)
+            self.state = decision.state
+            if decision.effect is None:
+                return self.effects
+            given = self._do(decision.effect)
 
-    def _do(self, order: Order) -> Given:
-        if not isinstance(order, Look):
-            self.orders.append(order)
+    def _do(self, order: SlurmEffect) -> SlurmInput:
+        if not isinstance(order, LookAtNode):
+            self.effects.append(order)
         if self.fails or order == self.refused:
-            return Failed()
+            return EffectFailed()
         match order:
-            case Look():
+            case LookAtNode():
                 self.looks += 1
-                return Seen(self.slurm)
+                return NodeSeen(self.slurm)
             case Drain():
                 self.slurm = Node(takes_work=False, is_drained=True, reason=order.reason)
             case Resume() if self.unsure:
                 return Unsure()
             case Resume():
                 self.slurm = FREE
-        return Done()
+        return EffectDone()
 
-    def reported(self, seq: int, verdicts: Verdicts, *jobs: int) -> list[Order]:
-        return self.give(Reported(at(seq), verdicts, jobs))
+    def reported(self, seq: int, verdicts: Verdicts, *jobs: int) -> list[SlurmEffect]:
+        return self.give(NodeReported(at(seq), verdicts, jobs))
 
-    def after(self, seconds: float) -> list[Order]:
+    def after(self, seconds: float) -> list[SlurmEffect]:
         """What is ordered until then, by each deadline that comes."""
         end_ns = self.now_ns + int(seconds * SECOND_NS)
-        orders: list[Order] = []
+        effects: list[SlurmEffect] = []
         while (due_ns := next_deadline(self.state, SETTINGS)) is not None and due_ns <= end_ns:
             self.now_ns = max(self.now_ns, due_ns)
-            orders += self.give(Tick())
+            effects += self.give(Tick())
         self.now_ns = end_ns
-        return orders
+        return effects
 
 
 def test_a_bad_node_is_drained_and_then_acknowledged() -> None:
@@ -239,12 +240,12 @@ def test_thousands_of_well_nodes_ask_slurmctld_seldom() -> None:
 
 def test_what_is_told_while_an_order_is_done_is_not_judged_by_an_older_look() -> None:
     story = Story()
-    state, order = decide(story.state, Reported(at(6), WELL), 0, SETTINGS)
-    state, order = decide(state, Seen(FREE), 0, SETTINGS)
-    assert order == Acknowledge(at(6))
-    state, order = decide(state, Reported(at(7), BAD), 0, SETTINGS)
-    assert order is None
-    assert decide(state, Done(), 0, SETTINGS)[1] == Look()
+    decision = decide(story.state, NodeReported(at(6), WELL), 0, SETTINGS)
+    decision = decide(decision.state, NodeSeen(FREE), 0, SETTINGS)
+    assert decision.effect == Acknowledge(at(6))
+    decision = decide(decision.state, NodeReported(at(7), BAD), 0, SETTINGS)
+    assert decision.effect is None
+    assert decide(decision.state, EffectDone(), 0, SETTINGS).effect == LookAtNode()
 
 
 def test_a_resume_follows_a_look_of_the_same_moment() -> None:
@@ -269,13 +270,12 @@ def test_while_nobody_can_say_that_it_is_still_well_the_drain_goes_on_and_the_mi
 
 
 def test_where_it_is_resumed_at_once_nobody_is_asked_without_a_pause() -> None:
-    at_once = Settings(resume_after_ns=0, look_each_ns=25 * SECOND_NS)
-    state = State(position=at(7), acknowledged=at(7), verdicts=WELL, well_since_ns=0, node=OURS)
-    state, order = decide(state, Tick(), 0, at_once)
-    assert order == Resume()
-    state, order = decide(state, Unsure(), 0, at_once)
-    assert order is None
-    assert next_deadline(state, at_once) == 2 * SECOND_NS
+    at_once = SlurmSettings(resume_after_ns=0, look_each_ns=25 * SECOND_NS)
+    state = SlurmState(position=at(7), acknowledged=at(7), verdicts=WELL, well_since_ns=0, node=OURS)
+    decision = decide(state, Tick(), 0, at_once)
+    assert decision.effect == Resume()
+    decision = decide(decision.state, Unsure(), 0, at_once)
+    assert (decision.effect, decision.wake_ns) == (None, 2 * SECOND_NS)
 
 
 VERDICTS = st.sampled_from([BAD, WELL, UNKNOWN])
@@ -318,7 +318,7 @@ def test_whatever_happens_nothing_of_others_is_touched_and_at_the_end_all_is_as_
 class Watched(Story):
     """Fails where an order is not for the node as it stands, or what is acknowledged has had no effect."""
 
-    def _do(self, order: Order) -> Given:
+    def _do(self, order: SlurmEffect) -> SlurmInput:
         match order:
             case Drain():
                 assert self.slurm.takes_work

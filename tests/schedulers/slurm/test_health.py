@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.schedulers.slurm.decide import SECOND_NS, Node
-from nodeagent.schedulers.slurm.health import wanted, well_for_s
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+from nodeagent.schedulers.slurm.health_check import wanted, well_for_s
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts
 
 FREE = Node(takes_work=True, is_drained=False)
 OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #0)")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.schedulers.slurm.reasons import is_own, reason
+from nodeagent.schedulers.slurm.verdicts import is_own, reason
 
 SHOWN = 20
 """Characters of a reason that ``sinfo -R`` shows."""

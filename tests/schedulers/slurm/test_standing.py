@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.client import Device, Kind, Reason, Verdict
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 from tests.client import given
 
 

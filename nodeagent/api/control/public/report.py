@@ -10,8 +10,8 @@ from nodeagent.api.control.context import Context, Done
 from nodeagent.api.control.public import fields
 from nodeagent.api.control.public.concerned import ThisNode
 from nodeagent.api.control.public.senders import Senders, Word
-from nodeagent.api.named_devices import DeviceNames
 from nodeagent.api.refusal import Refusal
+from nodeagent.api.request_fields import DeviceNames
 from nodeagent.core.model import Condition, PublicFaults, Reported
 from nodeagent.messages import enums
 from nodeagent.messages.pb import control_service_pb2 as pb

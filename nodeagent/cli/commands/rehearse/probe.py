@@ -15,7 +15,7 @@ from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, Fail
 from nodeagent.cli.shared.folders import configured
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
 from nodeagent.cli.shared.output import note, write, write_json
-from nodeagent.daemon import host_ids
+from nodeagent.daemon import systemd
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.vendors import DRIVERS
 from nodeagent.wire import SOURCE
@@ -41,7 +41,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
         raise Failure(str(refused)) from refused
     configure = wire.Configure(
         driver=name,
-        boot_id=host_ids.boot_id(),
+        boot_id=systemd.boot_id(),
         config=config.drivers[name].for_driver(),
         patterns=wire.as_patterns(patterns),
     )

@@ -3,21 +3,24 @@
 import asyncio
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
+from typing import TYPE_CHECKING
+from typing import Final
 import click
-
 from nodeagent.cli.shared import logs
-from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_UNAVAILABLE, Failure
-from nodeagent.cli.shared.options import public_socket, read_config, socket_option
+from nodeagent.cli.shared.errors import EXIT_CONFIG
+from nodeagent.cli.shared.errors import EXIT_FAILED
+from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE
+from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.options import public_socket
+from nodeagent.cli.shared.options import read_config
+from nodeagent.cli.shared.options import socket_option
 from nodeagent.cli.shared.until_signalled import until_signalled
 
 if TYPE_CHECKING:
     from nodeagent.config.schedulers import KubernetesConfig
-    from nodeagent.schedulers.kubernetes.state import Settings
+    from nodeagent.schedulers.kubernetes.state import ClusterSettings
 
 NODE_VARIABLE: Final = "NODE_NAME"
-
 
 @click.group("k8s")
 def command() -> None:
@@ -58,7 +61,7 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
             EXIT_FAILED,
         ) from error
     from nodeagent.client import AsyncClient, ClientError
-    from nodeagent.schedulers.kubernetes.bridge import Bridge
+    from nodeagent.schedulers.kubernetes.bridge import KubernetesBridge
 
     settings = client.Configuration()
     try:
@@ -78,15 +81,15 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
     async with client.ApiClient(settings) as cluster, AsyncClient(socket) as daemon:
         cluster.user_agent = "nodeagent"
         try:
-            await Bridge(daemon, cluster, _settings(section, node)).run()
+            await KubernetesBridge(daemon, cluster, _settings(section, node)).run()
         except ClientError as error:
             raise Failure(f"the daemon at {socket} cannot be followed: {error}", EXIT_UNAVAILABLE) from error
 
 
-def _settings(section: "KubernetesConfig", node: str) -> "Settings":
-    from nodeagent.schedulers.kubernetes.state import Settings
+def _settings(section: "KubernetesConfig", node: str) -> "ClusterSettings":
+    from nodeagent.schedulers.kubernetes.state import ClusterSettings
 
-    return Settings(
+    return ClusterSettings(
         node=node,
         scope=section.taint,
         resume_after_ns=section.resume_after_ns,

@@ -2,18 +2,18 @@
 
 import asyncio
 from pathlib import Path
-
 import click
-
 from nodeagent.cli.shared import logs
 from nodeagent.cli.shared.errors import Failure
-from nodeagent.cli.shared.options import public_socket, read_config, socket_option
+from nodeagent.cli.shared.options import public_socket
+from nodeagent.cli.shared.options import read_config
+from nodeagent.cli.shared.options import socket_option
 from nodeagent.cli.shared.until_signalled import until_signalled
-from nodeagent.client import AsyncClient, ClientError
+from nodeagent.client import AsyncClient
+from nodeagent.client import ClientError
 from nodeagent.config.schedulers import SlurmConfig
-from nodeagent.schedulers.slurm.bridge import Bridge
 from nodeagent.schedulers.slurm.programs import Slurm
-
+from nodeagent.schedulers.slurm.bridge import SlurmBridge
 
 @click.command("bridge")
 @socket_option
@@ -33,4 +33,4 @@ def command(socket: Path | None, config_path: Path | None) -> None:
 
 async def _bridge(socket: Path, config: SlurmConfig) -> None:
     async with AsyncClient(socket) as client:
-        await Bridge(client, Slurm(Path(config.programs)), config).run()
+        await SlurmBridge(client, Slurm(Path(config.programs)), config).run()

@@ -9,27 +9,31 @@ import os
 import time
 from pathlib import Path
 from typing import Final
-
 import click
-
 from nodeagent.cli.commands.ask import scan
 from nodeagent.cli.shared.errors import Failure
-from nodeagent.cli.shared.options import Output, output_option, read_config, socket_option
-from nodeagent.cli.shared.output import write, write_json
+from nodeagent.cli.shared.options import Output
+from nodeagent.cli.shared.options import output_option
+from nodeagent.cli.shared.options import read_config
+from nodeagent.cli.shared.options import socket_option
+from nodeagent.cli.shared.output import write
+from nodeagent.cli.shared.output import write_json
 from nodeagent.client import received
 from nodeagent.config.schedulers import SlurmConfig
-from nodeagent.schedulers.slurm import health
-from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge
+from nodeagent.schedulers.slurm.programs import Slurm
+from nodeagent.schedulers.slurm.programs import SlurmError
+from nodeagent.schedulers.slurm.verdicts import Standing
+from nodeagent.schedulers.slurm.verdicts import Verdicts
+from nodeagent.schedulers.slurm.verdicts import judge
+from nodeagent.schedulers.slurm import health_check
 
 NAME_VARIABLE: Final = "SLURMD_NODENAME"
-
 
 @click.command("health")
 @click.option(
     "--stamp",
     type=click.Path(path_type=Path),
-    default=health.STAMP,
+    default=health_check.STAMP,
     show_default=True,
     metavar="PATH",
     help="Where it notes since when the node is well.",
@@ -46,7 +50,7 @@ def command(stamp: Path, socket: Path | None, config_path: Path | None, output: 
     answer = scan.look(socket, config_path)
     verdicts = _verdicts(answer)
     try:
-        well_s = health.well_for_s(stamp, verdicts, time.clock_gettime(time.CLOCK_BOOTTIME))
+        well_s = health_check.well_for_s(stamp, verdicts, time.clock_gettime(time.CLOCK_BOOTTIME))
         done = asyncio.run(_look(config, verdicts, well_s))
     except (SlurmError, OSError) as error:
         raise Failure(str(error)) from error
@@ -67,4 +71,4 @@ def _verdicts(answer: scan.Answer) -> Verdicts:
 async def _look(config: SlurmConfig, verdicts: Verdicts, well_s: float) -> str:
     slurm = Slurm(Path(config.programs))
     name = config.node_name or os.environ.get(NAME_VARIABLE) or await slurm.name_of_this_node()
-    return await health.look(slurm, name, verdicts, well_s, config.resume_after_ns)
+    return await health_check.look(slurm, name, verdicts, well_s, config.resume_after_ns)

@@ -2,7 +2,7 @@
 
 from nodeagent import wire
 from nodeagent.core.model import Kind, SourceBack, SourceLost
-from nodeagent.daemon.sources.observed.observation import Observation
+from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.translate import Clock
 from nodeagent.wire import SOURCE
 

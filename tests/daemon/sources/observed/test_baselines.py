@@ -1,7 +1,7 @@
 """What a worker says of a part while it is well goes to the core once, and to the next worker."""
 
 from nodeagent.core.model import BaselineSeen, Kind
-from nodeagent.daemon.sources.observed.baselines import Baselines
+from nodeagent.daemon.sources.baselines import Baselines
 from nodeagent.wire import Baseline, Device, Reply
 
 UUID = "GPU-1"

@@ -2,8 +2,8 @@
 
 from nodeagent import wire
 from nodeagent.core.model import DeviceSeen, Kind
-from nodeagent.daemon.sources.observed.excluded import WHY
-from nodeagent.daemon.sources.observed.observation import Observation
+from nodeagent.daemon.sources.inventory import WHY
+from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.translate import Clock
 
 CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)

@@ -3,7 +3,7 @@
 from nodeagent import wire
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, EventKind, Input, Level, Signal, SourceLost, Verdict
-from nodeagent.daemon.sources.observed.observation import Observation
+from nodeagent.daemon.sources.observation import Observation
 from tests.core.build import begin, device_view, of, open_codes, run, wait
 from tests.daemon.sources.observed.test_vanished_devices import CLOCK, listed, read
 from tests.shipped import shipped_catalog

@@ -7,8 +7,8 @@ import pytest
 
 from nodeagent import wire
 from nodeagent.core.model import Input, Kind, SourceAbsent, SourceBack, SourceLost
-from nodeagent.daemon.sources.observed.observation import Observation
-from nodeagent.daemon.sources.observed.source_state import TRANSITIONS, SourceState, SourceTrigger
+from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.sources.translate import Clock
 
 CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)

@@ -3,8 +3,8 @@
 from nodeagent import wire
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import DeviceGone, DeviceSeen, EventKind, Input, Kind, SourceBack, Started, Verdict
-from nodeagent.daemon.sources.observed.inventory import devices_of
-from nodeagent.daemon.sources.observed.observation import Observation
+from nodeagent.daemon.sources.inventory import devices_of
+from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.translate import Clock
 from tests.core.build import begin, catalog, device_view, ns
 

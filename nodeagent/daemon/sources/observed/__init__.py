@@ -1,1 +1,0 @@
-"""What of a source is observed, and what was seen of it: all of it pure."""
