@@ -1,122 +1,141 @@
-"""The commands by name. A command's module is imported when it is called, so that ``status`` starts fast.
+"""The commands by name, in the sections of the help. It holds no command of its own."""
 
-It holds no command of its own, and turns nothing but a reader that went away into an exit status.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
-from nodeagent.cli.shared.command_group import command_of, offered
 from nodeagent.cli.shared.errors import Failure, made_printable
+from nodeagent.cli.shared.lazy_group import LazyGroup, Part
 
 
 class Section(NamedTuple):
-    """Commands that a user looks for in one place. ``commands``: name -> one line of help."""
+    """Commands that a user looks for in one place, by their names."""
 
     heading: str
-    commands: Mapping[str, str]
+    commands: Mapping[str, Part]
 
 
-SECTIONS: Final[Mapping[str, Section]] = {
-    "ask": Section(
+SECTIONS: Final[Sequence[Section]] = (
+    Section(
         "Ask how the node is",
         {
-            "status": "Show verdicts, open conditions, holds and actions.",
-            "scan": "Answer with the exit status whether this node is good.",
-            "events": "Show events, or follow them.",
-            "devices": "List the devices with verdict and handling.",
-            "why": "Say why a device has its verdict.",
-            "explain": "Say what fault codes mean.",
-            "fleet": "Follow the daemons of many nodes.",
-            "consumers": "List the named consumers, or delete one.",
-            "audit": "Show who asked for what, and what came of it.",
+            "status": Part("ask.status:command", "Show verdicts, open conditions, holds and actions."),
+            "scan": Part("ask.scan:command", "Report by the exit status whether this node is healthy."),
+            "events": Part("ask.events:command", "Show events, or follow them."),
+            "devices": Part("ask.devices:devices_command", "List the devices with verdict and handling."),
+            "why": Part("ask.devices:why_command", "Explain why a device has its verdict."),
+            "explain": Part("ask.explain:command", "Explain what fault codes mean."),
+            "fleet": Part("ask.fleet:command", "Follow the daemons of many nodes."),
+            "consumers": Part("ask.consumers:command", "List the named consumers, or delete one."),
+            "audit": Part("ask.audit:command", "Show the calls of operators and their results."),
         },
     ),
-    "order": Section(
+    Section(
         "Order",
         {
-            "isolate": "Take a device out of service.",
-            "release": "End your hold on a device, and faults that only a person may end.",
-            "reset": "Reset a device, or say what that would do.",
-            "approve": "Approve or refuse an action that is proposed.",
-            "quiesce": "Let no action begin on this node, and close the drivers.",
-            "resume": "Allow actions again.",
-            "forget": "Forget a part that was taken out for good.",
-            "rebaseline": "Take a device as it is now for well.",
-            "claim": "Say which job uses which devices; for job hooks.",
-            "report": "Report faults that another system found.",
+            "isolate": Part("order.orders:COMMANDS", "Take a device out of service."),
+            "release": Part(
+                "order.orders:COMMANDS", "End your hold on a device, and faults that only a person may end."
+            ),
+            "reset": Part("order.orders:COMMANDS", "Reset a device, or show what that would do."),
+            "approve": Part("order.orders:COMMANDS", "Approve or refuse an action that is proposed."),
+            "quiesce": Part(
+                "order.orders:COMMANDS", "Let no action begin on this node, and close the drivers."
+            ),
+            "resume": Part("order.orders:COMMANDS", "Allow actions again."),
+            "forget": Part("order.orders:COMMANDS", "Forget a part that was taken out for good."),
+            "rebaseline": Part("order.orders:COMMANDS", "Accept the present state of a device as healthy."),
+            "claim": Part("order.claim:command", "Declare which job uses which devices; for job hooks."),
+            "report": Part("order.report:command", "Report faults that another system found."),
         },
     ),
-    "job": Section(
+    Section(
         "Supervise jobs",
-        {
-            "job": "Work with jobs whose command is supervised.",
-        },
+        {"job": Part("main:JOB", "Work with jobs whose command is supervised.")},
     ),
-    "schedulers": Section(
+    Section(
         "Act for a scheduler",
         {
-            "slurm": "Drain and resume this node in Slurm by its verdicts.",
-            "k8s": "Bring this node's faults to Kubernetes.",
+            "slurm": Part("main:SLURM", "Drain and resume this node in Slurm by its verdicts."),
+            "k8s": Part("order.k8s:command", "Bring this node's faults to Kubernetes."),
         },
     ),
-    "files": Section(
+    Section(
         "Work on tables, configuration and logs",
         {
-            "tables": "Check, import, compare or reload the fault tables.",
-            "config": "Check the configuration, or show where each value comes from.",
-            "replay": "Run a kernel log or a file of signals through the tables.",
+            "tables": Part("local.tables:command", "Check, import, compare or reload the fault tables."),
+            "config": Part(
+                "local.config:command", "Check the configuration, or show where each value comes from."
+            ),
+            "replay": Part(
+                "local.replay:command", "Run a kernel log or a file of signals through the tables."
+            ),
         },
     ),
-    "rehearse": Section(
+    Section(
         "Try out",
         {
-            "probe": "Run one source by hand.",
-            "inject": "Make a fault for a rehearsal.",
-            "emulator": "Emulate a node with accelerators.",
+            "probe": Part("local.probe:command", "Run one source by hand."),
+            "inject": Part("order.orders:COMMANDS", "Make a fault for a rehearsal."),
+            "emulator": Part("local.emulator:command", "Emulate a node with accelerators."),
         },
     ),
-    "general": Section(
+    Section(
         "General",
         {
-            "run": "Start the daemon in the foreground.",
-            "version": "Show the version, the commit and the build.",
-            "help": "Show the help of a command.",
+            "run": Part("local.general:run_command", "Start the daemon in the foreground."),
+            "version": Part("local.general:version_command", "Show the version, the commit and the build."),
+            "help": Part("local.general:help_command", "Show the help of a command."),
         },
     ),
-}
-"""By folder. ``nodeagent.cli.commands.FOLDER.NAME`` has the command, and is imported when it is called."""
+)
 
-MODULES: Final[Mapping[str, str]] = {
-    name: f"nodeagent.cli.commands.{folder}.{name}"
-    for folder, section in SECTIONS.items()
-    for name in section.commands
+PARTS: Final[Mapping[str, Part]] = {
+    name: part for section in SECTIONS for name, part in section.commands.items()
 }
-"""The module of each command, by its name."""
 
-TEXTS: Final[Mapping[str, str]] = {
-    name: text for section in SECTIONS.values() for name, text in section.commands.items()
-}
-"""One line of help of each command, by its name."""
+JOB: Final = LazyGroup(
+    "job",
+    help="Work with jobs whose command is supervised.",
+    parts={
+        "run": Part(
+            "order.jobs:run_command",
+            "Run a command, watch it, and run it again in place where that is wanted.",
+        ),
+        "step": Part(
+            "order.jobs:step_command",
+            "Run a command on the nodes of a Slurm job, and run it again on all of them together.",
+        ),
+        "list": Part("order.jobs:list_command", "List the jobs that use this node."),
+        "show": Part("order.jobs:show_command", "Show one job, and what happened to it."),
+        "stop": Part("order.orders:COMMANDS", "Have a supervised job stop its command."),
+        "rerun": Part("order.orders:COMMANDS", "Have a supervised job run its command again."),
+        "replay": Part("local.job_replay:command", "Show which hangs would be found in a recorded run."),
+    },
+)
+
+SLURM: Final = LazyGroup(
+    "slurm",
+    help="Drain this node in Slurm while it may take no new work, and resume it when it is healthy again.",
+    parts={
+        "bridge": Part(
+            "order.slurm:bridge_command", "Follow the daemon; drain and resume this node in Slurm."
+        ),
+        "health": Part("order.slurm:health_command", "Check once; drain or resume this node in Slurm."),
+    },
+)
 
 PACKAGES: Final[Mapping[str, str]] = {"emulator": "nodeagent-emulator"}
-"""Name of a command -> the package that it needs beside the daemon's; it holds ``nodeagent.NAME``."""
+"""Name of a command -> the package that it needs in addition to the daemon's; it holds ``nodeagent.NAME``."""
 
 
-class LazyGroup(click.Group):
-    """Knows its commands by ``SECTIONS`` and imports only the one that is called."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(MODULES)
+class Commands(LazyGroup):
+    """All commands. Nothing that an error quotes can begin a line of its own."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in MODULES:
-            return None
         try:
-            return command_of(MODULES[cmd_name])
+            return super().get_command(ctx, cmd_name)
         except ModuleNotFoundError as error:
             if ctx.resilient_parsing:  # a shell completes a word
                 return None
@@ -133,33 +152,22 @@ class LazyGroup(click.Group):
         with made_printable():
             return super().invoke(ctx)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, which knows nothing of commands that are not loaded and so can suggest none."""
-        if args[0] not in MODULES and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise click.NoSuchCommand(args[0], possibilities=list(MODULES), ctx=ctx)
-        return super().resolve_command(ctx, args)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        return [*offered(TEXTS, incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
-
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, MODULES))
-        for heading, commands in SECTIONS.values():
+        width = max(map(len, PARTS))
+        for heading, commands in SECTIONS:
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+                formatter.write_dl([(name.ljust(width), part.text) for name, part in commands.items()])
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from nodeagent.cli.commands.general.version import show
+        from nodeagent.cli.local.general import show_version
 
-        show()
+        show_version()
         context.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, parts=PARTS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "-V",
     "--version",
@@ -172,5 +180,6 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
 def main() -> None:
     """Find out which chip, link or host part of this node is faulty, and report it.
 
-    Every command but run and the bridges has "-o json": one JSON object, or one a line for lists and streams.
+    Every command except run and the bridges has "-o json": one JSON object, or one a line for lists and
+    streams.
     """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 
-from nodeagent.cli.main import TEXTS, main
+from nodeagent.cli.main import PARTS, main
 from nodeagent.cli.shared import completion
 from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent
@@ -48,7 +48,7 @@ def offered(line: str) -> list[str]:
 
 
 def test_commands_are_offered_by_their_names() -> None:
-    assert offered("nodeagent re") == [name for name in TEXTS if name.startswith("re")]
+    assert offered("nodeagent re") == [name for name in PARTS if name.startswith("re")]
     assert sorted(offered("nodeagent job st")) == ["step", "stop"]
     assert offered("nodeagent help job sh") == ["show"]
     assert offered("nodeagent help why ") == []

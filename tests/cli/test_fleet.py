@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.cli.fleet import forms
+from nodeagent.cli.ask import fleet_forms
 from nodeagent.cli.shared import json_forms
 from nodeagent.client import Snapshot, Verdict
 from nodeagent.client.session import Session
@@ -98,7 +98,7 @@ def test_a_newer_daemons_reason_for_a_whole_state_is_no_text_and_ends_nothing() 
     ((value, message),) = received(Session(), sent)
     assert isinstance(value, Snapshot)
     news = News(what=What.STATE, node=answering(), at=AT, message=message, value=value, position=position(1))
-    assert json.loads(forms.line(news))["reason"] == ""
+    assert json.loads(fleet_forms.line(news))["reason"] == ""
 
 
 def test_for_people_each_event_is_a_line_with_its_node(node: Node, nodes: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_table_that_does_not_fit_names_how_many_it_leaves_out(capsys: pytest.C
         with_devices(answering(f"gpu-{number}"), [device("gpu0", Verdict.ISOLATE)], position(1))
         for number in range(5)
     ]
-    forms.write_nodes(states, every=False, most=2)
+    fleet_forms.write_nodes(states, every=False, most=2)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "5 nodes: 5 ISOLATE"
     assert [line.split()[0] for line in lines[3:5]] == ["gpu-0", "gpu-1"]
@@ -240,13 +240,15 @@ def test_a_table_that_does_not_fit_names_how_many_it_leaves_out(capsys: pytest.C
 
 
 def test_nodes_that_are_well_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    forms.write_nodes([with_devices(answering(), [device("gpu0")], position(1))], every=False)
+    fleet_forms.write_nodes([with_devices(answering(), [device("gpu0")], position(1))], every=False)
     assert capsys.readouterr().out == "1 node: 1 ALLOW\n1 other nodes are well; --all shows each\n"
 
 
 def test_that_a_node_does_not_answer_is_a_line_with_the_reason() -> None:
     away = with_contact(NodeState(endpoint=answering().endpoint), Contact.AWAY, "UNAVAILABLE: refused", AT)
-    said: dict[str, Any] = json.loads(forms.line(News(what=What.AWAY, node=away, at=AT, reason=away.reason)))
+    said: dict[str, Any] = json.loads(
+        fleet_forms.line(News(what=What.AWAY, node=away, at=AT, reason=away.reason))
+    )
     assert said == {
         "node": "gpu-17",
         "what": "away",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.cli.shared.headline import headline
+from nodeagent.cli.shared.texts import headline
 from nodeagent.messages.pb import types_pb2 as pb
 
 ALLOW, UNKNOWN = pb.VERDICT_ALLOW, pb.VERDICT_UNKNOWN

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.commands.schedulers import k8s
+from nodeagent.cli.order import k8s
 from nodeagent.config.kubernetes import KubernetesConfig
 from tests.cli.conftest import Nodeagent
 

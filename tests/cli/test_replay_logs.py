@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.shared.headline import counted
+from nodeagent.cli.shared.texts import counted
 from tests.cli.conftest import Nodeagent, Replay, events_of
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.commands.rehearse.emulator import configuration_of
-from nodeagent.cli.offline import wait_limit
+from nodeagent.cli.ask import self_check
+from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
@@ -63,7 +63,7 @@ def test_what_is_unknown_is_told_beside_what_is_faulty(nodeagent: Nodeagent, gpu
 def test_a_library_that_does_not_open_in_time_is_not_good(
     nodeagent: Nodeagent, gpus: EmulatedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait_limit, "OPEN_DEADLINE_S", 6.0)
+    monkeypatch.setattr(self_check, "OPEN_DEADLINE_S", 6.0)
     gpus.hang()
 
     ran = nodeagent("scan")
@@ -76,8 +76,8 @@ def test_gpus_that_open_slowly_are_waited_for(
     nodeagent: Nodeagent, gpus: EmulatedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without persistence mode the driver takes seconds to open each."""
-    monkeypatch.setattr(wait_limit, "READ_DEADLINE_S", 3.0)
-    monkeypatch.setattr(wait_limit, "REPORT_AFTER_S", 2.0)
+    monkeypatch.setattr(self_check, "READ_DEADLINE_S", 3.0)
+    monkeypatch.setattr(self_check, "REPORT_AFTER_S", 2.0)
     for name in gpus.names():
         gpus.set(name, "gpu_persistence_mode", 0)
         gpus.set(name, "gpu_discovery_ms", 2500)

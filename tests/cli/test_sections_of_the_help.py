@@ -1,39 +1,47 @@
-"""The sections of ``nodeagent --help`` are the folders of the commands."""
+"""The help lists every command, in sections, and each is where the list says."""
 
-import importlib
-from pathlib import Path
+from collections.abc import Iterator
+from importlib import import_module
 
-import pytest
+import click
 
-from nodeagent.cli import commands
-from nodeagent.cli.commands.job.job import PARTS
-from nodeagent.cli.commands.schedulers.slurm import PARTS as PARTS_OF_SLURM
-from nodeagent.cli.main import MODULES, SECTIONS
+from nodeagent.cli.main import JOB, PARTS, SECTIONS, SLURM
 from tests.cli.conftest import Nodeagent
 
-FOLDER = Path(commands.__path__[0])
+LISTED = [*PARTS.items(), *JOB.parts.items(), *SLURM.parts.items()]
 
 
-def test_each_folder_of_commands_is_a_section_and_each_file_a_command() -> None:
-    files = {f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if path.stem != "__init__"}
-    parts_of_tables = {"files.tables_diff", "files.tables_import", "files.tables_reload"}
-
-    parts_of_job = {f"job.{name}" for name in PARTS}
-    parts_of_slurm = {f"schedulers.slurm_{name}" for name in PARTS_OF_SLURM}
-
-    assert {
-        module.removeprefix("nodeagent.cli.commands.") for module in MODULES.values()
-    } | parts_of_tables | parts_of_job | parts_of_slurm == files
+def test_a_command_is_called_as_it_is_listed() -> None:
+    assert [part.load(name).name for name, part in LISTED] == [name for name, _ in LISTED]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_command_is_called_as_it_is_listed(name: str) -> None:
-    assert importlib.import_module(MODULES[name]).command.name == name
+def test_every_command_that_a_module_defines_is_listed() -> None:
+    loaded = {id(part.load(name)) for name, part in LISTED}
+    modules = {part.module for _, part in LISTED}
+
+    assert [
+        each.name for module in modules for each in commands_of_no_group(module) if id(each) not in loaded
+    ] == []
 
 
 def test_the_help_lists_the_commands_by_section(nodeagent: Nodeagent) -> None:
     lines = nodeagent("--help").out.splitlines()
 
-    for heading, listed in SECTIONS.values():
+    for heading, listed in SECTIONS:
         begin = lines.index(f"{heading}:") + 1
         assert [line.split()[0] for line in lines[begin : begin + len(listed)]] == list(listed)
+
+
+def commands_of_no_group(module: str) -> Iterator[click.Command]:
+    values = list(vars(import_module(module)).values())
+    values += [each for value in values if isinstance(value, dict) for each in value.values()]
+    commands = [value for value in values if isinstance(value, click.Command)]
+    grouped = {id(each) for group in commands if type(group) is click.Group for each in within(group)}
+    yield from (command for command in commands if id(command) not in grouped)
+
+
+def within(group: click.Group) -> Iterator[click.Command]:
+    for command in group.commands.values():
+        yield command
+        if isinstance(command, click.Group):
+            yield from within(command)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.commands.rehearse.emulator import configuration_of
+from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node

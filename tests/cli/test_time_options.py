@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from nodeagent.cli.shared.time_options import moment
+from nodeagent.cli.shared.options import moment
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NOW_NS = int(NOW.timestamp()) * 10**9

@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.time_texts import for_people, in_short, rfc3339
+from nodeagent.cli.shared.texts import for_people, in_short, rfc3339
 
 NOON = 1_767_355_445
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.cli.shared import unanswered
+from nodeagent.cli.shared import texts
 from nodeagent.messages.pb import types_pb2
 
 ROWS = {"unjudged": "XID_63,XID_64", "unanswered": "nvmlDeviceGetRemappedRows_v2 NO_PERMISSION"}
@@ -32,5 +32,5 @@ def test_a_device_that_does_not_answer_all_says_so(
     attributes: dict[str, str], lines: list[str], line: str
 ) -> None:
     device = types_pb2.Device(name="gpu4", attributes=attributes)
-    assert list(unanswered.lines_of(device)) == lines
-    assert unanswered.line_of(device) == line
+    assert list(texts.unanswered_lines(device)) == lines
+    assert texts.unanswered_line(device) == line

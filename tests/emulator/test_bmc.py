@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.commands.rehearse.emulator import configuration_of
+from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.bmc.controller import BmcFault
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.shared.layout import LIMITS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from nodeagent.cli.shared.printable import printable
+from nodeagent.cli.shared.output import printable
 
 if TYPE_CHECKING:
     from nodeagent.client import Client
@@ -74,24 +74,24 @@ def _asked(
 def _fitting(words: Words, begun: str) -> list[CompletionItem[str]]:
     """Those that begin so, whether in capitals or not, each once and in their order."""
     found = dict[str, str]()
-    for word, beside in words:
-        if word.casefold().startswith(begun.casefold()) and _PLAIN.fullmatch(word):
-            found.setdefault(word, printable(" ".join(beside.split()))[:MOST_BESIDE])
-    return [CompletionItem(word, help=beside or None) for word, beside in found.items()]
+    for enum_text, beside in words:
+        if enum_text.casefold().startswith(begun.casefold()) and _PLAIN.fullmatch(enum_text):
+            found.setdefault(enum_text, printable(" ".join(beside.split()))[:MOST_BESIDE])
+    return [CompletionItem(enum_text, help=beside or None) for enum_text, beside in found.items()]
 
 
 def _devices(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.text_lines import word
+    from nodeagent.cli.shared.texts import enum_text
     from nodeagent.messages import enums
     from nodeagent.messages.pb import fault_service_pb2 as pb
 
     answer: pb.ListDevicesResponse = daemon.call(pb.ListDevicesRequest())
     for each in answer.devices:
-        yield each.name, word(enums.VERDICT_OF, each.verdict)
+        yield each.name, enum_text(enums.VERDICT_OF, each.verdict)
 
 
 def _jobs(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.job_lines import stage_of
+    from nodeagent.cli.shared.texts import stage_of
     from nodeagent.messages.pb import fault_service_pb2 as pb
 
     answer: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
@@ -121,12 +121,12 @@ def _owners(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, st
 
 
 def _actions(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.text_lines import word
+    from nodeagent.cli.shared.texts import enum_text
     from nodeagent.messages import enums
 
     for each in _open(daemon).resets:
         if not each.HasField("ended_at"):
-            stage = word(enums.RESET_STAGE_OF, each.stage)
+            stage = enum_text(enums.RESET_STAGE_OF, each.stage)
             yield each.id, f"{stage}: {','.join(each.devices)}"
             yield from ((device, stage) for device in each.devices)
 
@@ -165,11 +165,10 @@ def codes(context: click.Context, _parameter: click.Parameter, begun: str) -> li
 
 def _codes_on_disk(context: click.Context) -> Iterator[tuple[str, str]]:
     from nodeagent.cli.shared.errors import Failure
-    from nodeagent.cli.shared.folders import configured
-    from nodeagent.cli.shared.options import read_config
+    from nodeagent.cli.shared.options import configured_folders, read_config
 
     try:
-        folders = configured(read_config(context.params.get("config_path")))
+        folders = configured_folders(read_config(context.params.get("config_path")))
         for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
             for quoted, bare in _CODE_OF_ROW.findall(path.read_text(errors="replace")):
                 yield quoted or bare, ""

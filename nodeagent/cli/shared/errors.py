@@ -8,8 +8,7 @@ from typing import IO, Any, Final
 
 import click
 
-from nodeagent.cli.shared.output import note
-from nodeagent.cli.shared.printable import printable
+from nodeagent.cli.shared.output import note, printable
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2

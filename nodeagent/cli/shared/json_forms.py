@@ -15,7 +15,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.time_texts import rfc3339
+from nodeagent.cli.shared.texts import rfc3339
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2, types_pb2
 

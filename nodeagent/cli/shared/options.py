@@ -1,26 +1,44 @@
-"""Options that several commands share, and how the configuration and the socket follow from them.
+"""Options that several commands share: output, configuration, sockets, times, and the owner of an order.
 
-Nothing is imported before it is needed: these are on every command's path.
+Also how the configuration, the socket and the folders of tables follow from them. These are imported for
+every command, so nothing that takes long is imported before it is needed.
 """
 
 import os
+import pwd
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+import nodeagent
+from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, Failure
 from nodeagent.cli.shared.output import note
 
 if TYPE_CHECKING:
+    from google.protobuf.timestamp_pb2 import Timestamp
+
     from nodeagent.config.config import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STATE_DIRECTORY: Final = Path("/var/lib/nodeagent")
 """The state directory of the unit."""
+
+CHECKOUT: Final = Path(nodeagent.__file__).parents[1] / "fault_codes"
+"""The shipped tables of a source checkout."""
+
+LOGIN_UID: Final = Path("/proc/self/loginuid")
+"""The user who logged in to the session, also after su (pam_loginuid(8))."""
+
+_NO_LOGIN: Final = 0xFFFF_FFFF
+_TIME_FORMS: Final = "2026-01-02T03:04:05Z, 2026-01-02, or how long ago: 90m"
+_LONGEST_NS: Final = 3650 * 86_400 * 10**9
 
 
 class Output(StrEnum):
@@ -143,3 +161,121 @@ def _is_usual(path: Path | None) -> bool:
     from nodeagent.config.load import DEFAULT_PATH, config_file
 
     return config_file(path, os.environ) == DEFAULT_PATH
+
+
+def configured_folders(config: "Config") -> tuple[Path, ...]:
+    """The folders of tables that are configured. A source checkout replaces a shipped one that is not
+    installed.
+    """
+    return tuple(_or_checkout(Path(folder)) for folder in config.agent.tables)
+
+
+def shipped_folder(config: "Config") -> Path:
+    """The first configured folder, over which the site's own tables are laid."""
+    return configured_folders(config)[0]
+
+
+def _or_checkout(folder: Path) -> Path:
+    from nodeagent.config.agent import AgentConfig
+
+    installed = Path(AgentConfig().tables[0])
+    return CHECKOUT if folder == installed and not folder.exists() and CHECKOUT.exists() else folder
+
+
+def time_option(name: str, help_text: str) -> Callable[[Command], Command]:
+    """A ``Timestamp`` or None, under the option's name."""
+    return click.option(name, metavar="TIME", callback=_moment, help=f"{help_text}: {_TIME_FORMS}.")
+
+
+def _moment(_context: click.Context, _parameter: click.Parameter, text: str | None) -> "Timestamp | None":
+    return None if text is None else moment(text, time.time_ns())
+
+
+def moment(text: str, now_ns: int) -> "Timestamp":
+    """The time that the text names, in UTC where it names no zone. Raises ``click.BadParameter``."""
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    from nodeagent.toml.quantities import parse_duration_ns
+
+    stamp = Timestamp()
+    try:
+        ago_ns = parse_duration_ns(text)
+    except ValueError:
+        stamp.FromDatetime(_named(text))
+    else:
+        stamp.FromNanoseconds(max(0, now_ns - ago_ns))
+    return stamp
+
+
+def _named(text: str) -> datetime:
+    try:
+        named = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not a time: {_TIME_FORMS}") from error
+    return named.replace(tzinfo=UTC) if named.tzinfo is None else named
+
+
+def length_option(help_text: str) -> Callable[[Command], Command]:
+    """``--for``, as ``duration``: a timedelta or None."""
+    return click.option("--for", "duration", metavar="DURATION", callback=_length, help=help_text)
+
+
+def until_option(help_text: str) -> Callable[[Command], Command]:
+    """``--for``, as ``until``: the time at which it ends, or None."""
+    return click.option("--for", "until", metavar="DURATION", callback=_until, help=help_text)
+
+
+def _until(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
+    length = _length(context, parameter, text)
+    return None if length is None else datetime.now(UTC) + length
+
+
+def _length(_context: click.Context, _parameter: click.Parameter, text: str | None) -> timedelta | None:
+    from nodeagent.toml.quantities import parse_duration_ns
+
+    if text is None:
+        return None
+    try:
+        length_ns = parse_duration_ns(text)
+    except ValueError as error:
+        wanted = "a whole number and one of ms, s, m, h, d, such as 90m"
+        raise click.BadParameter(f"{text!r} is not a duration: {wanted}") from error
+    if not 0 < length_ns <= _LONGEST_NS:
+        raise click.BadParameter("must be longer than 0" if not length_ns else "must be 3650d at most")
+    return timedelta(microseconds=length_ns // 1000)
+
+
+def owner_option(command: Command) -> Command:
+    """``owner``: a name, "" where the daemon's own word for the caller is to stand."""
+    return click.option(
+        "--owner",
+        default=person,
+        envvar="NODEAGENT_OWNER",
+        show_envvar=True,
+        metavar="NAME",
+        shell_complete=completion.owners,
+        help="In whose name. Default: the person behind sudo or su, else the caller.",
+    )(command)
+
+
+def person() -> str:
+    """The person behind sudo, else who logged in, else the user; "" where that is no name for a hold."""
+    from nodeagent.api.request_fields import is_owner
+
+    name = os.environ.get("SUDO_USER") or _name_of(_login_uid()) or _name_of(os.getuid())
+    return name if is_owner(name) else ""
+
+
+def _login_uid() -> int | None:
+    try:
+        uid = int(LOGIN_UID.read_text())
+    except (OSError, ValueError):
+        return None
+    return None if uid == _NO_LOGIN else uid
+
+
+def _name_of(uid: int | None) -> str:
+    try:
+        return "" if uid is None else pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""

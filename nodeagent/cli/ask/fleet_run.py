@@ -1,0 +1,178 @@
+"""Runs ``nodeagent fleet``: wires the parts of ``nodeagent.fleet``, shows what they report, ends on a signal.
+
+It decides nothing about nodes.
+"""
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
+
+from nodeagent.cli.ask import fleet_forms
+from nodeagent.cli.ask.fleet import FleetOptions
+from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from nodeagent.cli.shared.foreground import begin_log, until_signalled
+from nodeagent.cli.shared.output import clear, note, on_terminal, write_json
+from nodeagent.fleet import discovery, prometheus
+from nodeagent.fleet.credentials import Credentials, CredentialsError
+from nodeagent.fleet.delivery import Delivery, Show
+from nodeagent.fleet.execution import Execution
+from nodeagent.fleet.fleet import Fleet, connecting, files_missing
+from nodeagent.fleet.news import News
+from nodeagent.fleet.node_states import NodeStates
+from nodeagent.fleet.nodes import NodesError
+from nodeagent.fleet.pace import ATTEMPTS_A_SECOND
+from nodeagent.fleet.positions import Positions, PositionsError
+from nodeagent.fleet.state import NodeState
+
+EXEC_LIMIT_S: Final = 60.0
+DRAW_EVERY_S: Final = 1.0
+ONCE_LIMIT_S: Final = 15.0
+"""Longer than an attempt to connect takes; the pace of connecting comes on top."""
+
+
+def run(asked: FleetOptions) -> None:
+    """Until a signal, or with --once until each node was asked. Raises ``Failure``."""
+    begin_log()
+    try:
+        with _kept_positions(asked) as positions:
+            signal_number = asyncio.run(until_signalled(_follow(asked, positions)))
+    except (NodesError, CredentialsError, PositionsError) as error:
+        raise Failure(str(error)) from error
+    except BaseExceptionGroup as group:
+        if group.subgroup(BrokenPipeError) is None:
+            raise
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None  # who reads went away
+    if signal_number == signal.SIGINT:
+        raise SystemExit(EXIT_INTERRUPTED)
+
+
+@contextmanager
+def _kept_positions(asked: FleetOptions) -> Iterator[Positions | None]:
+    if asked.positions is None:
+        yield None
+        return
+    positions = Positions.open(asked.positions)
+    try:
+        yield positions
+    finally:
+        positions.close()
+
+
+async def _follow(asked: FleetOptions, positions: Positions | None) -> None:
+    credentials = Credentials(asked.certificates) if asked.certificates else None
+    try:
+        listing = discovery.listing(asked.nodes, tcp=credentials is not None)
+    except ValueError as error:
+        raise Failure(f"--nodes: {error}", EXIT_USAGE) from error
+    endpoints = await listing()
+    if missing := files_missing(len(endpoints)):
+        wanted = "raise LimitNOFILE= of the unit, or ulimit -n"
+        note(f"nodeagent: for {len(endpoints)} nodes {missing} more open files are needed; {wanted}")
+    node_states = NodeStates()
+    delivery = Delivery(
+        show=_show(asked),
+        encode=fleet_forms.line,
+        kinds=asked.kinds,
+        execution=_execution(asked),
+        positions=positions,
+    )
+    states: list[NodeState] = []
+    async with asyncio.TaskGroup() as group:
+        fleet = Fleet(group, node_states=node_states, delivery=delivery, connect=connecting(credentials))
+        fleet.follow(endpoints)
+        if asked.once:
+            states = await _all_known(node_states, len(endpoints))
+            fleet.follow(())
+        else:
+            group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
+            for work in _beside(asked, node_states, positions):
+                group.create_task(work)
+    if asked.once:
+        _show_states(asked, states)
+
+
+def _beside(
+    asked: FleetOptions, node_states: NodeStates, positions: Positions | None
+) -> Iterator[Coroutine[None, None, None]]:
+    """What is kept up to date while nodes are followed."""
+    if positions is not None:
+        yield positions.run()
+    if asked.file_sd is not None:
+        yield prometheus.keep_up(asked.file_sd, asked.file_sd_port, node_states)
+    if _draws(asked):
+        yield _draw(asked, node_states)
+
+
+def _execution(asked: FleetOptions) -> Execution | None:
+    if not asked.command:
+        return None
+    if shutil.which(asked.command[0]) is None:
+        raise Failure(f"--exec: no program {asked.command[0]} that can be run; name its path", EXIT_USAGE)
+    return Execution(asked.command, at_once=asked.at_once, limit_s=EXEC_LIMIT_S)
+
+
+def _draws(asked: FleetOptions) -> bool:
+    return not asked.in_json and on_terminal()
+
+
+def _show(asked: FleetOptions) -> Show:
+    """Lines are written beside the loop: a reader that is slow holds up what is shown, and no connection."""
+    turn = asyncio.Lock()
+
+    def write(news: News) -> None:
+        if asked.in_json:
+            write_json(fleet_forms.news_form(news))
+        else:
+            fleet_forms.write_news(news)
+
+    async def show(news: News) -> None:
+        if asked.once or _draws(asked):
+            return
+        async with turn:
+            await asyncio.to_thread(write, news)
+
+    return show
+
+
+async def _all_known(node_states: NodeStates, nodes: int) -> list[NodeState]:
+    """Each node is tried once; one that has not said anything by the limit is as it is."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ONCE_LIMIT_S + nodes / ATTEMPTS_A_SECOND):
+            while not node_states.all_known:
+                node_states.changed.clear()
+                await node_states.changed.wait()
+    return list(node_states.states.values())
+
+
+def _show_states(asked: FleetOptions, states: list[NodeState]) -> None:
+    """Raises ``Failure``."""
+    if asked.in_json:
+        for state in states:
+            write_json(fleet_forms.node_form(state))
+    else:
+        fleet_forms.write_nodes(states, every=asked.every)
+    if asked.file_sd is not None:
+        try:
+            prometheus.write(asked.file_sd, prometheus.targets(states, asked.file_sd_port))
+        except OSError as error:
+            raise Failure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
+
+
+async def _draw(asked: FleetOptions, node_states: NodeStates) -> None:
+    while True:
+        node_states.changed.clear()
+        clear()
+        fleet_forms.write_nodes(
+            list(node_states.states.values()),
+            every=asked.every,
+            most=fleet_forms.rows_that_fit(shutil.get_terminal_size().lines),
+        )
+        await asyncio.sleep(DRAW_EVERY_S)
+        await node_states.changed.wait()
