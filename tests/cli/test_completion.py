@@ -122,7 +122,7 @@ def test_what_stands_beside_a_word_is_printable_and_short() -> None:
     assert item.help is not None
     assert item.help.startswith(r"x\x1b[31m long long")
     assert item.help.isprintable()
-    assert len(item.help) == completion.MOST_BESIDE
+    assert len(item.help) == completion.MOST_SHOWN
 
 
 # ---------------------------------------------------------------------- as the shells ask

@@ -64,7 +64,7 @@ def test_a_scripts_short_isolation_leaves_a_persons_long_one_as_it_was(
     assert by_script.out.startswith("isolated node for script, until 20")
     assert shorter.out == "isolated node for alice, until it is released: RMA\n"
     assert shorter.err == (
-        "nodeagent: alice held it for longer already, and still does; to shorten it, release it\n"
+        "nodeagent: alice already holds it for longer; to shorten the hold, release it first\n"
     )
     assert [(each["id"], each["reason"], each["until"]) for each in status["holds"]] == [
         (rma["id"], "RMA", None)
@@ -144,7 +144,7 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         1,
         "nodeagent: device: 'npu9' is not known; there are: node",
     )
-    wanted = "is no length of time: a whole number and one of ms, s, m, h, d, such as 90m"
+    wanted = "is not a duration: a whole number and one of ms, s, m, h, d, such as 90m"
     for length, why in (
         ("2", f"'2' {wanted}"),
         ("2hours", f"'2hours' {wanted}"),

@@ -286,7 +286,7 @@ def test_one_that_is_ordered_once_in_mode_dry_run_is_done_and_told_and_audited(
 
     assert (plan["refused"], plan["once"], plan["mode"]) == ("", True, "on")
     assert any(each.startswith("npu0 is held by") for each in plan["blocked_by"])
-    assert "mode: on, once, though resets are switched off\n" in ordered.out
+    assert "mode: on, once, although resets are switched off\n" in ordered.out
     assert (action["mode"], action["once"], action["who"]) == ("on", True, "uid:0")
     assert (again.status, f"{action['id']} of npu3, " in again.err) == (1, True)
     assert (calls_held, resets, standing) == (0, 1, {"ALLOW"})

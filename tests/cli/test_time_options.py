@@ -33,5 +33,5 @@ def test_what_is_no_time_is_refused_with_what_is_one(text: str) -> None:
     with pytest.raises(click.BadParameter) as refused:
         moment(text, NOW_NS)
     assert refused.value.message == (
-        f"{text!r} is no time: 2026-01-02T03:04:05Z, 2026-01-02, or how long ago: 90m"
+        f"{text!r} is not a time: 2026-01-02T03:04:05Z, 2026-01-02, or how long ago: 90m"
     )

@@ -23,7 +23,7 @@ HEAT = {"unanswered": "MEMORY_TEMP NOT_SUPPORTED"}
         (
             HEAT,
             ["not answered: MEMORY_TEMP NOT_SUPPORTED"],
-            "gpu4 does not answer all that it is asked: nodeagent why gpu4",
+            "gpu4 does not answer all questions: nodeagent why gpu4",
         ),
         ({}, [], ""),
     ],

@@ -1,4 +1,4 @@
-"""ReloadTables: values that the daemon fills in, what an operator sees of them, and of refused tables."""
+"""ReloadTables: the daemon loads its tables again; the answer has the changes, or why it was refused."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MAX_REASON_BYTES: Final = 6000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """The tables are sound: ``digest`` is theirs, ``preview`` what they change of what is open."""
+    """The tables are valid: ``digest`` is theirs, ``preview`` is what they change of open conditions."""
 
     digest: str
     warnings: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Protocol
 from nodeagent.api.access.budget import Budget
 from nodeagent.api.access.limits import ByteLimit
 from nodeagent.api.access.rate import Rate
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.chips import Ownership

@@ -1,8 +1,8 @@
 """What a shell offers for a word: devices, codes, holds, jobs, consumers and actions of the running daemon.
 
-It is quick and silent: who does not answer in half a second is asked no further, and nothing is said of what
-went wrong. Names come from many who may mean harm, and a shell would act on some of them: only words that no
-shell treats specially are offered. It offers; whether a word is right the command says.
+It is quick and silent: a daemon that does not answer in half a second is not asked again, and errors are not
+reported. Names may come from hostile sources, and a shell would act on some of them: only words that no shell
+treats specially are offered. Whether a word is valid the command decides.
 """
 
 import contextlib
@@ -24,29 +24,29 @@ VARIABLE: Final = "_NODEAGENT_COMPLETE"
 """By which a shell's script asks; its value is the shell, such as ``bash_complete`` (click's protocol)."""
 
 LIMIT_S: Final = 0.5
-MOST_BESIDE: Final = 60
-"""Characters of what is shown beside a word."""
+MOST_SHOWN: Final = 60
+"""Characters of the text that is shown with a word."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_@%+=:,./#-]*")
 _CODE_OF_ROW: Final = re.compile(r"""^\[codes\.(?:"([^"\\\n]+)"|([A-Za-z0-9_-]+))\]""", re.MULTILINE)
 
 Words = Iterable[tuple[str, str]]
-"""Pairs of a word and what is shown beside it."""
+"""Pairs of a word and the text that is shown with it."""
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
 
 def complete(commands: Callable[..., Any]) -> None:
-    """Answers the shell, and ends. Whatever goes wrong, the shell has nothing to offer then."""
+    """Answers the shell, and ends. Where anything fails, nothing is offered."""
     with contextlib.redirect_stderr(io.StringIO()):
         try:
             commands(prog_name="nodeagent")
-        except Exception:  # noqa: BLE001  the rim: nobody reads what a completion says
+        except Exception:  # noqa: BLE001  the boundary: errors of a completion are not shown
             sys.exit(0)
 
 
 def _from_daemon(words: Callable[["Client", click.Context], Words]) -> Completer:
-    """Offers what the daemon answers; nothing where none does."""
+    """Offers what the daemon answers; nothing where there is no answer."""
 
     def offered(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem[str]]:
         return _fitting(_asked(words, context), begun)
@@ -74,10 +74,10 @@ def _asked(
 def _fitting(words: Words, begun: str) -> list[CompletionItem[str]]:
     """Those that begin so, whether in capitals or not, each once and in their order."""
     found = dict[str, str]()
-    for enum_text, beside in words:
-        if enum_text.casefold().startswith(begun.casefold()) and _PLAIN.fullmatch(enum_text):
-            found.setdefault(enum_text, printable(" ".join(beside.split()))[:MOST_BESIDE])
-    return [CompletionItem(enum_text, help=beside or None) for enum_text, beside in found.items()]
+    for word, text in words:
+        if word.casefold().startswith(begun.casefold()) and _PLAIN.fullmatch(word):
+            found.setdefault(word, printable(" ".join(text.split()))[:MOST_SHOWN])
+    return [CompletionItem(word, help=text or None) for word, text in found.items()]
 
 
 def _devices(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:

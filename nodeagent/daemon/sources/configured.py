@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodeagent import __version__
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.senders import Senders
 from nodeagent.config.config import Config
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog.catalog import Catalog

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control.audit_log import MAX_OF_ONE, AuditLog
+from nodeagent.api.control.audit import MAX_OF_ONE, AuditLog
 from nodeagent.api.refusal import MAX_REFUSALS
 from nodeagent.store.ledger import Ledger
 from tests.store.samples import MACHINE, PATIENT

@@ -9,9 +9,9 @@ import pytest
 from google.protobuf.message import Message
 
 from nodeagent.api.access import credentials
+from nodeagent.api.control.audit import AuditReader
 from nodeagent.api.control.context import Context
-from nodeagent.api.control.list_audit import Audit
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Reloaded, Tables
 from nodeagent.api.refusal import RefusalLimit
@@ -182,7 +182,7 @@ def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) ->
         dry_run_reset=lambda _, __: None,
     )
     by_name = served(
-        context, Tables(FACTS, nothing_is_reloaded), Audit(stage.ledger, FACTS), Senders(PublicConfig())
+        context, Tables(FACTS, nothing_is_reloaded), AuditReader(stage.ledger, FACTS), Senders(PublicConfig())
     )
     assert by_name.keys() == {method.name for method in CONTROL_SERVICE.methods}
 

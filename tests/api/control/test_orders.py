@@ -1,10 +1,11 @@
 """What callers who quiesce, resume, isolate and release are answered: the core's own answer."""
 
 import pytest
+from google.protobuf.message import Message
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control import isolation, quiesce
-from nodeagent.api.control.context import Context
+from nodeagent.api.control import orders
+from nodeagent.api.control.context import Context, Done
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Input, Started
@@ -16,6 +17,10 @@ from tests.api.stage import FACTS
 from tests.core.build import begin, catalog, ns
 
 CALLER = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0 pid 7")
+
+
+async def execute(method: str, context: Context, caller: Caller, request: Message) -> Done:
+    return await orders.execute(orders.METHODS[method], context, caller, request)
 
 
 class Node:
@@ -40,7 +45,7 @@ class Node:
 
     async def quiesced(self, owner: str, reason: str = "driver upgrade") -> str:
         request = pb.QuiesceRequest(owner=owner, reason=reason)
-        done = await quiesce.quiesce(self.context, CALLER, request)
+        done = await execute("Quiesce", self.context, CALLER, request)
         assert isinstance(done.message, pb.QuiesceResponse)
         return done.message.hold.id
 
@@ -62,8 +67,8 @@ def node() -> Node:
 
 
 async def test_who_quiesces_is_told_until_when_and_under_which_id(node: Node) -> None:
-    done = await quiesce.quiesce(
-        node.context, CALLER, pb.QuiesceRequest(owner="alice", reason="driver upgrade")
+    done = await execute(
+        "Quiesce", node.context, CALLER, pb.QuiesceRequest(owner="alice", reason="driver upgrade")
     )
     assert isinstance(done.message, pb.QuiesceResponse)
     assert (done.message.hold.id, done.message.hold.owner) == ("slot:node/quiesce:alice#1", "alice")
@@ -74,7 +79,7 @@ async def test_who_quiesces_is_told_until_when_and_under_which_id(node: Node) ->
 async def test_who_has_quiesced_nothing_is_told_who_has(node: Node) -> None:
     theirs = await node.quiesced("bob")
     with pytest.raises(Refusal) as refused:
-        await quiesce.resume(node.context, CALLER, pb.ResumeRequest(owner="alice"))
+        await execute("Resume", node.context, CALLER, pb.ResumeRequest(owner="alice"))
     assert refused.value.status is Status.FAILED_PRECONDITION
     assert refused.value.reason.startswith(
         f"this node is quiesced by bob (driver upgrade), id {theirs}; alice "
@@ -84,7 +89,7 @@ async def test_who_has_quiesced_nothing_is_told_who_has(node: Node) -> None:
 async def test_who_resumes_is_told_whose_quiesces_stay(node: Node) -> None:
     await node.quiesced("bob")
     mine = await node.quiesced("alice")
-    done = await quiesce.resume(node.context, CALLER, pb.ResumeRequest(owner="alice", reason="done"))
+    done = await execute("Resume", node.context, CALLER, pb.ResumeRequest(owner="alice", reason="done"))
     assert isinstance(done.message, pb.ResumeResponse)
     assert [(hold.owner, hold.reason) for hold in done.message.others] == [("bob", "driver upgrade")]
     assert list(done.message.resumed) == [mine]
@@ -105,16 +110,16 @@ async def test_a_hold_that_is_over_before_it_is_shown_is_told_so(node: Node) -> 
     request = pb.IsolateDeviceRequest(device="npu0", reason="bench")
     request.until.FromNanoseconds(ns(0.5))
     with pytest.raises(Refusal) as refused:
-        await isolation.isolate_device(node.context, CALLER, request)
+        await execute("IsolateDevice", node.context, CALLER, request)
     assert refused.value.reason == "the hold has ended already"
 
 
 async def test_a_release_says_what_it_ended_and_whose_holds_stay(node: Node) -> None:
     for owner in ("alice", "bob"):
         order = pb.IsolateDeviceRequest(device="npu0", owner=owner, reason="fan swap")
-        await isolation.isolate_device(node.context, CALLER, order)
+        await execute("IsolateDevice", node.context, CALLER, order)
     request = pb.ReleaseDeviceRequest(device="npu0", owner="alice", reason="done", force=False)
-    done = await isolation.release_device(node.context, CALLER, request)
+    done = await execute("ReleaseDevice", node.context, CALLER, request)
     assert isinstance(done.message, pb.ReleaseDeviceResponse)
     (released,) = done.message.released
     assert [hold.owner for hold in done.message.others] == ["bob"]

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.api.control.public import fields
-from nodeagent.api.control.public.concerned import ThisNode
-from nodeagent.api.control.public.senders import Word
+from nodeagent.api.control import public_faults
+from nodeagent.api.control.reportable import ThisNode
+from nodeagent.api.control.senders import Reporter
 from nodeagent.api.named_devices import DeviceNames
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
@@ -55,7 +55,7 @@ NODE = ThisNode(
     catalog=TABLES,
     now_ms=(BEGAN_S + 60) * 1000,
 )
-CCAE = Word(sender="CCAE", by="certificate:ccae.example.org", ends_all=False)
+CCAE = Reporter(sender="CCAE", by="certificate:ccae.example.org", ends_all=False)
 
 
 def request() -> pb.ReportPublicFaultRequest:
@@ -76,8 +76,11 @@ def request() -> pb.ReportPublicFaultRequest:
 
 
 def checked(message: pb.ReportPublicFaultRequest, node: ThisNode = NODE) -> list[PublicFault]:
-    fields.check_message(message, node.now_ms)
-    return [fields.fault(f"faults[{place}]", each, CCAE, node) for place, each in enumerate(message.faults)]
+    public_faults.check_message(message, node.now_ms)
+    return [
+        public_faults.checked_fault(f"faults[{place}]", each, CCAE, node)
+        for place, each in enumerate(message.faults)
+    ]
 
 
 def refusal(change: Change, node: ThisNode = NODE) -> tuple[Status, str]:
@@ -151,7 +154,7 @@ def influence(**values: object) -> Change:
         (lambda m: setattr(m, "id", "with space"), "id: 8 to 128"),
         (lambda m: setattr(m, "id", "newline-\n"), "id: 8 to 128"),
         (lambda m: m.ClearField("sent_at"), "sent_at: missing; a time from 2025 on is needed"),
-        (lambda m: m.sent_at.FromSeconds(1_735_689_599), "sent_at: 1735689599 s after 1970 is no time from"),
+        (lambda m: m.sent_at.FromSeconds(1_735_689_599), "sent_at: 1735689599 s after 1970 is not a time from"),
         (lambda m: m.sent_at.CopyFrom(Timestamp(seconds=2**62)), "sent_at: "),
         (lambda m: m.sent_at.CopyFrom(Timestamp(seconds=BEGAN_S, nanos=-1)), "sent_at: "),
         (lambda m: setattr(m, "version", "2.0"), "version: '2.0' is not '1.0'"),
@@ -213,7 +216,7 @@ def influence(**values: object) -> Change:
         ),
         (
             influence(device_ids=[0, 5, 0]),
-            "faults[3].influence[2].device_ids[2]: 0 stands there twice",
+            "faults[3].influence[2].device_ids[2]: 0 is listed twice",
         ),
         (
             lambda m: setattr(m.faults[3], "description", "d" * 513),

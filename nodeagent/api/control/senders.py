@@ -1,4 +1,4 @@
-"""The systems that may report faults: which, how fast each, and what became of their messages.
+"""The systems that may report faults: which, how fast each, and the results of their messages.
 
 It knows nothing of faults.
 """
@@ -18,13 +18,13 @@ from nodeagent.core.model import Reported
 
 ACCEPTED: Final = "accepted"
 UNKNOWN_SENDER: Final = "(unknown)"
-"""Stands for every name that is not configured: a caller could make up any number of them."""
+"""Counted in place of every name that is not configured: a caller could make up any number of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """Whose word a message is. ``by`` is the caller where others may use the sender's name too, else "".
-    ``ends_all``: the caller may also end what others opened under that name.
+class Reporter:
+    """The origin of a message. ``by`` is the caller where others may use the sender's name too, otherwise "".
+    ``ends_all``: the caller may also end faults that others opened under that name.
     """
 
     sender: str
@@ -40,14 +40,16 @@ class Senders:
         self.messages = Counter[tuple[str, str]]()
         """The keys are sender and result: ``accepted``, or the status in small letters."""
         self.faults = Counter[tuple[str, str]]()
-        """The keys are sender and what became of the fault."""
+        """The keys are sender and outcome of the fault."""
         self.turn = asyncio.Lock()
-        """Held by the message that is checked and judged: all else has its turns between two messages."""
+        """Held while a message is checked and judged: other work is done between two messages."""
         self._now_s = now_s
         self._paid_until_s: dict[str, float] = {}
 
-    def admit(self, sender: str, caller: Caller) -> Word:
-        """One more message. Raises Refusal: it is none of the senders, or not the caller's, or too fast."""
+    def admit(self, sender: str, caller: Caller) -> Reporter:
+        """One more message. Raises ``Refusal`` for an unknown sender, one that the caller may not use, and
+        too many messages.
+        """
         self._check(sender, caller)
         certificates = self.config.certificates_of(sender)
         is_operator = caller.role is Role.OPERATOR
@@ -61,10 +63,10 @@ class Senders:
         payer = sender if sender in self.config.allowed else caller.name or UNKNOWN_SENDER
         if wait_s := self._pay(payer):
             limit = f"{self.config.burst} messages at once, then one each {self.config.refill_ns / 1e9:g} s"
-            problem = f"{sender} is too fast ({limit}); try again in {_in_words(wait_s)}"
+            problem = f"{sender} is too fast ({limit}); try again in {_rounded_up(wait_s)}"
             raise Refusal(Status.RESOURCE_EXHAUSTED, f"sender: {problem}", retry_after_s=wait_s)
         by = "" if certificates else caller.identity
-        return Word(sender=sender, by=by, ends_all=is_operator or bool(certificates))
+        return Reporter(sender=sender, by=by, ends_all=is_operator or bool(certificates))
 
     def accepted(self, sender: str, outcomes: Iterable[Reported]) -> None:
         counted = self._counted_as(sender)
@@ -75,8 +77,8 @@ class Senders:
         self.messages[self._counted_as(sender), status.name.lower()] += 1
 
     def _check(self, sender: str, caller: Caller) -> None:
-        """A name that is not configured says nothing of who uses it: but an operator may do everything, and a
-        certificate proves its own name. Raises Refusal.
+        """Raises ``Refusal`` for a name that is not configured, except of an operator, who may use any, and
+        of a client under the name of its own certificate.
         """
         if sender in self.config.allowed:
             return
@@ -91,7 +93,7 @@ class Senders:
         return sender if sender in self.config.allowed else UNKNOWN_SENDER
 
     def _pay(self, sender: str) -> float:
-        """How long to wait, 0 where it was paid. A refused message costs nothing."""
+        """How long to wait, 0 where the message is admitted. A refused message costs nothing."""
         now_s, refill_s = self._now_s(), self.config.refill_ns / 1e9
         paid_until_s = max(self._paid_until_s.get(sender, 0.0), now_s) + refill_s
         wait_s = paid_until_s - now_s - self.config.burst * refill_s
@@ -102,6 +104,6 @@ class Senders:
         return 0.0
 
 
-def _in_words(length_s: float) -> str:
-    """The length rounded up to two digits: who waits so long is not refused again."""
+def _rounded_up(length_s: float) -> str:
+    """The length rounded up to two digits: after this time the sender is not refused again."""
     return f"{math.ceil(length_s)} s" if length_s >= 10 else f"{math.ceil(length_s * 10) / 10:g} s"
