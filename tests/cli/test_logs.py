@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-SAYS = "import logging; from nodeagent.cli.shared import foreground; foreground.begin_log(); logging.warning('a word')"
+SAYS = (
+    "import logging; from nodeagent.cli.shared.foreground import begin_log;"
+    " begin_log(); logging.warning('a word')"
+)
 
 
 @pytest.mark.parametrize(("is_journal", "begins"), [(True, "<4>root: a word"), (False, "WARNING")])

@@ -143,7 +143,11 @@ def test_claims_are_taken_whole_or_not_at_all(node: Acting, nodeagent: Nodeagent
                 "NOT_FOUND",
                 "claims[1].device: 'npu9' is not known; the nearest is npu7; ",
             ),
-            (many, "RESOURCE_EXHAUSTED", "claims: npu0: at most 64 jobs; let those leave that have ended"),
+            (
+                many,
+                "RESOURCE_EXHAUSTED",
+                "claims: npu0: at most 64 jobs; end the claims of jobs that have ended",
+            ),
         ):
             with pytest.raises(ClientError) as refused:
                 client.call(pb.SetClaimsRequest(claims=claims))

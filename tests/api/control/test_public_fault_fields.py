@@ -154,7 +154,7 @@ def influence(**values: object) -> Change:
         (lambda m: setattr(m, "id", "with space"), "id: 8 to 128"),
         (lambda m: setattr(m, "id", "newline-\n"), "id: 8 to 128"),
         (lambda m: m.ClearField("sent_at"), "sent_at: missing; a time from 2025 on is needed"),
-        (lambda m: m.sent_at.FromSeconds(1_735_689_599), "sent_at: 1735689599 s after 1970 is not a time from"),
+        (lambda m: m.sent_at.FromSeconds(1_735_689_599), "sent_at: 1735689599 s after 1970 is"),
         (lambda m: m.sent_at.CopyFrom(Timestamp(seconds=2**62)), "sent_at: "),
         (lambda m: m.sent_at.CopyFrom(Timestamp(seconds=BEGAN_S, nanos=-1)), "sent_at: "),
         (lambda m: setattr(m, "version", "2.0"), "version: '2.0' is not '1.0'"),

@@ -201,8 +201,8 @@ class TestRecovery:
         assert refused.value.status is Status.PERMISSION_DENIED
         assert refused.value.reason == (
             f"faults[0].fault_id: {name.partition('/')[2]} of CCAE was opened by certificate:other, not by"
-            " certificate:ccae.example.org; only the caller that opened it, or an operator, can end it; name those who share"
-            " the name CCAE in public.senders.CCAE.certificates"
+            " certificate:ccae.example.org; only the caller that opened it, or an operator, can end it;"
+            " list those that share the name CCAE in public.senders.CCAE.certificates"
         )
 
     @pytest.mark.parametrize("code", ["OF_NO_TABLE", "of_no_table", "SITE_PORT", "site_port"])
