@@ -112,6 +112,8 @@ RECOMMENDATION_OF: Final = _reversed(RECOMMENDATIONS)
 LEVEL_OF: Final = _reversed(LEVELS)
 PUBLIC_FAULT_TYPE_OF: Final = _reversed(PUBLIC_FAULT_TYPES)
 REASON_KIND_OF: Final = _reversed(REASON_KINDS)
+HOLD_KIND_OF: Final = _reversed(HOLD_KINDS)
+SNAPSHOT_REASON_OF: Final = _reversed(SNAPSHOT_REASONS)
 
 NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
     "Kind": KINDS,

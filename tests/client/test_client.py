@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,9 +24,9 @@ from nodeagent.client import (
     received,
 )
 from nodeagent.client.calls import target
+from nodeagent.client.generated import reading
 from nodeagent.client.session import LONGEST_PAUSE_S, Session
 from nodeagent.messages import enums
-from nodeagent.messages.mapping import MappingError
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from tests.api.samples import event
@@ -228,7 +227,7 @@ def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -
 @pytest.mark.parametrize("kind", ["reason", "device", "condition", "promotion", "hold", "source", "reset"])
 def test_every_field_of_a_message_arrives(kind: str) -> None:
     sent = filled(getattr(types_pb2, kind.capitalize()))
-    value = getattr(received, kind)(sent)
+    value = getattr(reading, kind)(sent)
     words = {
         field.name: enums.WORDS[field.enum_type.name] for field in sent.DESCRIPTOR.fields if field.enum_type
     }
@@ -248,22 +247,6 @@ def test_an_event_arrives_with_its_position_and_all_it_holds() -> None:
     assert event.at == datetime(2023, 11, 14, 22, 16, 40, 123456, tzinfo=UTC)
     assert [reason.kind for reason in event.reasons] == ["promotion", "promotion"]
     assert event.evidence == {"z25": "after", "a25": "before"}
-
-
-def test_a_field_that_the_library_does_not_offer_stops_its_import() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Older:
-        kind: str
-        id: str
-        code: str
-        level: Level | None
-
-    with pytest.raises(MappingError) as refused:
-        received.Reader(types_pb2.Reason, Older)
-    assert str(refused.value) == (
-        "Older.text: only one of the client's class and the proto's message has it;"
-        " add it to the other, or name it in computed or unread where its Reader is made"
-    )
 
 
 def test_where_to_connect_is_given_or_in_the_environment_or_the_daemons_default(

@@ -301,4 +301,4 @@ async def test_a_store_has_no_id_without_end(
 async def test_bytes_that_are_no_message_are_no_answer(place: Path) -> None:
     async with sending(place / "odd.sock", b"\xff\xff"), crew(at("odd", place / "odd.sock")) as followers:
         await until(lambda: followers.whats("odd") == ["away"])
-        assert followers.of("odd").reason == "INTERNAL: what was sent is no message of this method"
+        assert followers.of("odd").reason == "INTERNAL: the answer is not a message of this method"

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 import pytest
 
+from nodeagent import client
 from nodeagent.api import job_messages, messages
-from nodeagent.client import received, values
+from nodeagent.client import received
 from nodeagent.core.model import (
     Assertion,
     EventKind,
@@ -85,7 +86,7 @@ def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
     assert holders == [
         None,
         (),
-        (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),),
+        (client.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),),
     ]
 
 
@@ -124,7 +125,7 @@ def test_a_job_arrives_whole_and_one_without_a_supervisor_is_told_apart() -> Non
     assert (supervised.devices, supervised.device_ids, supervised.device) == (("gpu0",), ("gpu0-id",), "gpu0")
     assert (supervised.stage, supervised.wanted, supervised.run) == (JobStage.HOLDING, Wanted.HOLD, 2)
     assert supervised.handling is Handling.STOP_RESET_RESTART
-    assert supervised.policy == values.JobPolicy(
+    assert supervised.policy == client.JobPolicy(
         in_place=True, yields=False, reschedules=False, strategy="ignore"
     )
     assert (supervised.pid, supervised.uid, supervised.status) == (4711, 1000, None)
@@ -160,7 +161,7 @@ def test_an_event_says_of_which_job_it_is_and_another_of_none() -> None:
         for each in (dataclasses.replace(event(kind=EventKind.JOB_RERUN), job=note), event())
     ]
     assert notes == [
-        values.JobNote(
+        client.JobNote(
             name="slurm:7.0",
             run=2,
             stage=JobStage.RUNNING,

@@ -82,7 +82,7 @@ async def execute(method: OrderMethod, context: Context, caller: Caller, request
     answer, taken = await context.order(order)
     executed = Executed(context, request, order, answer)
     response = method.response(
-        node=context.node,  # type: ignore[call-arg]  # every response has it
+        node=context.node,
         **{name: show(executed) for name, show in method.shown.items()},
     )
     result = method.result.format(

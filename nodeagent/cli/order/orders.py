@@ -76,10 +76,12 @@ def _command(name: str, order: OrderCommand) -> click.Command:
         for remark in remarks:
             note(remark)
 
-    decorated: Callable[..., None] = run
-    for decorate in reversed((*order.parameters, control_socket_option, output_option)):
+    decorated: Callable[..., None] = output_option(run)
+    for decorate in (control_socket_option, *reversed(order.parameters)):
         decorated = decorate(decorated)
-    return click.command(name, help=inspect.cleandoc(order.help))(decorated)
+    as_command: Callable[[Callable[..., None]], click.Command]
+    as_command = click.command(name, help=inspect.cleandoc(order.help))
+    return as_command(decorated)
 
 
 def _with_durable(form: "Form", answer: Any) -> "Form":
