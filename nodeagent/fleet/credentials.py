@@ -1,7 +1,7 @@
-"""Our certificate for the nodes, from files that are read anew once they have changed.
+"""The certificate for the nodes, from files that are read again once they have changed.
 
-A connection that stands goes on with what it began with; the next one takes the new certificate. Files that
-do not fit together at that moment are reported, and the last good ones used.
+An open connection continues with its old certificate; the next one takes the new certificate. Files that do
+not fit together at that moment are reported, and the last good ones are used.
 """
 
 import logging

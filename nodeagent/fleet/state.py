@@ -1,8 +1,10 @@
-"""What is known of a node that is followed: whether it answers, and how its devices stand. Values only.
+"""The state of the nodes that are followed: whether each answers, and the verdicts of its devices.
 
-No clock is read here, and nobody is asked: what the node said, and when, are arguments.
+Values and one collection of them. No clock is read and no node is asked here: what a node sent, and when, are
+arguments.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,13 +19,13 @@ _STRICTNESS: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _URGENCY: Final = {handling: place for place, handling in enumerate(Handling)}
 
 MAX_PARTS: Final = 1024
-"""As many devices as a daemon may have (``core.state.limits.MAX_DEVICES``), whatever a node sends."""
+"""Devices of a node: as many as a daemon may have (``core.state.limits.MAX_DEVICES``)."""
 
 MAX_PART_CHARACTERS: Final = 32 * 1024
-"""Of the id, the name and the codes of one device: a daemon keeps 256 conditions of one at most."""
+"""Of the id, the name and the codes of one device: a daemon keeps at most 256 conditions of a device."""
 
 MAX_NAME_CHARACTERS: Final = 253
-"""Of what a node calls itself: those of a host name (RFC 1035)."""
+"""Of the name that a node gives itself: those of a host name (RFC 1035)."""
 
 MAX_STORE_CHARACTERS: Final = 128
 """Of the id of a store; a daemon's is a UUID."""
@@ -35,7 +37,7 @@ _OF_THE_LIST: Final = frozenset({EventKind.DEVICE_SEEN, EventKind.DEVICE_GONE, E
 
 
 class TooMuch(ValueError):
-    """The node says more of its devices than a daemon may have of them, or of its store."""
+    """The node sends more devices, or a longer id of its store, than a daemon may have."""
 
 
 def check_store(uuid: str) -> None:
@@ -159,3 +161,53 @@ def _bounded(parts: Mapping[str, Part]) -> Mapping[str, Part]:
     if len(parts) > MAX_PARTS:
         raise TooMuch(f"it names more than {MAX_PARTS} devices, and no daemon has more")
     return parts
+
+
+class NodeStates:
+    """The present state of every node; no history. ``changed`` is set with each change, and cleared by the
+    code that waits for it. ``version`` counts the changes.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, NodeState] = {}
+        self._unknown: set[str] = set()
+        self.changed = asyncio.Event()
+        self.version = 0
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """The state of each node, by its name."""
+        return self._states
+
+    @property
+    def all_known(self) -> bool:
+        """Whether each node has sent its devices, or is known not to answer."""
+        return not self._unknown
+
+    def list(self, endpoint: Endpoint) -> None:
+        self.put(NodeState(endpoint=endpoint))
+
+    def of(self, endpoint: Endpoint) -> NodeState:
+        return self._states[endpoint.name]
+
+    def put(self, state: NodeState) -> None:
+        """The same state again is no change."""
+        name = state.endpoint.name
+        if self._states.get(name) is state:
+            return
+        self._states[name] = state
+        if state.parts or state.contact in (Contact.AWAY, Contact.REFUSES):
+            self._unknown.discard(name)
+        else:
+            self._unknown.add(name)
+        self._change()
+
+    def remove(self, endpoints: Iterable[Endpoint]) -> None:
+        for endpoint in endpoints:
+            del self._states[endpoint.name]
+            self._unknown.discard(endpoint.name)
+        self._change()
+
+    def _change(self) -> None:
+        self.version += 1
+        self.changed.set()

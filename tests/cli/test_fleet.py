@@ -17,7 +17,7 @@ from nodeagent.cli.ask import fleet_forms
 from nodeagent.cli.shared import json_forms
 from nodeagent.client import Snapshot, Verdict
 from nodeagent.client.session import Session
-from nodeagent.fleet.news import News, What, received
+from nodeagent.fleet.news import News, What, received_values
 from nodeagent.fleet.state import Contact, NodeState, with_contact, with_devices
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -95,7 +95,7 @@ def test_the_stream_has_the_state_and_then_each_event(node: Node, nodes: Path, t
 
 def test_a_newer_daemons_reason_for_a_whole_state_is_no_text_and_ends_nothing() -> None:
     sent = pb.WatchResponse(snapshot=pb.Snapshot(reason=99))  # type: ignore[arg-type]
-    ((value, message),) = received(Session(), sent)
+    ((value, message),) = received_values(Session(), sent)
     assert isinstance(value, Snapshot)
     news = News(what=What.STATE, node=answering(), at=AT, message=message, value=value, position=position(1))
     assert json.loads(fleet_forms.line(news))["reason"] == ""
@@ -187,7 +187,7 @@ def test_on_a_terminal_it_is_a_table_that_is_drawn_anew(node: Node, nodes: Path)
         (("--ca", "ca.pem"), "--ca, --cert and --key go together: name all three, or none"),
         (("--once", "--exec", "true"), "--exec is about events: leave it out, or leave out --once"),
         (("--nodes", "dns:x"), "--nodes: dns:x: nodes are reached over TCP with certificates; give --ca,"),
-        (("--nodes", "dns:"), "--nodes: no name behind dns:"),
+        (("--nodes", "dns:"), "--nodes: no name after dns:"),
         (("--exec", "no-such-program"), "--exec: no program no-such-program that can be run; name its path"),
         (("--exec", "'"), '--exec: "\'": No closing quotation'),
     ],
@@ -223,7 +223,7 @@ def test_a_list_with_errors_is_refused_with_each_of_them(
     assert (ran.status, ran.out) == (1, "")
     assert [line.partition(": ")[2].partition(";")[0] for line in ran.err.splitlines()] == [
         f"{path}:1: gpu-1: nodes are reached over TCP with certificates",
-        f"{path}:2: 3 words",
+        f"{path}:2: 3 fields",
     ]
 
 

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import EventKind
-from nodeagent.fleet.delivery import Delivery
-from nodeagent.fleet.execution import Execution
-from nodeagent.fleet.fleet import Fleet, connecting
-from nodeagent.fleet.follower import Connect
+from nodeagent.fleet.delivery import Delivery, Execution
+from nodeagent.fleet.follower import Connect, Fleet, connecting
 from nodeagent.fleet.news import News
-from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
-from nodeagent.fleet.state import NodeState
+from nodeagent.fleet.state import NodeState, NodeStates
 from tests.waiting import until
 
 LINE: Final = b"{}\n"

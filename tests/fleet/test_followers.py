@@ -11,8 +11,8 @@ from nodeagent.client import EventKind, Snapshot, Verdict
 from nodeagent.core.model import Event, Level
 from nodeagent.fleet import follower
 from nodeagent.fleet.credentials import CertificateFiles, Credentials
-from nodeagent.fleet.execution import Execution
-from nodeagent.fleet.fleet import connecting
+from nodeagent.fleet.delivery import Execution
+from nodeagent.fleet.follower import connecting
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
 from nodeagent.fleet.state import MAX_PARTS, Contact

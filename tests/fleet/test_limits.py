@@ -2,9 +2,8 @@
 
 import resource
 
-from nodeagent.fleet.fleet import files_missing
-from nodeagent.fleet.node_states import NodeStates
-from nodeagent.fleet.pace import Pace
+from nodeagent.fleet.follower import Pace, files_missing
+from nodeagent.fleet.state import NodeStates
 from tests.fleet.given import answering
 
 

@@ -19,22 +19,19 @@ from nodeagent.cli.ask.fleet import FleetOptions
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
 from nodeagent.cli.shared.output import clear, note, on_terminal, write_json
-from nodeagent.fleet import discovery, prometheus
+from nodeagent.fleet import prometheus
 from nodeagent.fleet.credentials import Credentials, CredentialsError
-from nodeagent.fleet.delivery import Delivery, Show
-from nodeagent.fleet.execution import Execution
-from nodeagent.fleet.fleet import Fleet, connecting, files_missing
+from nodeagent.fleet.delivery import Delivery, Execution, Show
+from nodeagent.fleet.follower import ATTEMPTS_A_SECOND, Fleet, connecting, files_missing
 from nodeagent.fleet.news import News
-from nodeagent.fleet.node_states import NodeStates
-from nodeagent.fleet.nodes import NodesError
-from nodeagent.fleet.pace import ATTEMPTS_A_SECOND
+from nodeagent.fleet.nodes import NodesError, follow_list, listing_of
 from nodeagent.fleet.positions import Positions, PositionsError
-from nodeagent.fleet.state import NodeState
+from nodeagent.fleet.state import NodeState, NodeStates
 
 EXEC_LIMIT_S: Final = 60.0
 DRAW_EVERY_S: Final = 1.0
 ONCE_LIMIT_S: Final = 15.0
-"""Longer than an attempt to connect takes; the pace of connecting comes on top."""
+"""Longer than an attempt to connect takes; the time for all attempts is added."""
 
 
 def run(asked: FleetOptions) -> None:
@@ -48,7 +45,7 @@ def run(asked: FleetOptions) -> None:
     except BaseExceptionGroup as group:
         if group.subgroup(BrokenPipeError) is None:
             raise
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None  # who reads went away
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None  # the reader went away
     if signal_number == signal.SIGINT:
         raise SystemExit(EXIT_INTERRUPTED)
 
@@ -68,7 +65,7 @@ def _kept_positions(asked: FleetOptions) -> Iterator[Positions | None]:
 async def _follow(asked: FleetOptions, positions: Positions | None) -> None:
     credentials = Credentials(asked.certificates) if asked.certificates else None
     try:
-        listing = discovery.listing(asked.nodes, tcp=credentials is not None)
+        listing = listing_of(asked.nodes, tcp=credentials is not None)
     except ValueError as error:
         raise Failure(f"--nodes: {error}", EXIT_USAGE) from error
     endpoints = await listing()
@@ -91,21 +88,21 @@ async def _follow(asked: FleetOptions, positions: Positions | None) -> None:
             states = await _all_known(node_states, len(endpoints))
             fleet.follow(())
         else:
-            group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
-            for work in _beside(asked, node_states, positions):
+            group.create_task(follow_list(listing, endpoints, fleet.follow))
+            for work in _further_tasks(asked, node_states, positions):
                 group.create_task(work)
     if asked.once:
         _show_states(asked, states)
 
 
-def _beside(
+def _further_tasks(
     asked: FleetOptions, node_states: NodeStates, positions: Positions | None
 ) -> Iterator[Coroutine[None, None, None]]:
-    """What is kept up to date while nodes are followed."""
+    """What runs while nodes are followed."""
     if positions is not None:
         yield positions.run()
     if asked.file_sd is not None:
-        yield prometheus.keep_up(asked.file_sd, asked.file_sd_port, node_states)
+        yield prometheus.follow_states(asked.file_sd, asked.file_sd_port, node_states)
     if _draws(asked):
         yield _draw(asked, node_states)
 
@@ -123,7 +120,7 @@ def _draws(asked: FleetOptions) -> bool:
 
 
 def _show(asked: FleetOptions) -> Show:
-    """Lines are written beside the loop: a reader that is slow holds up what is shown, and no connection."""
+    """Lines are written outside of the loop: a slow reader delays the output, and no connection."""
     turn = asyncio.Lock()
 
     def write(news: News) -> None:
@@ -142,7 +139,7 @@ def _show(asked: FleetOptions) -> Show:
 
 
 async def _all_known(node_states: NodeStates, nodes: int) -> list[NodeState]:
-    """Each node is tried once; one that has not said anything by the limit is as it is."""
+    """The states, once each node was tried, or at the time limit."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ONCE_LIMIT_S + nodes / ATTEMPTS_A_SECOND):
             while not node_states.all_known:

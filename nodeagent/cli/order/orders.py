@@ -77,11 +77,10 @@ def _command(name: str, order: OrderCommand) -> click.Command:
             note(remark)
 
     decorated: Callable[..., None] = output_option(run)
-    for decorate in (control_socket_option, *reversed(order.parameters)):
+    decorators: Sequence[Decorate] = (control_socket_option, *reversed(order.parameters))
+    for decorate in decorators:
         decorated = decorate(decorated)
-    as_command: Callable[[Callable[..., None]], click.Command]
-    as_command = click.command(name, help=inspect.cleandoc(order.help))
-    return as_command(decorated)
+    return click.command(name, help=inspect.cleandoc(order.help))(decorated)
 
 
 def _with_durable(form: "Form", answer: Any) -> "Form":
