@@ -74,5 +74,5 @@ def test_a_name_may_have_a_port() -> None:
     assert name_and_port("nodes.cluster:9000") == ("nodes.cluster", 9000)
     with pytest.raises(ValueError, match="no name after dns:"):
         name_and_port(":9000")
-    with pytest.raises(ValueError, match="'' is no port"):
+    with pytest.raises(ValueError, match="'' is not a port"):
         name_and_port("nodes.cluster:")
