@@ -65,9 +65,9 @@ def from_text(text: str, source: str, *, tcp: bool) -> tuple[Endpoint, ...]:
     found: list[Endpoint] = []
     problems: list[str] = []
     lines: dict[str, int] = {}
-    for number, words in _lines(text):
+    for number, fields in _lines(text):
         try:
-            endpoint = _endpoint(words, tcp=tcp)
+            endpoint = _endpoint(fields, tcp=tcp)
         except ValueError as error:
             problems.append(f"{source}:{number}: {error}")
             continue
@@ -103,23 +103,23 @@ def name_and_port(text: str) -> tuple[str, int]:
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if words:
-            yield number, words
+        fields = line.partition("#")[0].split()
+        if fields:
+            yield number, fields
 
 
-def _endpoint(words: list[str], *, tcp: bool) -> Endpoint:
-    if len(words) > 2:
-        raise ValueError(f"{len(words)} fields; {_FORM}")
-    address = words[-1]
+def _endpoint(fields: list[str], *, tcp: bool) -> Endpoint:
+    if len(fields) > 2:
+        raise ValueError(f"{len(fields)} fields; {_FORM}")
+    address = fields[-1]
     if "/" in address:
         if not address.startswith("/"):
             raise ValueError(f"{address}: a socket's path must be absolute")
-        return Endpoint(name=words[0], address=address)
+        return Endpoint(name=fields[0], address=address)
     if not tcp:
         raise ValueError(f"{address}: {NEEDS_CERTIFICATES}")
     host, port = _host_and_port(address)
-    return Endpoint(name=words[0] if len(words) == 2 else host.strip("[]"), address=f"{host}:{port}")
+    return Endpoint(name=fields[0] if len(fields) == 2 else host.strip("[]"), address=f"{host}:{port}")
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -74,7 +74,7 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
     """``said_name`` is what the node calls itself. ``parts`` are by id, as of ``position``; they are what was
-    last known where it does not answer. ``reason`` says why it does not, ``since`` when that began.
+    last known where it does not answer. ``reason`` is why it does not, ``since`` when that began.
     """
 
     endpoint: Endpoint
@@ -150,11 +150,11 @@ def with_contact(
     return replace(state, contact=contact, reason=reason, since=since, said_name=name)
 
 
-def _part(device_id: str, name: str, kind: Kind | None, said: Device | Event) -> Part:
-    codes = tuple(reason.code for reason in said.reasons if reason.code)
+def _part(device_id: str, name: str, kind: Kind | None, given: Device | Event) -> Part:
+    codes = tuple(reason.code for reason in given.reasons if reason.code)
     if len(device_id) + len(name) + sum(map(len, codes)) > MAX_PART_CHARACTERS:
         raise TooMuch(f"the id, name and codes of one device have more than {MAX_PART_CHARACTERS} characters")
-    return Part(name=name, kind=kind, verdict=said.verdict, handling=said.handling, codes=codes)
+    return Part(name=name, kind=kind, verdict=given.verdict, handling=given.handling, codes=codes)
 
 
 def _bounded(parts: Mapping[str, Part]) -> Mapping[str, Part]:

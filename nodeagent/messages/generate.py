@@ -23,7 +23,7 @@ _INIT = '"""Generated from proto/ by nodeagent.messages.generate."""\n'
 
 
 class GenerateError(Exception):
-    """The proto files are missing or protoc refuses them; the message says which and why."""
+    """The proto files are missing or protoc refuses them; the message names the file and the reason."""
 
 
 def sources(proto_root: Path = PROTO_ROOT) -> list[Path]:

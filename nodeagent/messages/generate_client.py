@@ -106,7 +106,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nodeagent.client.position import Positioned
-{words}'''
+{imports}'''
 
 _READING: Final = '''\
 """A function for each class of ``values``: it makes the value of a message.
@@ -250,8 +250,8 @@ def _values(classes: Mapping[str, list[_Field]], comments: Mapping[str, str]) ->
     from nodeagent.core import model
 
     types = " ".join(field.type for fields in classes.values() for field in fields)
-    words = {each for each in re.findall(r"\w+", types) if each not in CLASSES and hasattr(model, each)}
-    parts = [_VALUES.format(header=_HEADER, words=_import("nodeagent.core.model", words))]
+    core = {each for each in re.findall(r"\w+", types) if each not in CLASSES and hasattr(model, each)}
+    parts = [_VALUES.format(header=_HEADER, imports=_import("nodeagent.core.model", core))]
     for name, fields in classes.items():
         base = "(Positioned)" if name in POSITIONED else ""
         lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {name}{base}:"]

@@ -229,7 +229,7 @@ def test_every_field_of_a_message_arrives(kind: str) -> None:
     sent = filled(getattr(types_pb2, kind.capitalize()))
     value = getattr(reading, kind)(sent)
     words = {
-        field.name: enums.WORDS[field.enum_type.name] for field in sent.DESCRIPTOR.fields if field.enum_type
+        field.name: enums.NAMES[field.enum_type.name] for field in sent.DESCRIPTOR.fields if field.enum_type
     }
     for field in sent.DESCRIPTOR.fields:
         arrived, as_sent = getattr(value, field.name), getattr(sent, field.name)

@@ -61,7 +61,7 @@ async def outcome(client: AsyncClient, request: pb.ReportPublicFaultRequest) -> 
         answer: pb.ReportPublicFaultResponse = await client.call(request)
     except ClientError as error:
         return f"{error.status}: {error.reason}"
-    words = enums.WORDS["PublicFaultOutcome"]
+    words = enums.NAMES["PublicFaultOutcome"]
     return ", ".join(str(words[each.outcome]) for each in answer.results)
 
 

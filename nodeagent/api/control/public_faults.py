@@ -133,8 +133,8 @@ def _fault_type(field: str, number: int, *, may_lack: bool) -> str:
         return ""
     found = enums.PUBLIC_FAULT_TYPE_OF.get(number)
     if found is None:
-        words = ", ".join(pb.PublicFaultType.Name(known) for known in enums.PUBLIC_FAULT_TYPE_OF)
-        raise _wrong(field, f"{number} is not one of {words}")
+        known = ", ".join(pb.PublicFaultType.Name(each) for each in enums.PUBLIC_FAULT_TYPE_OF)
+        raise _wrong(field, f"{number} is not one of {known}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``nodeagent audit``: who asked the daemon for what, and what came of it."""
+"""``nodeagent audit``: the calls of operators to the daemon, and their results."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,9 @@ _PAGE: Final = 1000
 def command(
     after: int | None, newest: int | None, socket: Path | None, config_path: Path | None, output: Output
 ) -> None:
-    """Show the newest calls of operators, oldest first, also refused ones. Each look is an entry, too."""
+    """Show the newest calls of operators, oldest first, also refused ones. Each call of audit is an entry,
+    too.
+    """
     from nodeagent.cli.shared import connection, json_forms
 
     if after is not None and newest is not None:

@@ -1,4 +1,4 @@
-"""``nodeagent consumers``: who follows this node under a name, and what can be done with the names."""
+"""``nodeagent consumers``: the names under which programs follow this node; list, delete or rewind them."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""``nodeagent events``: what the store kept, and what comes. It asks again where the daemon restarts."""
+"""``nodeagent events``: the events that the store kept, and new ones. It reconnects where the daemon
+restarts.
+"""
 
 import time
 from collections import deque
@@ -35,7 +37,7 @@ _PAUSE_S: Final = 0.5
 
 
 @click.command("events")
-@click.option("-f", "--follow", is_flag=True, help="Show events as they come, over restarts of the daemon.")
+@click.option("-f", "--follow", is_flag=True, help="Show new events, also after restarts of the daemon.")
 @click.option("--after", metavar="N", type=click.IntRange(min=0), help="All kept events after number N.")
 @click.option(
     "-n",
@@ -124,7 +126,7 @@ def _newest(follow: bool) -> int:
 class Follower:
     """Shows events once each, in order; ``_position`` is how far it has come.
 
-    ``asked`` is what each page of kept events has; of those that come later its times say nothing.
+    ``asked`` is what each page of kept events has; its times are not for later events.
     """
 
     def __init__(self, socket: Path, asked: pb.ListEventsRequest, output: Output, follows: bool) -> None:
@@ -153,10 +155,7 @@ class Follower:
                 self._check_known(daemon)
 
     def _check_known(self, daemon: Client) -> None:
-        """Nothing was found: raises Failure where nothing could be, of names that are unknown.
-
-        With --follow it is only a note: it may come yet.
-        """
+        """Nothing was found: raises ``Failure`` for names that are unknown. With --follow: a note."""
         unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._wanted.codes)]
         if unknown and not self._follows:
             raise Failure("\n".join(unknown))
@@ -164,7 +163,7 @@ class Follower:
             note(f"nodeagent: {each}; waiting for it")
 
     def follow(self) -> None:
-        """Until interrupted. A daemon that goes away is waited for, and continued where it was left."""
+        """Until interrupted. When the daemon is back, it continues after the last event."""
         while True:
             try:
                 with opened(self._socket) as daemon:

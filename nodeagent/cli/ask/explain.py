@@ -23,7 +23,7 @@ _CODES_AT_ONCE = 100
 """As many as the daemon answers at a time."""
 
 _CLOSED_BY = {
-    "recover": "the driver says that it is over",
+    "recover": "the driver reports its end",
     "reset": "a reset that was seen to help",
     "reboot": "a reboot after which it is gone",
     "job_end": "the end of the processes that held the device",
@@ -36,17 +36,17 @@ _CLOSED_BY = {
 @socket_option
 @output_option
 def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Say what fault codes mean, how they are handled, and what to do.
+    """Explain what fault codes mean, how they are handled, and what to do.
 
-    Hexadecimal codes compare by value. A number that several codes begin with, such as 0x00f103b0, stands for
-    all of them. Without a daemon the configured tables are read. Exit status 1 where a code is in no table.
+    Hexadecimal codes compare by value. A number that several codes begin with, such as 0x00f103b0, means all
+    of them. Without a daemon the configured tables are read. Exit status 1 where a code is in no table.
     """
     from nodeagent.cli.shared import connection
 
     try:
         explanations = _explained(codes, partial(_ask, query_socket(socket, config_path)))
     except connection.Unreachable:
-        note("nodeagent: no daemon answers; this is what the tables on disk say")
+        note("nodeagent: no daemon answers; these are the tables on disk")
         explanations = _explained(codes, partial(_look_up, config_path))
     for number, explanation in enumerate(explanations):
         if output == Output.JSON:
@@ -121,7 +121,7 @@ def _write(explained: pb.CodeExplanation) -> None:
         here = " (in force)" if mode.in_force else ""
         write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
     if explained.recovery == Recovery.VENDOR and enums.LEVEL_OF.get(explained.level) in JOB_LEVELS:
-        write_field("driver   ", "where it says that the chip needs no recovery: ALLOW, RESTART_JOB")
+        write_field("driver   ", "where it reports that the chip needs no recovery: ALLOW, RESTART_JOB")
     write_field(
         "closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in explained.clear_on)
     )
@@ -133,12 +133,12 @@ def _write(explained: pb.CodeExplanation) -> None:
 
 
 def _phases(mode: pb.ModePhases) -> str:
-    said = []
+    phases = []
     for phase in mode.phases:
         lasts = f" for {phase.duration.ToNanoseconds() / 1e9:g}s" if phase.HasField("duration") else ""
         verdict, handling = (
             enum_text(enums.VERDICT_OF, phase.verdict),
             enum_text(enums.HANDLING_OF, phase.handling),
         )
-        said.append(f"{verdict}, {handling}{lasts}")
-    return "; then ".join(said)
+        phases.append(f"{verdict}, {handling}{lasts}")
+    return "; then ".join(phases)

@@ -145,7 +145,7 @@ def command(
     """Follow the daemons of many nodes.
 
     On a terminal it shows a table of the nodes that are not well, otherwise a line for each event; with
-    -o json an object for each. A node that does not answer is waited for. Ctrl-C or SIGTERM ends it.
+    -o json an object for each. It waits for nodes that do not answer. Ctrl-C or SIGTERM ends it.
     """
     asked = FleetOptions(
         nodes=nodes,
@@ -167,7 +167,7 @@ def command(
 
 
 def _words(execute: str) -> list[str]:
-    """As a shell splits a command into words; nothing else of a shell is done with it."""
+    """Split as a shell does; nothing else of a shell is done."""
     try:
         return shlex.split(execute)
     except ValueError as error:

@@ -33,7 +33,7 @@ def news_form(news: News) -> json_forms.Form:
 
 
 def node_form(state: NodeState) -> json_forms.Form:
-    """How a node stands now."""
+    """The present state of a node."""
     return {
         "node": state.endpoint.name,
         "address": state.endpoint.address,
@@ -99,14 +99,14 @@ def headline(states: Iterable[NodeState]) -> str:
     verdicts = Counter(each.verdict for each in listed)
     contacts = Counter(each.contact for each in listed)
     counted = ", ".join(f"{verdicts[each]} {each}" for each in _WORST_FIRST if verdicts[each])
-    said = {
+    names = {
         Contact.AWAY: "not answering",
         Contact.REFUSES: "refusing",
         Contact.NEW: "not asked yet",
     }
-    trouble = ", ".join(f"{contacts[each]} {words}" for each, words in said.items() if contacts[each])
+    silent = ", ".join(f"{contacts[each]} {name}" for each, name in names.items() if contacts[each])
     nodes = "1 node" if len(listed) == 1 else f"{len(listed)} nodes"
-    return "; ".join(filter(None, (f"{nodes}: {counted}", trouble)))
+    return "; ".join(filter(None, (f"{nodes}: {counted}", silent)))
 
 
 def rows_that_fit(lines: int) -> int:
@@ -165,8 +165,8 @@ def _fault(part: Part) -> str:
 
 
 def _stance(state: NodeState) -> str:
-    words = [str(state.verdict), "" if state.handling is Handling.NONE else str(state.handling), _why(state)]
-    return " ".join(filter(None, words))
+    parts = [str(state.verdict), "" if state.handling is Handling.NONE else str(state.handling), _why(state)]
+    return " ".join(filter(None, parts))
 
 
 def _store_id(position: Position | None) -> json_forms.Form | None:

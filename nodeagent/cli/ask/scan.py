@@ -1,7 +1,7 @@
-"""``nodeagent scan``: one answer, in the exit status, for programs that ask whether a node is good.
+"""``nodeagent scan``: whether the node is healthy, in the exit status, for programs that ask.
 
-Fit for node-problem-detector's custom plug-ins, and for a site's own script. Slurm's HealthCheckProgram is no
-such program: slurmd looks at nothing but its time-out. ``nodeagent slurm health`` is made for it.
+For node-problem-detector's custom plug-ins, and for a site's own script. It is not for Slurm's
+HealthCheckProgram: slurmd looks at nothing but its time-out. ``nodeagent slurm health`` is made for that.
 """
 
 import logging
@@ -33,8 +33,8 @@ _FAULTY: Final = (types_pb2.VERDICT_ISOLATE, types_pb2.VERDICT_NO_NEW_JOBS)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``by`` says who looked: the daemon, or a probe of our own. ``unread`` says what could not be looked at
-    and shows on no device.
+    """``by`` is "daemon", or "probe" without one. ``unread`` is what could not be read and is shown on no
+    device.
     """
 
     by: str
@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def reasons(self) -> list[str]:
-        """Why it is unknown: what could not be looked at, and the sources that do not observe the node."""
+        """Why it is unknown: what could not be read, and the sources that do not observe the node."""
         node = next((device for device in self.devices if device.name == NODE), None)
         if node is None or node.verdict == types_pb2.VERDICT_ALLOW:
             return [*self.unread]
@@ -66,11 +66,11 @@ class Answer:
 @socket_option
 @output_option
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 unknown.
+    """Report by the exit status whether this node is healthy: 0 healthy, 1 faulty, 2 unknown.
 
-    A device, or the node, is faulty if it may get no new work. The daemon is asked. If no daemon answers, its
-    store and the sources are read once without it; what was isolated stays isolated. A driver that is slow to
-    open is waited for, up to a minute. Without permission to ask the daemon the exit status is 2.
+    A device, or the node, is faulty if it may get no new work. If no daemon answers, its store and the
+    sources are read once without it; a device that was isolated stays isolated. scan waits up to a minute for
+    a driver that is slow to open. Without permission to ask the daemon the exit status is 2.
     """
     try:
         answer = look(socket, config_path)
@@ -92,7 +92,7 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
 
 
 def look(socket: Path | None, config_path: Path | None) -> Answer:
-    """Without a daemon it looks itself. Raises Failure."""
+    """Without a daemon the store and the sources are read. Raises ``Failure``."""
     try:
         with connection.opened(query_socket(socket, config_path)) as daemon:
             return Answer("daemon", take_snapshot(daemon).snapshot.devices)
@@ -108,7 +108,7 @@ def _look_without_daemon(config_path: Path | None) -> Answer:
     from nodeagent.tables.load import TablesError
 
     config = read_config(config_path)
-    logging.getLogger("nodeagent").addHandler(logging.NullHandler())  # all of it stands in the answer
+    logging.getLogger("nodeagent").addHandler(logging.NullHandler())  # all of it is in the answer
     try:
         findings = look(config, configured_folders(config), note)
     except TablesError as refused:
@@ -129,11 +129,11 @@ def _write(answer: Answer) -> None:
 
 
 def _unknown(answer: Answer) -> Iterator[str]:
-    """Each unknown device with what was not said already. All of the node's own was."""
-    said = answer.reasons
+    """Each unknown device with the reasons that are not shown already. All reasons of the node are."""
+    shown = answer.reasons
     for device in answer.devices:
         if device.verdict == types_pb2.VERDICT_UNKNOWN and device.name != NODE:
-            texts = [reason.text for reason in device.reasons if reason.text not in said]
+            texts = [reason.text for reason in device.reasons if reason.text not in shown]
             yield f"{device.name}: {'; '.join(texts) or 'unknown for that reason'}"
 
 

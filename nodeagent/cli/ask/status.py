@@ -53,7 +53,7 @@ _NO_SUPERVISOR: Final = (types_pb2.JOB_STAGE_UNSPECIFIED, types_pb2.JOB_STAGE_EN
 _REFUSALS: Final = ("configuration_rejected", "tables_rejected")
 _DAMAGED: Final = "store_damaged"
 _DAMAGES: Final = {"lost": "lost:", "restored": "put back:", "doubtful": "doubtful:", "kept_as": "kept as:"}
-"""Evidence of a damaged store, and what is said of it."""
+"""Evidence of a damaged store, and its label."""
 
 
 @click.command("status")
@@ -61,7 +61,7 @@ _DAMAGES: Final = {"lost": "lost:", "restored": "put back:", "doubtful": "doubtf
 @socket_option
 @output_option
 def command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
+    """Show which devices take work and which do not, and why: verdicts, holds, open conditions, actions."""
     with connection.opened(query_socket(socket, config_path)) as daemon:
         state = take_snapshot(daemon)
         node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
@@ -101,7 +101,7 @@ def _node_device(current: pb.Snapshot) -> types_pb2.Device:
 
 
 def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> None:
-    """What is wrong first, the worst of it before the rest: the first screen is the whole truth."""
+    """Problems first, the worst before the others, so that the first screen has all that matters."""
     current = state.snapshot
     write_wrapped(f"{state.node.node_name}: {headline(_node_device(current), current.devices)}")
     if not state.durable:
@@ -145,9 +145,9 @@ def _write_damages(current: pb.Snapshot) -> None:
         if condition.code.partition(".")[0] == _DAMAGED and condition.source == "agent":
             write_continued(f"{condition.code}:", condition.evidence.get("reason", ""))
             for key, label in _DAMAGES.items():
-                if said := condition.evidence.get(key):
-                    write_field(f" {label}", said)
-            write_field(" resets:", "none begins until somebody has acknowledged this")
+                if text := condition.evidence.get(key):
+                    write_field(f" {label}", text)
+            write_field(" resets:", "none begins until a person has acknowledged this")
             write_field(" do:", 'nodeagent release node --reason "..."')
 
 

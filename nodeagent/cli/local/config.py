@@ -23,10 +23,10 @@ def command() -> None:
 @config_option
 @output_option
 def check(path: Path | None, config_path: Path | None, output: Output) -> None:
-    """Say everything that is wrong with the configuration at PATH and its drop-ins.
+    """List every problem of the configuration at PATH and its drop-ins.
 
     Without PATH it is the file the daemon would read. The drop-ins of nodeagent.toml are nodeagent.d/*.toml
-    beside it. Exit status: 0 sound (warnings are allowed), 1 not.
+    next to it. Exit status: 0 valid (warnings are allowed), 1 not.
     """
     path = path or config_path
     warnings: tuple[str, ...] = ()

@@ -104,7 +104,7 @@ def configuration_of(node: EmulatedNode) -> str:
 def start(description: str, directory: Path, process: int | None, output: Output) -> None:
     """Be the emulator of a node such as 8x910B or 16xA3+8xH100, until interrupted."""
     try:
-        # Programs load libraries from there, so nobody else may have put it there.
+        # Programs load libraries from there, so the directory must not belong to another user.
         make_own(directory, 0o755)
         node = EmulatedNode.create(directory.absolute(), description)
         _let_worker_in(directory / FILE)
@@ -184,7 +184,7 @@ def _parameter(field: msgspec.structs.FieldInfo) -> click.Parameter:
 
 
 def _described(kind: Any) -> tuple[Any, str]:
-    """The type of a field, and what its annotation says of it."""
+    """The type of a field, and the description of its annotation."""
     if get_origin(kind) is not Annotated:
         return kind, ""
     return kind.__origin__, next(meta.description or "" for meta in kind.__metadata__)
@@ -248,9 +248,7 @@ for _request in REQUESTS:
 
 @command.group("front")
 def front() -> None:
-    """Stand in front of a libnvidia-ml.so.1, also a real one, and change single answers while it is
-    used.
-    """
+    """Change single answers of a libnvidia-ml.so.1, also of a real one, while it is used."""
 
 
 @front.command("start")

@@ -51,7 +51,7 @@ def run_command(config_path: Path | None, stream: bool | None) -> None:
 def version_command(output: Output) -> None:
     """Show the version, the commit and the build.
 
-    No daemon is asked: status says which version runs.
+    No daemon is asked: status shows the version that runs.
     """
     if output == Output.JSON:
         write_json(_fields(_build()))
@@ -100,7 +100,7 @@ def _fields(build: Build | None) -> dict[str, Any]:
 
 
 def _commands_offered(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem[str]]:
-    """Those of the group that the words before have named."""
+    """The commands of the group that the arguments before it name."""
     asked = context.find_root()
     for name in context.params.get("names") or ():
         group = asked.command

@@ -32,9 +32,9 @@ _READS: Final[Mapping[str, Callable[[str], object]]] = {
 )
 @output_option
 def command(file: Path, changes: tuple[str, ...], output: Output) -> None:
-    """Show what would have been found of a hang in a recorded run, and at which second.
+    """Show which hangs would have been found in a recorded run, and at which second.
 
-    FILE has JSON lines, as a supervised run keeps them beside the evidence of a hang. The mode is restart,
+    FILE has JSON lines, as a supervised run keeps them next to the evidence of a hang. The mode is restart,
     unless another one is set: so it shows which findings would have acted.
     Exit status: 0, also if nothing would be found; 1 if FILE cannot be read.
     """
@@ -93,5 +93,5 @@ def _form(finding: Finding) -> dict[str, object]:
 
 def _line(finding: Finding) -> str:
     hung = finding.hung
-    only = "" if hung.acts or hung.what is not Hang.CONFIRMED else " (only told)"
+    only = "" if hung.acts or hung.what is not Hang.CONFIRMED else " (only reported)"
     return f"{finding.t_s:.0f} s: {hung.what.value}{only}, still for {hung.since_s:.0f} s: {hung.why}"

@@ -96,7 +96,7 @@ def _converse(name: str, configure: wire.Configure, follow: bool) -> Iterator[wi
 
 
 def _show_remarks(lines: IO[bytes]) -> None:
-    """What the worker, and the vendor's library in it, say on standard error."""
+    """The standard error of the worker, and of the vendor's library in it."""
     for line in lines:
         note(line.decode("utf-8", "backslashreplace").rstrip("\n"))
 

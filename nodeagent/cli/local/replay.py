@@ -40,7 +40,7 @@ _FAULTS: Final = (types_pb2.EVENT_KIND_RAISED, types_pb2.EVENT_KIND_NOTICE)
 
 
 def _forms() -> str:
-    """The forms that can be named, each with a line of it, and what may stand before one."""
+    """The forms that can be named, each with an example, and the prefixes that a line may have."""
     width = max(map(len, readers.EXAMPLES)) + 2
     forms = "\n".join(f"  {name:{width}}{example}" for name, example in readers.EXAMPLES.items())
     prefixes = ", ".join(f"`{prefix.example}`" for prefix in PREFIXES if prefix.example.strip())
@@ -48,7 +48,7 @@ def _forms() -> str:
 Forms, for --format:
 {forms}
 
-Before a line may stand what tools and people put there: {prefixes}, blanks and colours."""
+A line may have a prefix that a tool or a person added: {prefixes}, blanks and colours."""
 
 
 class Time(click.ParamType[int]):
@@ -219,7 +219,7 @@ def _over(own: Path, config: Config) -> Catalog:
 
 
 def _without_resets(config: Config) -> Settings:
-    """What rules make of the past: nobody can act on it any more."""
+    """Rules are applied to the past, on which no action is possible."""
     return replace(config.settings(), reset=ResetSettings())
 
 
@@ -261,8 +261,8 @@ def _show_differences(
             write_json({"only_in": "tables" if mark == "-" else "compare", "event": event})
         else:
             level = event["condition_level"] or event["level"]
-            words = (event["at"], event["kind"], event["device"], event["code"], level)
-            write(mark, *filter(None, (*words, event["verdict"], event["handling"])))
+            fields = (event["at"], event["kind"], event["device"], event["code"], level)
+            write(mark, *filter(None, (*fields, event["verdict"], event["handling"])))
     if not marked and output == Output.TEXT:
         write("no difference")
 

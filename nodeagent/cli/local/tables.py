@@ -54,10 +54,10 @@ def command() -> None:
 @config_option
 @output_option
 def check_command(folders: tuple[Path, ...], alone: bool, config_path: Path | None, output: Output) -> None:
-    """Say everything that is wrong with the fault tables: file, line or key, and reason.
+    """List every problem of the fault tables: file, line or key, and reason.
 
     Without FOLDER the configured folders are checked. FOLDERs are laid over the shipped tables in place of
-    the site's own, later ones winning. Exit status: 0 sound (warnings are allowed), 1 not, or a FOLDER
+    the site's own, later ones winning. Exit status: 0 valid (warnings are allowed), 1 not, or a FOLDER
     holds no table.
     """
     from nodeagent.tables.load import TablesError, load_catalog
@@ -121,7 +121,7 @@ def _missing(folders: Sequence[Path]) -> tuple[Problem, ...]:
 def diff_command(
     before: Path, after: Path, alone: bool, texts: bool, config_path: Path | None, output: Output
 ) -> None:
-    """Say which codes and rules change from tables folder A to B, and which keys of them.
+    """Show which codes and rules change from tables folder A to B, and which keys of them.
 
     A folder with an agent.toml is a whole set of tables; any other is laid over the shipped ones. Texts for
     people are compared only with --texts. Exit status: 0 compared, whatever was found; 1 tables that cannot
@@ -200,15 +200,15 @@ def _write_row(change: "RowChange") -> None:
 def _write_rule(change: "RuleChange") -> None:
     from nodeagent.tables.compare import changed_fields
 
-    said = f"{change.kind} rule {change.id}"
+    named = f"{change.kind} rule {change.id}"
     if not change.before or not change.after:
-        said += ": new" if not change.before else ": gone"
+        named += ": new" if not change.before else ": gone"
         fields = change.after or change.before
-        write(said + "".join(f", {key} {_shown(value)}" for key, value in fields.items() if key != "id"))
+        write(named + "".join(f", {key} {_shown(value)}" for key, value in fields.items() if key != "id"))
         return
     changes = changed_fields(change.before, change.after)
     write(
-        f"{said}: "
+        f"{named}: "
         + "; ".join(f"{key} {_shown(old)} -> {_shown(new)}" for key, (old, new) in changes.items())
     )
 
@@ -244,8 +244,8 @@ def import_command(
     """Make a table from MindCluster's files; it decides as they do when they lie in a tables folder.
 
     Read are faultCode.json, faultCustomization.json, SwitchFaultCode.json, NodeDConfiguration.json and
-    publicFaultConfiguration.json. What they do not say of a code is taken from the shipped tables. What
-    is contradictory in them is written to standard error. Exit status: 0 made, 1 a file cannot be used.
+    publicFaultConfiguration.json. What they lack of a code is taken from the shipped tables.
+    Contradictions in them are written to standard error. Exit status: 0 made, 1 a file cannot be used.
     """
     from nodeagent.tables.load import TablesError
     from nodeagent.tables.mindcluster.importing import import_files
@@ -287,7 +287,7 @@ def _replace(out: Path, text: str) -> None:
     """Whole or not at all: a daemon may load its tables at any moment, and passes over dot files."""
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        # Nobody's symlink is in its place: where there is anything of that name, this fails.
+        # No symlink can be in its place: where there is anything of that name, this fails.
         with unfinished.open("x", encoding="utf-8") as file:
             file.write(text)
         unfinished.replace(out)
@@ -297,14 +297,14 @@ def _replace(out: Path, text: str) -> None:
 
 
 @command.command("reload")
-@click.option("--dry-run", is_flag=True, help="Change nothing; say what would change of what is open.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would change of what is open.")
 @control_socket_option
 @output_option
 def reload_command(dry_run: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Let the daemon load its tables and its configuration again, and say what that changes of what is open.
+    """Let the daemon load its tables and its configuration again, and show what that changes of what is open.
 
     "systemctl reload nodeagent" does the same. What is refused stays visible as a condition of the node until
-    a good reload. Exit status: 0 in force (or sound, in a dry run), 1 refused and nothing changed.
+    a good reload. Exit status: 0 in force (or valid, in a dry run), 1 refused and nothing changed.
     """
     from nodeagent.cli.shared import connection
     from nodeagent.messages.pb import control_service_pb2 as pb

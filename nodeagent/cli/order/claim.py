@@ -34,16 +34,16 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Say that a job uses DEVICES. They are not reset until the job has left.
+    """Declare that a job uses DEVICES. They are not reset until the job has left.
 
-    Call it in job hooks. A device that no job claims and no process holds is free for a reset.
+    Call it in job hooks. A device that no job claims and no process uses may be reset.
     """
     from nodeagent.cli.shared import connection
     from nodeagent.cli.shared.connection import warn_not_durable
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     if bool(devices) == every and not (left and not devices):
-        raise click.UsageError("name DEVICES, or say --all")
+        raise click.UsageError("name DEVICES, or use --all")
     with connection.opened(control_socket(socket, config_path)) as daemon:
         named = devices or _chips(daemon, claimed_by=job if left and not every else "")
         claims = [pb.Claim(device=each, job=job, kind=kind, claimed=not left) for each in named]

@@ -32,7 +32,7 @@ _KINDS: Final = [enums.EVENT_KINDS[kind] for kind in EventKind if kind.value.sta
 @socket_option
 @output_option
 def list_command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """List the jobs that use this node: where each is, and what a scheduler does best with it.
+    """List the jobs that use this node: the stage of each, and what a scheduler should do with it.
 
     A job in the stage "claimed" is not supervised: a hook has claimed its devices.
     """
@@ -108,7 +108,7 @@ def _allowed(job: types_pb2.Job) -> str:
         text
         for given, text in (
             (policy.in_place, "be stopped and run again here"),
-            (policy.yields, "make way for another job's chip"),
+            (policy.yields, "be stopped for another job's chip"),
             (policy.reschedules, "be run elsewhere for a fault"),
         )
         if given
@@ -125,9 +125,9 @@ def _supervisor(name: str, help_text: str) -> click.Command:
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
-    @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completion.files)
-    def command(words: tuple[str, ...]) -> None:
-        raise SystemExit(main([name, *words]))
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=completion.files)
+    def command(arguments: tuple[str, ...]) -> None:
+        raise SystemExit(main([name, *arguments]))
 
     return command
 

@@ -36,7 +36,7 @@ def command() -> None:
 def bridge(socket: Path | None, config_path: Path | None, node: str) -> None:
     """Write this node's faults to Kubernetes: a condition, a taint, and MindCluster's ConfigMaps.
 
-    [kubernetes] of nodeagent.toml says what it writes. It runs until it is ended, and leaves what it wrote.
+    [kubernetes] of nodeagent.toml selects what it writes. It runs until it is ended; what it wrote remains.
     """
     config = read_config(config_path)
     path = public_socket(socket, config_path)
@@ -68,9 +68,7 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
     except (ConfigException, OSError) as error:
         where = f"kubeconfig {section.kubeconfig}" if section.kubeconfig else "no account of a pod"
         todo = "outside of a pod, name a kubeconfig in [kubernetes] of nodeagent.toml"
-        raise Failure(
-            f"cannot tell how to reach the API server: {where}: {error}; {todo}", EXIT_CONFIG
-        ) from error
+        raise Failure(f"the API server cannot be reached: {where}: {error}; {todo}", EXIT_CONFIG) from error
     # Python 3.13 wants fields of certificates that RFC 5280 names and the authorities of many clusters lack,
     # such as those of older EKS clusters (kubernetes-client/python, issue 2394). kubectl does without them.
     settings.disable_strict_ssl_verification = True

@@ -321,7 +321,7 @@ ORDERS: Final[Mapping[str, OrderCommand]] = {
         parameters=(
             _DEVICE,
             _REASON,
-            _only("End only this hold, promotion or condition, whoever owns it."),
+            _only("End only this hold, promotion or condition, also if it is not yours."),
             _flag("--force", "Also others' holds, and a device that is faulty or not observed."),
             owner_option,
         ),
@@ -386,7 +386,7 @@ ORDERS: Final[Mapping[str, OrderCommand]] = {
         request="ResumeRequest",
         parameters=(
             _OPTIONAL_REASON,
-            _only("End only this quiesce, whoever owns it."),
+            _only("End only this quiesce, also if it is not yours."),
             _flag("--force", "End others' quiesces too."),
             owner_option,
         ),

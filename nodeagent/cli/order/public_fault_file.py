@@ -1,6 +1,6 @@
 """A message of public faults as MindCluster's senders write it: JSON, read into a request.
 
-Only its form is checked here: names and types of keys. What is wrong with a value, the daemon says.
+Only its form is checked here: names and types of keys. The daemon checks the values.
 Source: docs/en/scheduling/api/clusterd/03_public_fault_apis.md of MindCluster.
 """
 
@@ -47,7 +47,7 @@ _DECODER = msgspec.json.Decoder(FileMessage)
 
 
 def request_of(text: bytes) -> pb.ReportPublicFaultRequest:
-    """Raises ValueError, which says where the text is no such message."""
+    """Raises ``ValueError``, which names the place where the text is not such a message."""
     try:
         message = _DECODER.decode(text)
     except msgspec.DecodeError as error:

@@ -20,7 +20,7 @@ _OPERATOR: Final = "operator"
 
 _PUBLIC_LENGTH: Final = 9
 _TYPE_OF_DIGIT: Final = {"0": "npu", "1": "node", "2": "network", "3": "storage"}
-"""What the first digit of a public code says."""
+"""The type of a fault, by the first digit of its public code."""
 
 _MOST_BYTES: Final = 1 << 20
 
@@ -31,8 +31,8 @@ _MOST_BYTES: Final = 1 << 20
 @click.option("--file", metavar="PATH", help='A message in MindCluster\'s JSON form; "-": standard input.')
 @click.option("--sender", help=f"Which system found it, such as pingmesh.  [default: {_OPERATOR}]")
 @click.option("--fault-id", help="One fault of all DEVICES. Default: one of each, by the code and its id.")
-@click.option("--recover", is_flag=True, help="It is over.")
-@click.option("--once", is_flag=True, help="It ends by itself.")
+@click.option("--recover", is_flag=True, help="The fault is over.")
+@click.option("--once", is_flag=True, help="The fault ends by itself.")
 @click.option("--began", metavar="TIME", help="When it began, as in 2026-01-02T03:04:05Z. Default: now.")
 @click.option("--description", default="", help="What was found.")
 @click.option("--location", multiple=True, metavar="KEY=VALUE", help="Where it is. May be repeated.")
@@ -56,7 +56,7 @@ def command(
     """Report the fault CODE of DEVICES, or all faults of a --file.
 
     DEVICES are names (gpu3, gpu3/gi5, npu0, ib0, dimm:A1, ub0, node), PCI addresses, ids or UUIDs. CODE is
-    one of the tables whose kind fits them, or a word of your own, which is SubHealthFault.
+    one of the tables whose kind fits them, or one of your own, which is SubHealthFault.
 
     Report it again while it lasts: it expires if it is not repeated in time (expire_after in [public] of the
     configuration). End it with --recover, the same --sender, and the same devices or the same --fault-id.
@@ -69,7 +69,7 @@ def command(
         raise click.UsageError("--recover and --once exclude each other")
     if file is not None:
         if any((code, devices, sender, fault_id, recover, once, began, description, location)):
-            raise click.UsageError("--file has all that is reported: leave the rest out")
+            raise click.UsageError("--file holds all that is reported: leave out the other options")
         request = _of_file(file)
     elif code and devices:
         assertion = "recover" if recover else "once" if once else "occur"
@@ -86,17 +86,17 @@ def command(
     with connection.opened(control_socket(socket, config_path)) as daemon:
         response: pb.ReportPublicFaultResponse = daemon.call(request)
         unknown = unknown_codes(daemon, _opened_codes(request))
-    words = enums.WORDS["PublicFaultOutcome"]
-    results = [{"fault_id": each.fault_id, "outcome": words[each.outcome]} for each in response.results]
+    outcomes = enums.NAMES["PublicFaultOutcome"]
+    results = [{"fault_id": each.fault_id, "outcome": outcomes[each.outcome]} for each in response.results]
     if output == Output.JSON:
         write_json({"sender": request.sender, "results": results, "durable": response.durable})
         return
     for result in results:
         write(f"{result['fault_id']}: {result['outcome'].replace('_', ' ')}")
     for each in unknown:
-        note(f"nodeagent: {each}, so it is SubHealthFault; a row of your tables gives it another level")
+        note(f"nodeagent: {each}, so it is SubHealthFault; a row in your tables can give it another level")
     if any(result["outcome"] == "outdated" for result in results):
-        note(f"nodeagent: outdated: a later message was here before; look at the clock of {request.sender}")
+        note(f"nodeagent: outdated: a newer message arrived before it; check the clock of {request.sender}")
     warn_not_durable(response)
 
 

@@ -34,7 +34,7 @@ def bridge_command(socket: Path | None, config_path: Path | None) -> None:
     """Drain this node in Slurm while it, or a chip of it, takes no new work; resume it once all are well.
 
     It runs until SIGTERM or Ctrl-C. Only a drain with a reason of its own is ever ended; a node that a person
-    has drained is left alone. Needs to be an administrator of Slurm. [slurm] of the configuration says more.
+    has drained is left alone. It has to be an administrator of Slurm. See [slurm] of the configuration.
     """
     config = read_config(config_path).slurm
     begin_log()
@@ -56,15 +56,15 @@ async def _bridge(socket: Path, config: SlurmConfig) -> None:
     default=health.STAMP,
     show_default=True,
     metavar="PATH",
-    help="Where it notes since when the node is well.",
+    help="The file that keeps since when the node is healthy.",
 )
 @socket_option
 @output_option
 def health_command(stamp: Path, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Look once, as scan does; drain this node in Slurm if it is faulty, resume it if it is well again.
+    """Check once, as scan does; drain this node in Slurm if it is faulty, resume it if it is healthy again.
 
-    Only a drain of nodeagent's own is ended, after the node was well for resume_after of [slurm]. A node of
-    which it cannot be told is left as it is. For HealthCheckProgram of slurm.conf.
+    Only a drain by nodeagent is ended, after the node was healthy for resume_after of [slurm]. A node whose
+    state is unknown is left as it is. For HealthCheckProgram of slurm.conf.
     """
     config = read_config(config_path).slurm
     answer = scan.look(socket, config_path)
@@ -81,7 +81,7 @@ def health_command(stamp: Path, socket: Path | None, config_path: Path | None, o
 
 
 def _verdicts(answer: scan.Answer) -> Verdicts:
-    """A source that is not read may hide what is wrong: then nothing is known to be well."""
+    """A source that is not read may hide a fault: then the node is not known to be healthy."""
     verdicts = judge(received.device(each) for each in answer.devices)
     if verdicts.standing is Standing.WELL and answer.reasons:
         return Verdicts(standing=Standing.UNKNOWN)

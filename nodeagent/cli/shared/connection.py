@@ -1,4 +1,4 @@
-"""The connection to the daemon: a client on a unix socket, whose errors end the command in plain words.
+"""The connection to the daemon: a client on a unix socket, whose errors end the command with one clear line.
 
 It also has the calls that several commands make, and what they report of an answer. It repeats no call.
 """
@@ -49,7 +49,7 @@ def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
 
 
 def _try_to_connect(path: Path, timeout_s: float) -> None:
-    """What the system says of the socket is plainer than what gRPC makes of it."""
+    """The error of the system is clearer than the one that gRPC makes of it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(timeout_s)
         try:

@@ -107,10 +107,10 @@ def read_config(path: Path | None) -> "Config":
 
 
 def query_socket(socket: Path | None, config_path: Path | None) -> Path:
-    """The socket for a command that asks and ends: the control socket where it is open to us, else the
-    public.
+    """The socket for a command that asks once: the control socket where the caller may use it, else the
+    public one.
 
-    On the public one nobody is an operator, and readers may have taken every place. Raises Failure.
+    On the public one no caller is an operator, and readers may have taken every place. Raises ``Failure``.
     """
     if socket:
         return _a_path(socket)
@@ -129,7 +129,7 @@ def control_socket(socket: Path | None, config_path: Path | None) -> Path:
 
 
 def _a_path(socket: Path) -> Path:
-    """What looks like HOST:PORT is no file's name that was mistyped."""
+    """Raises ``Failure`` for HOST:PORT, which is not the name of a file."""
     name = str(socket)
     if ":" in name and "/" not in name and not socket.exists():
         what = "over TCP the daemon is asked by programs with a certificate of their own, not by this command"
@@ -138,7 +138,7 @@ def _a_path(socket: Path) -> Path:
 
 
 def _daemons_config(path: Path | None) -> "Config":
-    """As the daemon has it: it keeps the last good one where the file is wrong, and says so if asked.
+    """The configuration of the daemon. Where the file is wrong, the daemon keeps the last good one.
 
     Raises Failure as ``read_config``.
     """
@@ -157,7 +157,7 @@ def _daemons_config(path: Path | None) -> "Config":
 
 
 def _is_usual(path: Path | None) -> bool:
-    """Whether it is the service's own file that is meant."""
+    """Whether it is the file of the service."""
     from nodeagent.config.load import DEFAULT_PATH, config_file
 
     return config_file(path, os.environ) == DEFAULT_PATH
@@ -246,7 +246,7 @@ def _length(_context: click.Context, _parameter: click.Parameter, text: str | No
 
 
 def owner_option(command: Command) -> Command:
-    """``owner``: a name, "" where the daemon's own word for the caller is to stand."""
+    """``owner``: a name; "": the daemon's own name for the caller is used."""
     return click.option(
         "--owner",
         default=person,
@@ -259,7 +259,7 @@ def owner_option(command: Command) -> Command:
 
 
 def person() -> str:
-    """The person behind sudo, else who logged in, else the user; "" where that is no name for a hold."""
+    """The person behind sudo, else the one that logged in, else the user; "" where that cannot own a hold."""
     from nodeagent.api.request_fields import is_owner
 
     name = os.environ.get("SUDO_USER") or _name_of(_login_uid()) or _name_of(os.getuid())

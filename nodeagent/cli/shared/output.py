@@ -57,7 +57,7 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""JSON that means the same, with ``\u001b`` for what cannot be shown, which stands in strings only."""
+    r"""JSON that means the same, with ``\u001b`` for what cannot be shown, which is in strings only."""
     if text.isprintable() and (text.isascii() or _INVISIBLE.search(text) is None):
         return text
     return "".join(each if _can_be_shown(each) else _in_json(each) for each in text)
@@ -97,8 +97,8 @@ Piece = str | Styled
 
 
 def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None:
-    """One line, the pieces with a blank between them. Colours are dropped where nobody would see them, or
-    $NO_COLOR asks for it.
+    """One line, the pieces with a blank between them. Without a terminal, or with $NO_COLOR, there are no
+    colours.
     """
     color = False if os.environ.get("NO_COLOR") else None
     click.echo(" ".join(map(_shown, pieces)).rstrip(" "), file=file, err=err, color=color)
@@ -148,7 +148,7 @@ def write_lines(text: str) -> None:
 
 
 def note(text: str, file: IO[Any] | None = None) -> None:
-    """A remark beside the result, on standard error: one line."""
+    """A remark in addition to the result, on standard error: one line."""
     _put(text, err=file is None, file=file)
 
 
@@ -201,25 +201,26 @@ def on_terminal() -> bool:
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where it cannot say."""
+    """Columns of the terminal; 80 where they are unknown."""
     import shutil
 
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def coloured(word: str, size: int = 0) -> Piece:
-    """The word, coloured if it is one that a glance should find, with what punctuation follows it; filled up
-    with blanks to this size.
+def coloured(text: str, size: int = 0) -> Piece:
+    """A verdict or kind of event in its colour, any other text as it is; filled up with blanks to this size.
+
+    Punctuation at its end is not coloured.
     """
-    bare = word.rstrip(",:;")
-    return Styled(bare, colour=_STYLES.get(bare), width=size, after=word[len(bare) :])
+    bare = text.rstrip(",:;")
+    return Styled(bare, colour=_STYLES.get(bare), width=size, after=text[len(bare) :])
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Columns of equal width, two spaces between them.
 
-    On a terminal no line is longer than it is wide, and no word is cut: the last column is wrapped, and
-    stands below the others where they leave it no room.
+    On a terminal no line is longer than the terminal is wide, and no word is cut: the last column is wrapped,
+    and goes below the others where they leave no room for it.
     """
     columns, rows = list(map(printable, columns)), [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]

@@ -10,7 +10,7 @@ from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Assertion, Kind, Level, Report
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
-from tests.api.control.test_public_fault_fields import CCAE, NODE, device
+from tests.api.control.reported import CCAE, NODE, device
 from tests.core.build import catalog, row
 
 GPU = "GPU-4d30fd1c-9f0a-4b55-8a6e-0123456789ab"

@@ -1,9 +1,73 @@
-"""The first line of the status: how many of which chips are well, and what is wrong with the others."""
+"""Times in the words of RFC 3339.
+
+What ``why`` and ``devices`` say of a device whose driver does not answer all that it is asked.
+
+The first line of the status: how many of which chips are well, and what is wrong with the others.
+"""
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.texts import headline
+from nodeagent.cli.shared import texts
+from nodeagent.cli.shared.texts import for_people, headline, in_short, rfc3339
+from nodeagent.messages.pb import types_pb2
 from nodeagent.messages.pb import types_pb2 as pb
+
+NOON = 1_767_355_445
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "expected"),
+    [
+        (NOON, 678_901_234, "2026-01-02T12:04:05.678901Z"),
+        (1 << 62, 0, "9999-12-31T23:59:59.000000Z"),
+        (-(1 << 62), -5, "0001-01-01T00:00:00.000000Z"),
+        (0, 2_000_000_000, "1970-01-01T00:00:00.999999Z"),
+    ],
+)
+def test_a_time_has_one_form_and_one_that_no_calendar_has_is_the_nearest(
+    seconds: int, nanos: int, expected: str
+) -> None:
+    assert rfc3339(Timestamp(seconds=seconds, nanos=nanos)) == expected
+
+
+def test_people_read_milliseconds_and_in_a_column_the_time_of_today() -> None:
+    now = Timestamp(seconds=NOON)
+    assert for_people(now) == "2026-01-02T12:04:05.000Z"
+    assert in_short(now, Timestamp(seconds=NOON + 60)) == "12:04:05Z"
+    assert in_short(now, Timestamp(seconds=NOON + 86_400)) == "2026-01-02"
+
+
+ROWS = {"unjudged": "XID_63,XID_64", "unanswered": "nvmlDeviceGetRemappedRows_v2 NO_PERMISSION"}
+HEAT = {"unanswered": "MEMORY_TEMP NOT_SUPPORTED"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "lines", "line"),
+    [
+        (
+            ROWS,
+            [
+                "not judged by XID_63, XID_64: the driver does not answer",
+                "not answered: nvmlDeviceGetRemappedRows_v2 NO_PERMISSION",
+            ],
+            "gpu4 is not judged by XID_63, XID_64: nodeagent why gpu4",
+        ),
+        (
+            HEAT,
+            ["not answered: MEMORY_TEMP NOT_SUPPORTED"],
+            "gpu4 does not answer all questions: nodeagent why gpu4",
+        ),
+        ({}, [], ""),
+    ],
+)
+def test_a_device_that_does_not_answer_all_says_so(
+    attributes: dict[str, str], lines: list[str], line: str
+) -> None:
+    device = types_pb2.Device(name="gpu4", attributes=attributes)
+    assert list(texts.unanswered_lines(device)) == lines
+    assert texts.unanswered_line(device) == line
+
 
 ALLOW, UNKNOWN = pb.VERDICT_ALLOW, pb.VERDICT_UNKNOWN
 NO_NEW_JOBS, ISOLATE = pb.VERDICT_NO_NEW_JOBS, pb.VERDICT_ISOLATE

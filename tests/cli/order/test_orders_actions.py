@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent
-from tests.cli.test_terminal import COLOUR, on_terminal
+from tests.cli.order.acting import CHIPS, RESET_NEEDED, Acting, acting
+from tests.cli.terminal import COLOUR, on_terminal
 from tests.waiting import wait_until
 
 

@@ -1,43 +1,15 @@
 """On a terminal of 80 columns lines are wrapped and coloured; in a pipe they are whole and plain."""
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
+from tests.cli.terminal import COLOUR, on_terminal
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def on_terminal(*arguments: str | Path, **environment: str) -> str:
-    """What a command writes to a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    with os.fdopen(ours, "rb") as screen:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)],
-            stdout=theirs,
-            env={**os.environ, "TERM": "xterm", **environment},
-        )
-        os.close(theirs)
-        written = b""
-        try:
-            while piece := screen.read1():
-                written += piece
-        except OSError:  # EIO: the other end is closed
-            pass
-        assert process.wait(timeout=30) == 0
-    return written.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.drivers.kmsg.following import followed
 from tests.shipped import shipped_catalog
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 LOST = (
     "NVRM: The NVIDIA GPU 0000:5e:00.0\nNVRM: (PCI ID: 10de:2330) installed in this system has\n"

@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.job.series import Series, header_line, row_line
 from tests.cli.conftest import Nodeagent
-from tests.cli.test_documented_fields import documented
+from tests.cli.documented import documented
 from tests.job.hang.hangs import HANGS
 from tests.job.hang.lookalikes import LOOKALIKES
 

@@ -11,7 +11,7 @@ from nodeagent.job.lines import Word
 from nodeagent.job.model import Wish
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
-from tests.cli.supervising import Supervising, supervising
+from tests.cli.order.supervising import Supervising, supervising
 
 JOB = f"pid:{os.getpid()}"
 GPU = "0000:3b:00.0"

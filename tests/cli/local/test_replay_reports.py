@@ -1,6 +1,12 @@
-"""Logs as people paste them into reports: each fault in them is found, and what was understood is counted."""
+"""Logs as people paste them into reports: each fault in them is found, and what was understood is counted.
+
+Kernel logs that people have put into reports are judged as an engineer of the field would judge them.
+
+Errors that were put into a real kernel's hardware have the right device, code and level.
+"""
 
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,3 +123,56 @@ def test_a_line_that_is_too_long_is_passed_over_and_counted(replay: Replay) -> N
 
     assert (ran.status, faults_of(ran)) == (0, ["0000:3b:00.0 XID_79"])
     assert counts_of(ran) == (3, 2, 0, 1, 2, 1)
+
+
+REPORTS: list[dict[str, Any]] = tomllib.loads((ROOT / "tests/fixtures/kernel_reports.toml").read_text())[
+    "report"
+]
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report["name"])
+def test_a_report_is_judged_as_it_is_right(
+    nodeagent: Nodeagent, tmp_path: Path, report: dict[str, Any]
+) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(report["log"].lstrip("\n"))
+
+    ran = nodeagent("replay", log, "-o", "json")
+
+    assert ran.status == 0, ran.err
+    assert [in_words(event) for event in ran.json] == report["events"]
+
+
+def in_words(event: dict[str, Any]) -> str:
+    told = (event["kind"], event["device"], event["code"] or "-", event["condition_level"] or "-")
+    return " ".join((*told, event["verdict"], event["handling"]))
+
+
+ERRORS: list[dict[str, Any]] = tomllib.loads((ROOT / "tests/fixtures/hardware/linux-6.1.toml").read_text())[
+    "error"
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error["made"])
+def test_an_error_of_real_hardware_is_the_fault_that_it_is(
+    nodeagent: Nodeagent, tmp_path: Path, error: dict[str, Any]
+) -> None:
+    log = tmp_path / "dmesg.log"
+    log.write_text(error["log"].lstrip("\n"))
+
+    ran = nodeagent("replay", log, "-o", "json")
+
+    assert ran.status == 0
+    open_faults: dict[tuple[str, str], str] = {}
+    notices: set[tuple[str, str]] = set()
+    for event in ran.json:
+        fault = event["device"], event["code"]
+        if event["kind"] == "raised":
+            open_faults[fault] = event["condition_level"]
+        elif event["kind"] == "cleared":
+            del open_faults[fault]
+        elif event["kind"] == "notice":
+            notices.add(fault)
+    faults = sorted([device, code, level] for (device, code), level in open_faults.items())
+    assert faults == error["faults"]
+    assert sorted(map(list, notices)) == error.get("notices", [])

@@ -14,8 +14,8 @@ import pytest
 
 from nodeagent.cli.shared.output import json_line, printable, printable_json
 from nodeagent.tables.export import to_toml
-from tests.cli import hostile
 from tests.cli.conftest import Nodeagent
+from tests.cli.shared import hostile
 from tests.core.build import row
 
 OWN_COLOURS = re.compile(r"\x1b\[(?:0|1|31|32|33|35)m")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.acting import RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent, Ran
+from tests.cli.order.acting import RESET_NEEDED, Acting, acting
 from tests.store.preload import DiskFault
 
 

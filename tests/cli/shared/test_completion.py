@@ -16,8 +16,8 @@ from click.shell_completion import BashComplete
 
 from nodeagent.cli.main import PARTS, main
 from nodeagent.cli.shared import completion
-from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent
+from tests.cli.order.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.documents import ROOT
 from tests.waiting import WAIT_LIMIT_S
 
