@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES: Final = ("cli", "fleet", "replay", "schedulers")
-"""Commands, and what runs in their processes. The daemon's own lines go to the log, which ``foreground`` writes."""
+"""Commands, and what runs in their processes. The lines of the daemon go to the log: see ``foreground``."""
 
 WAYS_OUT: Final = frozenset(
     {

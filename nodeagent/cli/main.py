@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from nodeagent.cli.shared.errors import Failure, made_printable
+from nodeagent.cli.shared.errors import CommandFailure, made_printable
 
 _PACKAGE: Final = "nodeagent.cli."
 """The package of the modules in which commands are."""
 
 
-class Part(NamedTuple):
+class CommandPart(NamedTuple):
     """A command of a group. ``place`` is ``FOLDER.MODULE:NAME``: a command, or a mapping that has it by its
     name.
     ``text`` is its line of help.
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 class LazyGroup(click.Group):
     """``parts``: the commands by their names."""
 
-    def __init__(self, *arguments: Any, parts: Mapping[str, Part], **others: Any) -> None:
+    def __init__(self, *arguments: Any, parts: Mapping[str, CommandPart], **others: Any) -> None:
         super().__init__(*arguments, **others)
         self.parts = parts
 
@@ -77,62 +77,72 @@ class Section(NamedTuple):
     """Commands that a user looks for in one place, by their names."""
 
     heading: str
-    commands: Mapping[str, Part]
+    commands: Mapping[str, CommandPart]
 
 
 SECTIONS: Final[Sequence[Section]] = (
     Section(
         "Ask how the node is",
         {
-            "status": Part("ask.status:command", "Show verdicts, open conditions, holds and actions."),
-            "scan": Part("ask.scan:command", "Report by the exit status whether this node is healthy."),
-            "events": Part("ask.events:command", "Show events, or follow them."),
-            "devices": Part("ask.devices:devices_command", "List the devices with verdict and handling."),
-            "why": Part("ask.devices:why_command", "Explain why a device has its verdict."),
-            "explain": Part("ask.explain:command", "Explain what fault codes mean."),
-            "fleet": Part("ask.fleet:command", "Follow the daemons of many nodes."),
-            "consumers": Part("ask.consumers:command", "List the named consumers, or delete one."),
-            "audit": Part("ask.audit:command", "Show the calls of operators and their results."),
+            "status": CommandPart("ask.status:command", "Show verdicts, open conditions, holds and actions."),
+            "scan": CommandPart(
+                "ask.scan:command", "Report by the exit status whether this node is healthy."
+            ),
+            "events": CommandPart("ask.events:command", "Show events, or follow them."),
+            "devices": CommandPart(
+                "ask.devices:devices_command", "List the devices with verdict and handling."
+            ),
+            "why": CommandPart("ask.devices:why_command", "Explain why a device has its verdict."),
+            "explain": CommandPart("ask.explain:command", "Explain what fault codes mean."),
+            "fleet": CommandPart("ask.fleet:command", "Follow the daemons of many nodes."),
+            "consumers": CommandPart("ask.consumers:command", "List the named consumers, or delete one."),
+            "audit": CommandPart("ask.audit:command", "Show the calls of operators and their results."),
         },
     ),
     Section(
         "Order",
         {
-            "isolate": Part("order.orders:COMMANDS", "Take a device out of service."),
-            "release": Part(
+            "isolate": CommandPart("order.orders:COMMANDS", "Take a device out of service."),
+            "release": CommandPart(
                 "order.orders:COMMANDS", "End your hold on a device, and faults that only a person may end."
             ),
-            "reset": Part("order.orders:COMMANDS", "Reset a device, or show what that would do."),
-            "approve": Part("order.orders:COMMANDS", "Approve or refuse an action that is proposed."),
-            "quiesce": Part(
+            "reset": CommandPart("order.orders:COMMANDS", "Reset a device, or show what that would do."),
+            "approve": CommandPart("order.orders:COMMANDS", "Approve or refuse an action that is proposed."),
+            "quiesce": CommandPart(
                 "order.orders:COMMANDS", "Let no action begin on this node, and close the drivers."
             ),
-            "resume": Part("order.orders:COMMANDS", "Allow actions again."),
-            "forget": Part("order.orders:COMMANDS", "Forget a part that was taken out for good."),
-            "rebaseline": Part("order.orders:COMMANDS", "Accept the present state of a device as healthy."),
-            "claim": Part("order.claim:command", "Declare which job uses which devices; for job hooks."),
-            "report": Part("order.report:command", "Report faults that another system found."),
+            "resume": CommandPart("order.orders:COMMANDS", "Allow actions again."),
+            "forget": CommandPart("order.orders:COMMANDS", "Forget a part that was taken out for good."),
+            "rebaseline": CommandPart(
+                "order.orders:COMMANDS", "Accept the present state of a device as healthy."
+            ),
+            "claim": CommandPart(
+                "order.claim:command", "Declare which job uses which devices; for job hooks."
+            ),
+            "report": CommandPart("order.report:command", "Report faults that another system found."),
         },
     ),
     Section(
         "Supervise jobs",
-        {"job": Part("main:JOB", "Work with jobs whose command is supervised.")},
+        {"job": CommandPart("main:JOB", "Work with jobs whose command is supervised.")},
     ),
     Section(
         "Act for a scheduler",
         {
-            "slurm": Part("main:SLURM", "Drain and resume this node in Slurm by its verdicts."),
-            "k8s": Part("order.k8s:command", "Bring this node's faults to Kubernetes."),
+            "slurm": CommandPart("main:SLURM", "Drain and resume this node in Slurm by its verdicts."),
+            "k8s": CommandPart("order.k8s:command", "Bring this node's faults to Kubernetes."),
         },
     ),
     Section(
         "Work on tables, configuration and logs",
         {
-            "tables": Part("local.tables:command", "Check, import, compare or reload the fault tables."),
-            "config": Part(
+            "tables": CommandPart(
+                "local.tables:command", "Check, import, compare or reload the fault tables."
+            ),
+            "config": CommandPart(
                 "local.config:command", "Check the configuration, or show where each value comes from."
             ),
-            "replay": Part(
+            "replay": CommandPart(
                 "local.replay:command", "Run a kernel log or a file of signals through the tables."
             ),
         },
@@ -140,22 +150,24 @@ SECTIONS: Final[Sequence[Section]] = (
     Section(
         "Try out",
         {
-            "probe": Part("local.probe:command", "Run one source by hand."),
-            "inject": Part("order.orders:COMMANDS", "Make a fault for a rehearsal."),
-            "emulator": Part("local.emulator:command", "Emulate a node with accelerators."),
+            "probe": CommandPart("local.probe:command", "Run one source by hand."),
+            "inject": CommandPart("order.orders:COMMANDS", "Make a fault for a rehearsal."),
+            "emulator": CommandPart("local.emulator:command", "Emulate a node with accelerators."),
         },
     ),
     Section(
         "General",
         {
-            "run": Part("local.general:run_command", "Start the daemon in the foreground."),
-            "version": Part("local.general:version_command", "Show the version, the commit and the build."),
-            "help": Part("local.general:help_command", "Show the help of a command."),
+            "run": CommandPart("local.general:run_command", "Start the daemon in the foreground."),
+            "version": CommandPart(
+                "local.general:version_command", "Show the version, the commit and the build."
+            ),
+            "help": CommandPart("local.general:help_command", "Show the help of a command."),
         },
     ),
 )
 
-PARTS: Final[Mapping[str, Part]] = {
+PARTS: Final[Mapping[str, CommandPart]] = {
     name: part for section in SECTIONS for name, part in section.commands.items()
 }
 
@@ -163,19 +175,21 @@ JOB: Final = LazyGroup(
     "job",
     help="Work with jobs whose command is supervised.",
     parts={
-        "run": Part(
+        "run": CommandPart(
             "order.jobs:run_command",
             "Run a command, watch it, and run it again in place where that is wanted.",
         ),
-        "step": Part(
+        "step": CommandPart(
             "order.jobs:step_command",
             "Run a command on the nodes of a Slurm job, and run it again on all of them together.",
         ),
-        "list": Part("order.jobs:list_command", "List the jobs that use this node."),
-        "show": Part("order.jobs:show_command", "Show one job, and what happened to it."),
-        "stop": Part("order.orders:COMMANDS", "Have a supervised job stop its command."),
-        "rerun": Part("order.orders:COMMANDS", "Have a supervised job run its command again."),
-        "replay": Part("local.job_replay:command", "Show which hangs would be found in a recorded run."),
+        "list": CommandPart("order.jobs:list_command", "List the jobs that use this node."),
+        "show": CommandPart("order.jobs:show_command", "Show one job, and what happened to it."),
+        "stop": CommandPart("order.orders:COMMANDS", "Have a supervised job stop its command."),
+        "rerun": CommandPart("order.orders:COMMANDS", "Have a supervised job run its command again."),
+        "replay": CommandPart(
+            "local.job_replay:command", "Show which hangs would be found in a recorded run."
+        ),
     },
 )
 
@@ -183,10 +197,12 @@ SLURM: Final = LazyGroup(
     "slurm",
     help="Drain this node in Slurm while it may take no new work, and resume it when it is healthy again.",
     parts={
-        "bridge": Part(
+        "bridge": CommandPart(
             "order.slurm:bridge_command", "Follow the daemon; drain and resume this node in Slurm."
         ),
-        "health": Part("order.slurm:health_command", "Check once; drain or resume this node in Slurm."),
+        "health": CommandPart(
+            "order.slurm:health_command", "Check once; drain or resume this node in Slurm."
+        ),
     },
 )
 
@@ -206,7 +222,7 @@ class Commands(LazyGroup):
             package = PACKAGES.get(cmd_name)
             if package is None or (error.name or "").split(".")[:2] != ["nodeagent", cmd_name]:
                 raise
-            raise Failure(f"{cmd_name}: not installed here; install the package {package}") from None
+            raise CommandFailure(f"{cmd_name}: not installed here; install the package {package}") from None
 
     def make_context(self, *arguments: Any, **others: Any) -> click.Context:
         with made_printable():

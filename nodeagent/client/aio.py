@@ -7,18 +7,18 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from nodeagent.client import received
-from nodeagent.client.calls import AsyncConnection, ClientError
+from nodeagent.client.calls import AsyncDaemonConnection, ClientError
 from nodeagent.client.generated.values import Condition, Consumer, Device, Job
 from nodeagent.client.position import Position
 from nodeagent.client.received import Update
-from nodeagent.client.session import Session
+from nodeagent.client.session import WatchSession
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
 
-class AsyncClient(AsyncConnection):
+class AsyncClient(AsyncDaemonConnection):
     """Follows one daemon, and asks it."""
 
     async def watch(
@@ -39,7 +39,7 @@ class AsyncClient(AsyncConnection):
         if_needed or never. ``codes`` are fault codes or families of them such as ``XID_*``. Raises
         ``ClientError`` only where trying again cannot help.
         """
-        session = Session(
+        session = WatchSession(
             after=after,
             consumer=consumer,
             snapshot=snapshot,

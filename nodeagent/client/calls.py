@@ -78,7 +78,7 @@ def error_of(failure: grpc.RpcError) -> ClientError:
     return ClientError(code.name, failure.details() or "", retry_after_s)
 
 
-class Connection:
+class DaemonConnection:
     """One daemon. ``socket`` is a path, or ``HOST:PORT`` with ``credentials`` for mutual TLS.
 
     ``wait_for_ready``: where no daemon answers, a call with a time limit ends with that limit, and not at
@@ -132,7 +132,7 @@ class Connection:
             answers.cancel()
 
 
-class AsyncConnection:
+class AsyncDaemonConnection:
     """The same for asyncio. Make it in the loop that uses it. ``options`` are gRPC's own for the channel;
     they override those of ``OPTIONS``.
     """

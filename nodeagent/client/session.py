@@ -46,7 +46,7 @@ def is_final(error: ClientError) -> bool:
     return error.status in _FINAL
 
 
-class Session:
+class WatchSession:
     """One watch. Make each stream with ``request``, and give its answers to ``updates``."""
 
     def __init__(

@@ -24,7 +24,7 @@ class CredentialsError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateFiles:
+class ClientCertificateFiles:
     """PEM files: the authorities that sign nodes' certificates, our own chain, its key."""
 
     authorities: Path
@@ -65,7 +65,7 @@ class CertificateFiles:
 class Credentials:
     """What is good now. Raises ``CredentialsError`` where the files are not good at the start."""
 
-    def __init__(self, files: CertificateFiles) -> None:
+    def __init__(self, files: ClientCertificateFiles) -> None:
         self._files = files
         self._good = files.read()
         self._seen = files.stamp()

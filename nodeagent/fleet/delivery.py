@@ -144,7 +144,7 @@ Show = Callable[[News], Awaitable[None]]
 Encode = Callable[[News], bytes]
 
 
-class Delivery:
+class NewsDelivery:
     """``encode`` makes what a command reads. ``kinds`` are the events that are delivered; all where it is
     empty.
     """

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from nodeagent.client import AsyncClient, Bookmark, ClientError, Event, Snapshot, received
-from nodeagent.client.session import Session, is_final
+from nodeagent.client.session import WatchSession, is_final
 from nodeagent.fleet import state
 from nodeagent.fleet.credentials import Credentials
-from nodeagent.fleet.delivery import Delivery
+from nodeagent.fleet.delivery import NewsDelivery
 from nodeagent.fleet.news import News, Received, What, news_of, received_values
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.state import Contact, NodeStates
@@ -25,7 +25,7 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 ATTEMPTS_A_SECOND: Final = 250.0
 
 
-class Pace:
+class ConnectPace:
     """How fast connections are begun: not to all nodes at once where a network comes back.
 
     A TLS handshake takes a millisecond or two of a processor on this side alone. Attempts are admitted in the
@@ -53,15 +53,21 @@ REFUSED_PAUSE_S: Final = 60.0
 Connect = Callable[[Endpoint], AsyncClient]
 
 
-class Unreadable(Exception):
+class UnreadableMessage(Exception):
     """A message of the node has an impossible value; it will be sent again and again."""
 
 
-class Follower:
+class NodeFollower:
     """Follows one node. ``run`` ends only by cancellation, or with what a delivery raises."""
 
     def __init__(
-        self, endpoint: Endpoint, *, connect: Connect, pace: Pace, node_states: NodeStates, delivery: Delivery
+        self,
+        endpoint: Endpoint,
+        *,
+        connect: Connect,
+        pace: ConnectPace,
+        node_states: NodeStates,
+        delivery: NewsDelivery,
     ) -> None:
         self._endpoint = endpoint
         self._connect = connect
@@ -71,7 +77,7 @@ class Follower:
         self._done = delivery.position_of(endpoint.name)
 
     async def run(self) -> None:
-        session = Session(after=self._done)
+        session = WatchSession(after=self._done)
         while True:
             await self._pace.wait()
             refuses, reason = False, "UNAVAILABLE: the daemon ended the stream"
@@ -80,13 +86,13 @@ class Follower:
                     await self._follow(client, session)
             except ClientError as failure:
                 refuses, reason = is_final(failure), str(failure)
-            except Unreadable as failure:
+            except UnreadableMessage as failure:
                 refuses, reason = True, str(failure)
-                session = Session(after=self._done)  # it has moved on over what was not done
+                session = WatchSession(after=self._done)  # it has moved on over what was not done
             await self._put_contact(Contact.REFUSES if refuses else Contact.AWAY, reason)
             await asyncio.sleep(REFUSED_PAUSE_S if refuses else session.next_pause_s())
 
-    async def _follow(self, client: AsyncClient, session: Session) -> None:
+    async def _follow(self, client: AsyncClient, session: WatchSession) -> None:
         async with aclosing(client.stream(session.request())) as responses:
             async for response in responses:
                 with _reading():
@@ -153,7 +159,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except (ValueError, OverflowError, OSError) as error:
-        raise Unreadable(f"what it sends cannot be read: {error}") from error
+        raise UnreadableMessage(f"what it sends cannot be read: {error}") from error
 
 
 def _asks_for_the_list(values: list[Received], *, is_first: bool) -> bool:
@@ -177,13 +183,13 @@ class Fleet:
     """
 
     def __init__(
-        self, group: asyncio.TaskGroup, *, node_states: NodeStates, delivery: Delivery, connect: Connect
+        self, group: asyncio.TaskGroup, *, node_states: NodeStates, delivery: NewsDelivery, connect: Connect
     ) -> None:
         self._group = group
         self._node_states = node_states
         self._delivery = delivery
         self._connect = connect
-        self._pace = Pace()
+        self._pace = ConnectPace()
         self._following: dict[Endpoint, asyncio.Task[None]] = {}
 
     def follow(self, endpoints: tuple[Endpoint, ...]) -> None:
@@ -196,7 +202,7 @@ class Fleet:
         for endpoint in endpoints:
             if endpoint not in self._following:
                 self._node_states.list(endpoint)
-                follower = Follower(
+                follower = NodeFollower(
                     endpoint,
                     connect=self._connect,
                     pace=self._pace,
@@ -208,7 +214,7 @@ class Fleet:
                 )
 
 
-async def _after(ending: asyncio.Task[None] | None, follower: Follower) -> None:
+async def _after(ending: asyncio.Task[None] | None, follower: NodeFollower) -> None:
     """Follow a node whose address has changed, once the command that still runs for it has ended."""
     if ending is not None:
         await asyncio.wait([ending])

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Bookmark, Event, Position, Snapshot
-from nodeagent.client.session import Session
+from nodeagent.client.session import WatchSession
 from nodeagent.fleet.state import Contact, NodeState
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -54,7 +54,7 @@ def news_of(before: Contact, after: Contact) -> What | None:
 Received = tuple[Event | Snapshot | Bookmark, types_pb2.Event | pb.Snapshot | None]
 
 
-def received_values(session: Session, response: pb.WatchResponse) -> list[Received]:
+def received_values(session: WatchSession, response: pb.WatchResponse) -> list[Received]:
     """Each value of a response with the message that it was made of; a bookmark has none."""
     messages: list[types_pb2.Event | pb.Snapshot | None] = [None]
     match response.WhichOneof("payload"):

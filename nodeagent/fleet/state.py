@@ -56,7 +56,7 @@ class Contact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DeviceState:
     """A device of the node; the node itself is ``node``. ``codes`` are those that count for its verdict."""
 
     name: str
@@ -83,7 +83,7 @@ class NodeState:
     since: datetime | None = None
     said_name: str = ""
     position: Position | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, DeviceState] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -108,11 +108,11 @@ class NodeState:
         return self.said_name if is_address and self.said_name else self.endpoint.name
 
     @property
-    def deciding(self) -> list[Part]:
+    def deciding(self) -> list[DeviceState]:
         return [part for part in self.parts.values() if part.decides]
 
     @property
-    def chips(self) -> list[Part]:
+    def chips(self) -> list[DeviceState]:
         return [part for part in self.parts.values() if part.kind is Kind.CHIP]
 
 
@@ -150,14 +150,14 @@ def with_contact(
     return replace(state, contact=contact, reason=reason, since=since, said_name=name)
 
 
-def _part(device_id: str, name: str, kind: Kind | None, given: Device | Event) -> Part:
+def _part(device_id: str, name: str, kind: Kind | None, given: Device | Event) -> DeviceState:
     codes = tuple(reason.code for reason in given.reasons if reason.code)
     if len(device_id) + len(name) + sum(map(len, codes)) > MAX_PART_CHARACTERS:
         raise TooMuch(f"the id, name and codes of one device have more than {MAX_PART_CHARACTERS} characters")
-    return Part(name=name, kind=kind, verdict=given.verdict, handling=given.handling, codes=codes)
+    return DeviceState(name=name, kind=kind, verdict=given.verdict, handling=given.handling, codes=codes)
 
 
-def _bounded(parts: Mapping[str, Part]) -> Mapping[str, Part]:
+def _bounded(parts: Mapping[str, DeviceState]) -> Mapping[str, DeviceState]:
     if len(parts) > MAX_PARTS:
         raise TooMuch(f"it names more than {MAX_PARTS} devices, and no daemon has more")
     return parts

@@ -85,7 +85,7 @@ _SCALARS: Final = {
 _BLOCKING: Final = (
     (r"(?<=\n)(    +|)async (?=def|with|for)", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(?=Client|Connection\b)", ""),
+    (r"\bAsync(?=Client|DaemonConnection\b)", ""),
     (r"AsyncGenerator\[Update, None\]", "Iterator[Update]"),
     (r"\bAsyncGenerator\b", "Iterator"),
     (r"\baclosing\b", "closing"),

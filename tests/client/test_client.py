@@ -25,7 +25,7 @@ from nodeagent.client import (
 )
 from nodeagent.client.calls import target
 from nodeagent.client.generated import reading
-from nodeagent.client.session import LONGEST_PAUSE_S, Session
+from nodeagent.client.session import LONGEST_PAUSE_S, WatchSession
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -194,7 +194,7 @@ async def test_a_scheduler_keeps_its_verdicts_in_twenty_lines(stage: Stage, plac
 
 
 def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer() -> None:
-    session = Session()
+    session = WatchSession()
     away = ClientError("UNAVAILABLE", "nobody there")
     pauses = [session.pause_s(away) for _ in range(12)]
     assert pauses[0] <= 0.1
@@ -205,7 +205,7 @@ def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer(
 
 def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "nodeagent.client")
-    session, away = Session(), ClientError("UNAVAILABLE", "nobody there")
+    session, away = WatchSession(), ClientError("UNAVAILABLE", "nobody there")
     for _ in range(3):
         session.pause_s(away)
     list(session.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
@@ -219,7 +219,7 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
 
 def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -> None:
     newer = pb.WatchResponse.FromString(b"\x2a\x06\x0a\x04\x18\x63\x40\x63")  # kind 99, verdict 99
-    (update,) = Session().updates(newer)
+    (update,) = WatchSession().updates(newer)
     assert isinstance(update, Event)
     assert (update.kind, update.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
 

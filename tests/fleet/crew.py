@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import EventKind
-from nodeagent.fleet.delivery import Delivery, Execution
+from nodeagent.fleet.delivery import Execution, NewsDelivery
 from nodeagent.fleet.follower import Connect, Fleet, connecting
 from nodeagent.fleet.news import News
 from nodeagent.fleet.nodes import Endpoint
@@ -69,7 +69,7 @@ async def crew(
 
     async def run(opened: "asyncio.Future[Crew]") -> None:
         async with asyncio.TaskGroup() as group:
-            delivery = Delivery(
+            delivery = NewsDelivery(
                 show=show, encode=encode, kinds=kinds, execution=execution, positions=positions
             )
             fleet = Fleet(

@@ -10,7 +10,7 @@ import pytest
 from nodeagent.client import EventKind, Snapshot, Verdict
 from nodeagent.core.model import Event, Level
 from nodeagent.fleet import follower
-from nodeagent.fleet.credentials import CertificateFiles, Credentials
+from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials
 from nodeagent.fleet.delivery import Execution
 from nodeagent.fleet.follower import connecting
 from nodeagent.fleet.nodes import Endpoint
@@ -209,7 +209,9 @@ async def test_a_node_that_refuses_is_told_so_and_followed_once_it_does_not(
     monkeypatch.setattr(follower, "REFUSED_PAUSE_S", 0.05)
     server = authority.issue("node.example.org", alternative=SERVER_NAMES)
     own = authority.issue("scheduler.example.org")
-    files = CertificateFiles(authorities=authority.certificate, certificate=own.certificate, key=own.key)
+    files = ClientCertificateFiles(
+        authorities=authority.certificate, certificate=own.certificate, key=own.key
+    )
     stage = Stage(place, configured(authority, server, roles={}))
     await stage.open()
     port = stage.server.tcp_port
@@ -234,7 +236,9 @@ async def test_a_certificate_for_another_name_is_no_node_of_this_name(
     """As for ``dns:NAME``: whatever the address is, the certificate must be for the name."""
     server = authority.issue("node.example.org", alternative="DNS:nodes.example.org")
     own = authority.issue("scheduler.example.org")
-    files = CertificateFiles(authorities=authority.certificate, certificate=own.certificate, key=own.key)
+    files = ClientCertificateFiles(
+        authorities=authority.certificate, certificate=own.certificate, key=own.key
+    )
     stage = Stage(place, configured(authority, server))
     await stage.open()
     address = f"127.0.0.1:{stage.server.tcp_port}"

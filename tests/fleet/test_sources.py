@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.client import Kind, Verdict
 from nodeagent.fleet import nodes, prometheus
-from nodeagent.fleet.credentials import CertificateFiles, Credentials, CredentialsError
+from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials, CredentialsError
 from nodeagent.fleet.nodes import Endpoint, NodesError
 from nodeagent.fleet.state import Contact, NodeState, NodeStates, with_contact, with_devices
 from tests.api.certificates import Authority
@@ -21,9 +21,11 @@ SOON_S = 0.01
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> CertificateFiles:
+def files(tmp_path: Path) -> ClientCertificateFiles:
     own = Authority(tmp_path).issue("follower")
-    return CertificateFiles(authorities=tmp_path / "authority.pem", certificate=own.certificate, key=own.key)
+    return ClientCertificateFiles(
+        authorities=tmp_path / "authority.pem", certificate=own.certificate, key=own.key
+    )
 
 
 async def test_a_list_is_read_anew_and_a_bad_one_changes_nothing(
@@ -68,7 +70,7 @@ async def test_a_name_that_nobody_knows_is_named() -> None:
 
 
 def test_new_certificates_are_taken_and_bad_ones_left_alone(
-    files: CertificateFiles, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    files: ClientCertificateFiles, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     credentials = Credentials(files)
@@ -94,7 +96,9 @@ def test_new_certificates_are_taken_and_bad_ones_left_alone(
     ("broken", "said"),
     [("authorities", "--ca {}: holds no certificate: "), ("key", "--cert {}, --key {}: they do not fit")],
 )
-def test_files_that_are_no_certificates_are_named(files: CertificateFiles, broken: str, said: str) -> None:
+def test_files_that_are_no_certificates_are_named(
+    files: ClientCertificateFiles, broken: str, said: str
+) -> None:
     path: Path = getattr(files, broken)
     path.write_text("no certificate\n")
     named = [path] if broken == "authorities" else [files.certificate, path]
@@ -103,7 +107,7 @@ def test_files_that_are_no_certificates_are_named(files: CertificateFiles, broke
     assert str(error.value).startswith(said.format(*named))
 
 
-def test_a_file_that_is_missing_is_named_with_its_option(files: CertificateFiles) -> None:
+def test_a_file_that_is_missing_is_named_with_its_option(files: ClientCertificateFiles) -> None:
     files.certificate.unlink()
     with pytest.raises(CredentialsError) as error:
         Credentials(files)

@@ -11,7 +11,7 @@ from typing import Final
 from nodeagent.api import messages
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.access.limits import IDENTITIES_KNOWN
-from nodeagent.api.control.context import Done
+from nodeagent.api.control.context import CallResult
 from nodeagent.api.faults.list_events import limit_of
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
@@ -73,7 +73,7 @@ class AuditReader:
         self._ledger = ledger
         self._node = messages.node_identity(facts)
 
-    async def list_audit(self, _caller: Caller, request: pb.ListAuditRequest) -> Done:
+    async def list_audit(self, _caller: Caller, request: pb.ListAuditRequest) -> CallResult:
         limit = limit_of(request.limit)
         last = self._ledger.last_audit
         after = min(request.after_number, last)
@@ -98,4 +98,4 @@ class AuditReader:
             ],
             more=bool(rows) and rows[-1][0] < last,
         )
-        return Done(message=message, result=f"listed {len(rows)} entries")
+        return CallResult(message=message, result=f"listed {len(rows)} entries")

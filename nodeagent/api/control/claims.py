@@ -4,7 +4,7 @@ from typing import Final
 
 from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller
-from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Claims, DeviceView, Kind
@@ -15,7 +15,7 @@ from nodeagent.store.records import Publication
 MAX_CLAIMS: Final = 1024
 
 
-async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsRequest) -> Done:
+async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsRequest) -> CallResult:
     if not 0 < len(request.claims) <= MAX_CLAIMS:
         problem = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
         raise Refusal(Status.INVALID_ARGUMENT, problem)
@@ -28,7 +28,7 @@ async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsReq
             raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {problem}")
     _check_room(current, list(claims.values()))
     taken = await context.ask(*claims.values())
-    return Done(message=pb.SetClaimsResponse(node=context.node), result=_result(request), taken=taken)
+    return CallResult(message=pb.SetClaimsResponse(node=context.node), result=_result(request), taken=taken)
 
 
 def _checked(current: Publication, field: str, claim: pb.Claim) -> Claims:

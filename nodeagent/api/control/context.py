@@ -34,7 +34,7 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class CallResult:
     """``message`` is the answer, ``result`` the text for the audit log. ``taken`` is the result of an order:
     the fields ``durable`` and ``not_durable_reason`` of its answer are filled in from it.
     """

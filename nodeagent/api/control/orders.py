@@ -15,7 +15,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.api import job_messages, messages, request_fields, reset_messages
 from nodeagent.api.access.credentials import Caller
-from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.codes import canonical
@@ -62,7 +62,7 @@ class OrderMethod:
     result: str
 
 
-async def execute(method: OrderMethod, context: Context, caller: Caller, request: Any) -> Done:
+async def execute(method: OrderMethod, context: Context, caller: Caller, request: Any) -> CallResult:
     """Raises ``Refusal``."""
     sent = request.DESCRIPTOR.fields_by_name
     device = method.device(context, request)
@@ -91,7 +91,7 @@ async def execute(method: OrderMethod, context: Context, caller: Caller, request
         decided="approved" if order.what == "approve" else "refused",
         end=_end_of(getattr(response, "hold", types_pb2.Hold())),
     )
-    return Done(message=response, result=f"{result}: {reason}" if reason else result, taken=taken)
+    return CallResult(message=response, result=f"{result}: {reason}" if reason else result, taken=taken)
 
 
 # --- the devices ---
@@ -177,7 +177,7 @@ def _reset(done: Executed) -> types_pb2.Reset | None:
     return next((reset_messages.reset(published, each) for each in found), None)
 
 
-async def reset_device(context: Context, caller: Caller, request: pb.ResetDeviceRequest) -> Done:
+async def reset_device(context: Context, caller: Caller, request: pb.ResetDeviceRequest) -> CallResult:
     device = known_device(context.feed.current, request.device)
     reason = request_fields.reason(request.reason) if not request.dry_run else ""
     dry_run = _dry_run_of(context, device, request.once)
@@ -185,7 +185,7 @@ async def reset_device(context: Context, caller: Caller, request: pb.ResetDevice
         node=context.node, devices=dry_run.devices, plan=reset_messages.plan(dry_run)
     )
     if request.dry_run:
-        return Done(message=message, result=dry_run.refused or "it would be proposed")
+        return CallResult(message=message, result=dry_run.refused or "it would be proposed")
     if dry_run.refused:
         raise Refusal(Status.FAILED_PRECONDITION, dry_run.refused)
     order = Operator(who=caller.identity, what="reset", device=device.id, reason=reason, once=request.once)
@@ -193,7 +193,7 @@ async def reset_device(context: Context, caller: Caller, request: pb.ResetDevice
     (message.action_id,) = answer.ids
     message.MergeFrom(pb.ResetDeviceResponse(reset=_reset(Executed(context, request, order, answer))))
     mode = f"{dry_run.mode}, once" if dry_run.once else dry_run.mode
-    return Done(message=message, result=f"proposed {message.action_id} ({mode}): {reason}", taken=taken)
+    return CallResult(message=message, result=f"proposed {message.action_id} ({mode}): {reason}", taken=taken)
 
 
 def _dry_run_of(context: Context, device: DeviceView, once: bool) -> DryRun:
@@ -221,7 +221,7 @@ def _named_job(_context: Context, request: pb.StopJobRequest | pb.RerunJobReques
 # --- injected faults ---
 
 
-async def inject(context: Context, caller: Caller, request: pb.InjectRequest) -> Done:
+async def inject(context: Context, caller: Caller, request: pb.InjectRequest) -> CallResult:
     """A fault for rehearsals. It goes to the core as a signal, under a source of its own."""
     device = known_device(context.feed.current, request.device)
     signal = Signal(
@@ -236,7 +236,7 @@ async def inject(context: Context, caller: Caller, request: pb.InjectRequest) ->
     taken = await context.ask(signal)
     opened = next((event.condition_id for event in taken.events if event.condition_id), "")
     condition_id = opened or _injected_on(context.feed.current, device, signal.code)
-    return Done(
+    return CallResult(
         message=pb.InjectResponse(node=context.node, condition_id=condition_id),
         result=f"injected {signal.code} ({signal.assertion})",
     )

@@ -16,7 +16,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control import reportable
-from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.control.reportable import ReportedDevice, ThisNode
 from nodeagent.api.control.senders import Reporter, Senders
 from nodeagent.api.named_devices import DeviceNames
@@ -206,7 +206,7 @@ def _check_owner(field: str, fault_id: str, reporter: Reporter, node: ThisNode) 
 
 async def report_public_fault(
     context: Context, senders: Senders, caller: Caller, request: pb.ReportPublicFaultRequest
-) -> Done:
+) -> CallResult:
     try:
         reporter = senders.admit(request.sender, caller)
         async with senders.turn:
@@ -221,7 +221,7 @@ async def report_public_fault(
         pb.PublicFaultResult(fault_id=fault.report.fault_id, outcome=enums.PUBLIC_FAULT_OUTCOMES[outcome])
         for fault, outcome in zip(faults.faults, answer.reported, strict=True)
     ]
-    return Done(
+    return CallResult(
         message=pb.ReportPublicFaultResponse(node=context.node, results=results),
         result=f"{request.id}: {_summary(answer.reported)}",
         taken=taken,

@@ -18,7 +18,7 @@ from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
 from nodeagent.api.control import claims, orders, public_faults
 from nodeagent.api.control.audit import AuditLog, AuditReader
-from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.refusal import Refusal, Status
@@ -32,7 +32,7 @@ _OF_REPORTERS = frozenset({"ReportPublicFault"})
 
 _log = logging.getLogger(__name__)
 
-Serve = Callable[[Caller, Any], Awaitable[Done]]
+Serve = Callable[[Caller, Any], Awaitable[CallResult]]
 Served = Mapping[str, Serve]
 """The keys are names of methods."""
 
@@ -114,7 +114,7 @@ def _who(caller: Caller, request: Message) -> str:
     return f"{caller.who} for {owner}" if request_fields.is_owner(owner) else caller.who
 
 
-def _with_durability(done: Done) -> Message:
+def _with_durability(done: CallResult) -> Message:
     """Fill in whether the order is on the disk."""
     if done.taken is not None:
         durable = type(done.message)(

@@ -6,7 +6,7 @@ from typing import Final
 
 from nodeagent.api import messages
 from nodeagent.api.access.credentials import Caller
-from nodeagent.api.control.context import Done
+from nodeagent.api.control.context import CallResult
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
@@ -42,14 +42,14 @@ class Tables:
         self._facts = facts
         self._reload = reload
 
-    async def reload_tables(self, _caller: Caller, request: pb.ReloadTablesRequest) -> Done:
+    async def reload_tables(self, _caller: Caller, request: pb.ReloadTablesRequest) -> CallResult:
         try:
             reloaded = await self._reload(request.dry_run)
         except TablesRefused as refused:
             reason = _first_lines(str(refused).splitlines())
             raise Refusal(Status.FAILED_PRECONDITION, reason) from refused
         result = "would change" if request.dry_run else "in force"
-        return Done(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
+        return CallResult(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
 
 
 def _response(facts: NodeFacts, reloaded: Reloaded) -> pb.ReloadTablesResponse:

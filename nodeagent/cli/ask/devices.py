@@ -10,7 +10,7 @@ import click
 
 from nodeagent.cli.shared import completion, connection, json_forms, texts
 from nodeagent.cli.shared.connection import unknown_devices
-from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import coloured, write, write_field, write_json, write_prose, write_table
 from nodeagent.cli.shared.texts import enum_text, for_people, write_event
@@ -40,7 +40,7 @@ def devices_command(
     elif listed:
         _write_devices(listed)
     if unknown:
-        raise Failure("\n".join(unknown))
+        raise CommandFailure("\n".join(unknown))
 
 
 def _write_devices(listed: Sequence[types_pb2.Device]) -> None:

@@ -13,7 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import completion, json_forms
 from nodeagent.cli.shared.connection import Unreachable, opened, unknown_codes, unknown_devices
-from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Failure
+from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, CommandFailure
 from nodeagent.cli.shared.options import (
     Output,
     output_option,
@@ -110,7 +110,7 @@ def command(
     )
     asked = pb.ListEventsRequest(filter=wanted, since=since, until=until)
     path = (public_socket if follow else query_socket)(socket, config_path)
-    follower = Follower(path, asked, output, follow)
+    follower = EventFollower(path, asked, output, follow)
     try:
         follower.show_kept(after, newest if newest is not None else _newest(follow))
         if follow:
@@ -123,7 +123,7 @@ def _newest(follow: bool) -> int:
     return NEWEST_BEFORE_FOLLOWING if follow else NEWEST_SHOWN
 
 
-class Follower:
+class EventFollower:
     """Shows events once each, in order; ``_position`` is how far it has come.
 
     ``asked`` is what each page of kept events has; its times are not for later events.
@@ -155,10 +155,10 @@ class Follower:
                 self._check_known(daemon)
 
     def _check_known(self, daemon: Client) -> None:
-        """Nothing was found: raises ``Failure`` for names that are unknown. With --follow: a note."""
+        """Nothing was found: raises ``CommandFailure`` for names that are unknown. With --follow: a note."""
         unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._wanted.codes)]
         if unknown and not self._follows:
-            raise Failure("\n".join(unknown))
+            raise CommandFailure("\n".join(unknown))
         for each in unknown:
             note(f"nodeagent: {each}; waiting for it")
 

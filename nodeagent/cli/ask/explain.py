@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from nodeagent.cli.shared import completion, json_forms
-from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
+from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_field, write_json, write_prose
 from nodeagent.cli.shared.texts import enum_text
@@ -93,7 +93,7 @@ def _look_up(config_path: Path | None, codes: Sequence[str]) -> list[pb.CodeExpl
     try:
         catalog = load_catalog(configured_folders(config), config.settings()).catalog
     except TablesError as refused:
-        raise Failure(str(refused), EXIT_CONFIG) from refused
+        raise CommandFailure(str(refused), EXIT_CONFIG) from refused
     return explanations(Lookup(catalog), codes)
 
 

@@ -12,7 +12,7 @@ import click
 
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.client import EventKind
-from nodeagent.fleet.credentials import CertificateFiles
+from nodeagent.fleet.credentials import ClientCertificateFiles
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _PORT: Final = click.IntRange(1, 65535)
@@ -32,16 +32,16 @@ class FleetOptions:
     positions: Path | None
     file_sd: Path | None
     file_sd_port: int
-    certificates: CertificateFiles | None
+    certificates: ClientCertificateFiles | None
 
 
-def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> CertificateFiles | None:
+def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> ClientCertificateFiles | None:
     """Raises ``UsageError`` where only some are named."""
     if ca is None and cert is None and key is None:
         return None
     if ca is None or cert is None or key is None:
         raise click.UsageError("--ca, --cert and --key go together: name all three, or none")
-    return CertificateFiles(authorities=ca, certificate=cert, key=key)
+    return ClientCertificateFiles(authorities=ca, certificate=cert, key=key)
 
 
 def check_together(asked: FleetOptions) -> None:

@@ -13,7 +13,7 @@ from nodeagent.cli.shared.texts import for_people, rfc3339, write_event
 from nodeagent.client import Handling, Position, Snapshot, Verdict
 from nodeagent.core.state.names import natural
 from nodeagent.fleet.news import News
-from nodeagent.fleet.state import Contact, NodeState, Part
+from nodeagent.fleet.state import Contact, DeviceState, NodeState
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
@@ -160,7 +160,7 @@ def _why(state: NodeState) -> str:
     return ", ".join(map(_fault, unwell))
 
 
-def _fault(part: Part) -> str:
+def _fault(part: DeviceState) -> str:
     return " ".join((part.name, *part.codes)) if part.codes else f"{part.name} {part.verdict}"
 
 

@@ -16,12 +16,12 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our 
 
 from nodeagent.cli.ask import fleet_forms
 from nodeagent.cli.ask.fleet import FleetOptions
-from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
 from nodeagent.cli.shared.output import clear, note, on_terminal, write_json
 from nodeagent.fleet import prometheus
 from nodeagent.fleet.credentials import Credentials, CredentialsError
-from nodeagent.fleet.delivery import Delivery, Execution, Show
+from nodeagent.fleet.delivery import Execution, NewsDelivery, Show
 from nodeagent.fleet.follower import ATTEMPTS_A_SECOND, Fleet, connecting, files_missing
 from nodeagent.fleet.news import News
 from nodeagent.fleet.nodes import NodesError, follow_list, listing_of
@@ -35,13 +35,13 @@ ONCE_LIMIT_S: Final = 15.0
 
 
 def run(asked: FleetOptions) -> None:
-    """Until a signal, or with --once until each node was asked. Raises ``Failure``."""
+    """Until a signal, or with --once until each node was asked. Raises ``CommandFailure``."""
     begin_log()
     try:
         with _kept_positions(asked) as positions:
             signal_number = asyncio.run(until_signalled(_follow(asked, positions)))
     except (NodesError, CredentialsError, PositionsError) as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
     except BaseExceptionGroup as group:
         if group.subgroup(BrokenPipeError) is None:
             raise
@@ -67,13 +67,13 @@ async def _follow(asked: FleetOptions, positions: Positions | None) -> None:
     try:
         listing = listing_of(asked.nodes, tcp=credentials is not None)
     except ValueError as error:
-        raise Failure(f"--nodes: {error}", EXIT_USAGE) from error
+        raise CommandFailure(f"--nodes: {error}", EXIT_USAGE) from error
     endpoints = await listing()
     if missing := files_missing(len(endpoints)):
         wanted = "raise LimitNOFILE= of the unit, or ulimit -n"
         note(f"nodeagent: for {len(endpoints)} nodes {missing} more open files are needed; {wanted}")
     node_states = NodeStates()
-    delivery = Delivery(
+    delivery = NewsDelivery(
         show=_show(asked),
         encode=fleet_forms.line,
         kinds=asked.kinds,
@@ -111,7 +111,9 @@ def _execution(asked: FleetOptions) -> Execution | None:
     if not asked.command:
         return None
     if shutil.which(asked.command[0]) is None:
-        raise Failure(f"--exec: no program {asked.command[0]} that can be run; name its path", EXIT_USAGE)
+        raise CommandFailure(
+            f"--exec: no program {asked.command[0]} that can be run; name its path", EXIT_USAGE
+        )
     return Execution(asked.command, at_once=asked.at_once, limit_s=EXEC_LIMIT_S)
 
 
@@ -149,7 +151,7 @@ async def _all_known(node_states: NodeStates, nodes: int) -> list[NodeState]:
 
 
 def _show_states(asked: FleetOptions, states: list[NodeState]) -> None:
-    """Raises ``Failure``."""
+    """Raises ``CommandFailure``."""
     if asked.in_json:
         for state in states:
             write_json(fleet_forms.node_form(state))
@@ -159,7 +161,7 @@ def _show_states(asked: FleetOptions, states: list[NodeState]) -> None:
         try:
             prometheus.write(asked.file_sd, prometheus.targets(states, asked.file_sd_port))
         except OSError as error:
-            raise Failure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
+            raise CommandFailure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
 
 
 async def _draw(asked: FleetOptions, node_states: NodeStates) -> None:

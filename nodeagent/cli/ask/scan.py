@@ -15,7 +15,7 @@ import click
 
 from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.connection import take_snapshot
-from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, Failure
+from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.cli.shared.texts import counted, enum_text, noun
@@ -32,7 +32,7 @@ _FAULTY: Final = (types_pb2.VERDICT_ISOLATE, types_pb2.VERDICT_NO_NEW_JOBS)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScanResult:
     """``by`` is "daemon", or "probe" without one. ``unread`` is what could not be read and is shown on no
     device.
     """
@@ -74,8 +74,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     """
     try:
         answer = look(socket, config_path)
-    except Failure as failure:
-        answer = Answer("nobody", (), failure.message.splitlines())
+    except CommandFailure as failure:
+        answer = ScanResult("nobody", (), failure.message.splitlines())
     if output == Output.JSON:
         write_json(
             {
@@ -91,18 +91,18 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     raise SystemExit(answer.status)
 
 
-def look(socket: Path | None, config_path: Path | None) -> Answer:
-    """Without a daemon the store and the sources are read. Raises ``Failure``."""
+def look(socket: Path | None, config_path: Path | None) -> ScanResult:
+    """Without a daemon the store and the sources are read. Raises ``CommandFailure``."""
     try:
         with connection.opened(query_socket(socket, config_path)) as daemon:
-            return Answer("daemon", take_snapshot(daemon).snapshot.devices)
+            return ScanResult("daemon", take_snapshot(daemon).snapshot.devices)
     except connection.Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise
         return _look_without_daemon(config_path)
 
 
-def _look_without_daemon(config_path: Path | None) -> Answer:
+def _look_without_daemon(config_path: Path | None) -> ScanResult:
     from nodeagent.cli.ask.self_check import look
     from nodeagent.cli.shared.options import configured_folders
     from nodeagent.tables.load import TablesError
@@ -112,11 +112,11 @@ def _look_without_daemon(config_path: Path | None) -> Answer:
     try:
         findings = look(config, configured_folders(config), note)
     except TablesError as refused:
-        raise Failure(str(refused)) from refused
-    return Answer("probe", findings.devices, findings.unread)
+        raise CommandFailure(str(refused)) from refused
+    return ScanResult("probe", findings.devices, findings.unread)
 
 
-def _write(answer: Answer) -> None:
+def _write(answer: ScanResult) -> None:
     for device in answer.faulty:
         why = "; ".join(dict.fromkeys(f"{reason.code} {reason.text}".strip() for reason in device.reasons))
         write(f"faulty: {device.name} {enum_text(enums.VERDICT_OF, device.verdict)}: {why}")
@@ -128,7 +128,7 @@ def _write(answer: Answer) -> None:
         write("unknown: no device was found")
 
 
-def _unknown(answer: Answer) -> Iterator[str]:
+def _unknown(answer: ScanResult) -> Iterator[str]:
     """Each unknown device with the reasons that are not shown already. All reasons of the node are."""
     shown = answer.reasons
     for device in answer.devices:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
+from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import Output, config_option, output_option
 from nodeagent.cli.shared.output import problem_form, write, write_json, write_table
 from nodeagent.config.load import DEFAULT_PATH, ConfigError, config_files, read_config
@@ -69,7 +69,7 @@ def show(path: Path | None, config_path: Path | None, output: Output) -> None:
     try:
         layers = read_config(path or config_path, os.environ).layers
     except ConfigError as error:
-        raise Failure(str(error), EXIT_CONFIG) from error
+        raise CommandFailure(str(error), EXIT_CONFIG) from error
     settings = list(layers.settings())
     if output == Output.JSON:
         write_json(

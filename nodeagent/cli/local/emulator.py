@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from nodeagent.cli.shared import completion
-from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
+from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.config.drivers import VendorConfig
@@ -109,9 +109,9 @@ def start(description: str, directory: Path, process: int | None, output: Output
         node = EmulatedNode.create(directory.absolute(), description)
         _let_worker_in(directory / FILE)
     except (DescriptionError, BuildFailed, NotOwnError) as refused:
-        raise Failure(str(refused)) from refused
+        raise CommandFailure(str(refused)) from refused
     except OSError as failed:
-        raise Failure(f"{directory}: {failed.strerror}") from failed
+        raise CommandFailure(f"{directory}: {failed.strerror}") from failed
     server = Server(node)
     try:
         _announce(node, description, output)
@@ -198,9 +198,9 @@ def _command_of(request: type[Request]) -> click.Command:
         try:
             answer = ask(directory.absolute(), {"do": tag, **given})
         except Refused as refused:
-            raise Failure(str(refused)) from refused
+            raise CommandFailure(str(refused)) from refused
         except OSError as failed:
-            raise Failure(
+            raise CommandFailure(
                 f"no emulator answers in {directory} ({failed.strerror or failed}): nodeagent emulator start",
                 EXIT_UNAVAILABLE,
             ) from failed
@@ -308,6 +308,6 @@ def _or_fail(do: Callable[[], Any]) -> Any:
     try:
         return do()
     except (FieldError, BuildFailed) as refused:
-        raise Failure(str(refused)) from refused
+        raise CommandFailure(str(refused)) from refused
     except OSError as failed:
-        raise Failure(f"{failed.filename}: {failed.strerror}") from failed
+        raise CommandFailure(f"{failed.filename}: {failed.strerror}") from failed

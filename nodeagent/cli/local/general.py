@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from nodeagent import __version__
 from nodeagent.build import Build, BuildDamaged, read
-from nodeagent.cli.shared.errors import EXIT_CONFIG, Failure
+from nodeagent.cli.shared.errors import EXIT_CONFIG, CommandFailure
 from nodeagent.cli.shared.options import Output, config_option, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.system.journal_stream import runs_under_journal
@@ -36,7 +36,7 @@ def run_command(config_path: Path | None, stream: bool | None) -> None:
     try:
         chosen = choose(config_path, os.environ)
     except ConfigError as error:
-        raise Failure(str(error), EXIT_CONFIG) from error
+        raise CommandFailure(str(error), EXIT_CONFIG) from error
     from nodeagent.cli.shared.foreground import begin_log
     from nodeagent.daemon import app
 
@@ -60,7 +60,7 @@ def version_command(output: Output) -> None:
 
 
 def show_version() -> None:
-    """Raises Failure."""
+    """Raises ``CommandFailure``."""
     for line in _lines(_build()):
         write(line)
 
@@ -69,7 +69,7 @@ def _build() -> Build | None:
     try:
         return read()
     except BuildDamaged as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
 
 
 def _lines(build: Build | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json
 from nodeagent.job.hang.replay import Finding, replay
@@ -51,11 +51,11 @@ def _series(file: Path) -> Series:
         with file.open(encoding="utf-8") as lines:
             return read(lines, str(file))
     except OSError as error:
-        raise Failure(f"{file}: {error.strerror}") from error
+        raise CommandFailure(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise Failure(f"{file}: not JSON lines in UTF-8: {error}") from error
+        raise CommandFailure(f"{file}: not JSON lines in UTF-8: {error}") from error
     except SeriesError as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
 
 
 def _settings(series: Series, changes: Iterable[str]) -> Settings:

@@ -11,7 +11,7 @@ from typing import IO, Final
 import click
 
 from nodeagent import wire
-from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, Failure
+from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.options import Output, config_option, configured_folders, output_option, read_config
 from nodeagent.cli.shared.output import note, write, write_json
 from nodeagent.daemon import host_ids
@@ -37,7 +37,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
     try:
         patterns = load_catalog(configured_folders(config), config.settings()).catalog.patterns
     except TablesError as refused:
-        raise Failure(str(refused)) from refused
+        raise CommandFailure(str(refused)) from refused
     configure = wire.Configure(
         driver=name,
         boot_id=host_ids.boot_id(),
@@ -57,7 +57,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
 
 
 def _converse(name: str, configure: wire.Configure, follow: bool) -> Iterator[wire.Report]:
-    """Every report until each has come once. Raises Failure where that does not come to an end."""
+    """Every report until each has come once. Raises ``CommandFailure`` where that does not come to an end."""
     begun_s = time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-m", "nodeagent.worker", name],
@@ -92,7 +92,7 @@ def _converse(name: str, configure: wire.Configure, follow: bool) -> Iterator[wi
             remarks.join(_REMARKS_S)
     late = time.monotonic() - begun_s >= DEADLINE_S
     waiting = f"{', '.join(sorted(awaited))} did not answer within {DEADLINE_S:g} s"
-    raise Failure(waiting if late else f"the worker ended by itself, status {worker.returncode}")
+    raise CommandFailure(waiting if late else f"the worker ended by itself, status {worker.returncode}")
 
 
 def _show_remarks(lines: IO[bytes]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from nodeagent.api import messages
 from nodeagent.cli.shared import json_forms
-from nodeagent.cli.shared.errors import EXIT_NOT_UNDERSTOOD, Failure
+from nodeagent.cli.shared.errors import EXIT_NOT_UNDERSTOOD, CommandFailure
 from nodeagent.cli.shared.options import (
     Output,
     config_option,
@@ -131,7 +131,7 @@ def command(
                     file, boot_time, form, trusted, tables, compare, config
                 )
     except (ReplayError, TablesError) as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
     if others is not None:
         _show_differences(events, others, output)
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from nodeagent.cli.shared.errors import EXIT_FAILED, Failure
+from nodeagent.cli.shared.errors import EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import (
     Output,
     config_option,
@@ -293,7 +293,7 @@ def _replace(out: Path, text: str) -> None:
         unfinished.replace(out)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
-        raise Failure(f"{out}: cannot be written: {error.strerror or error}", EXIT_FAILED) from error
+        raise CommandFailure(f"{out}: cannot be written: {error.strerror or error}", EXIT_FAILED) from error
 
 
 @command.command("reload")
@@ -313,7 +313,7 @@ def reload_command(dry_run: bool, socket: Path | None, config_path: Path | None,
     try:
         with connection.opened(control_socket(socket, config_path), RELOAD_LIMIT_S) as daemon:
             response: pb.ReloadTablesResponse = daemon.call(request)
-    except connection.Refused as refused:
+    except connection.DaemonRefused as refused:
         if output != Output.JSON:
             raise
         write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})

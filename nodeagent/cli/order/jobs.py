@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from nodeagent.cli.shared import completion, connection, json_forms
-from nodeagent.cli.shared.errors import EXIT_FAILED, Failure
+from nodeagent.cli.shared.errors import EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import write, write_field, write_json, write_table
 from nodeagent.cli.shared.texts import devices_of, enum_text, for_people, recommended, stage_of
@@ -61,7 +61,7 @@ def show_command(job: str, socket: Path | None, config_path: Path | None, output
         found = next((each for each in listed.jobs if each.name == job), None)
         events = _events(daemon, job)
     if found is None:
-        raise Failure(f"there is no job {job}; {_known(listed)}", EXIT_FAILED)
+        raise CommandFailure(f"there is no job {job}; {_known(listed)}", EXIT_FAILED)
     if output == Output.JSON:
         write_json({**json_forms.form(found), "events": [json_forms.form(each) for each in events]})
         return

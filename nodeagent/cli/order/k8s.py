@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_UNAVAILABLE, Failure
+from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
 from nodeagent.cli.shared.options import public_socket, read_config, socket_option
 
@@ -51,7 +51,7 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
         from kubernetes.aio import client, config
         from kubernetes.aio.config import ConfigException
     except ImportError as error:
-        raise Failure(
+        raise CommandFailure(
             f"the Python client of Kubernetes cannot be imported ({error}):"
             " install it with pip install 'nodeagent[kubernetes]'",
             EXIT_FAILED,
@@ -68,7 +68,9 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
     except (ConfigException, OSError) as error:
         where = f"kubeconfig {section.kubeconfig}" if section.kubeconfig else "no account of a pod"
         todo = "outside of a pod, name a kubeconfig in [kubernetes] of nodeagent.toml"
-        raise Failure(f"the API server cannot be reached: {where}: {error}; {todo}", EXIT_CONFIG) from error
+        raise CommandFailure(
+            f"the API server cannot be reached: {where}: {error}; {todo}", EXIT_CONFIG
+        ) from error
     # Python 3.13 wants fields of certificates that RFC 5280 names and the authorities of many clusters lack,
     # such as those of older EKS clusters (kubernetes-client/python, issue 2394). kubectl does without them.
     settings.disable_strict_ssl_verification = True
@@ -77,7 +79,9 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
         try:
             await Bridge(daemon, cluster, _settings(section, node)).run()
         except ClientError as error:
-            raise Failure(f"the daemon at {socket} cannot be followed: {error}", EXIT_UNAVAILABLE) from error
+            raise CommandFailure(
+                f"the daemon at {socket} cannot be followed: {error}", EXIT_UNAVAILABLE
+            ) from error
 
 
 def _settings(section: "KubernetesConfig", node: str) -> "Settings":

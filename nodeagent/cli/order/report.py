@@ -137,19 +137,19 @@ def _opened_codes(request: "pb.ReportPublicFaultRequest") -> list[str]:
 
 def _of_file(name: str) -> "pb.ReportPublicFaultRequest":
     from nodeagent.cli.order.public_fault_file import request_of
-    from nodeagent.cli.shared.errors import Failure
+    from nodeagent.cli.shared.errors import CommandFailure
 
     try:
         with click.open_file(name, "rb") as file:
             text = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise Failure(f"{name}: {error.strerror}") from error
+        raise CommandFailure(f"{name}: {error.strerror}") from error
     if len(text) > _MOST_BYTES:
-        raise Failure(f"{name}: longer than {_MOST_BYTES >> 20} MiB")
+        raise CommandFailure(f"{name}: longer than {_MOST_BYTES >> 20} MiB")
     try:
         return request_of(text)
     except ValueError as error:
-        raise Failure(f"{name}: {error}") from error
+        raise CommandFailure(f"{name}: {error}") from error
 
 
 def _pair(text: str) -> tuple[str, str]:

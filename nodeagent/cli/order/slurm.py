@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from nodeagent.cli.ask import scan
-from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
 from nodeagent.cli.shared.options import Output, output_option, public_socket, read_config, socket_option
 from nodeagent.cli.shared.output import write, write_json
@@ -41,7 +41,7 @@ def bridge_command(socket: Path | None, config_path: Path | None) -> None:
     try:
         asyncio.run(until_signalled(_bridge(public_socket(socket, config_path), config)))
     except ClientError as error:
-        raise Failure(f"the daemon refuses: {error}") from error
+        raise CommandFailure(f"the daemon refuses: {error}") from error
 
 
 async def _bridge(socket: Path, config: SlurmConfig) -> None:
@@ -73,14 +73,14 @@ def health_command(stamp: Path, socket: Path | None, config_path: Path | None, o
         well_s = health.well_for_s(stamp, verdicts, time.clock_gettime(time.CLOCK_BOOTTIME))
         done = asyncio.run(_look(config, verdicts, well_s))
     except (SlurmError, OSError) as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
     if output == Output.JSON:
         write_json({"standing": verdicts.standing, "done": done, "reasons": list(answer.reasons)})
     else:
         write(done)
 
 
-def _verdicts(answer: scan.Answer) -> Verdicts:
+def _verdicts(answer: scan.ScanResult) -> Verdicts:
     """A source that is not read may hide a fault: then the node is not known to be healthy."""
     verdicts = judge(received.device(each) for each in answer.devices)
     if verdicts.standing is Standing.WELL and answer.reasons:

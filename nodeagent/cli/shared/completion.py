@@ -58,7 +58,7 @@ def _asked(
     words: Callable[["Client", click.Context], Words], context: click.Context
 ) -> list[tuple[str, str]]:
     from nodeagent.cli.shared import connection
-    from nodeagent.cli.shared.errors import Failure
+    from nodeagent.cli.shared.errors import CommandFailure
     from nodeagent.cli.shared.options import query_socket
 
     given = context.params
@@ -67,7 +67,7 @@ def _asked(
             socket = query_socket(given.get("socket"), given.get("config_path"))
             with connection.opened(socket, LIMIT_S) as daemon:
                 return list(words(daemon, context))
-        except (Failure, OSError):
+        except (CommandFailure, OSError):
             return []
 
 
@@ -164,7 +164,7 @@ def codes(context: click.Context, _parameter: click.Parameter, begun: str) -> li
 
 
 def _codes_on_disk(context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.errors import Failure
+    from nodeagent.cli.shared.errors import CommandFailure
     from nodeagent.cli.shared.options import configured_folders, read_config
 
     try:
@@ -172,7 +172,7 @@ def _codes_on_disk(context: click.Context) -> Iterator[tuple[str, str]]:
         for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
             for quoted, bare in _CODE_OF_ROW.findall(path.read_text(errors="replace")):
                 yield quoted or bare, ""
-    except (Failure, OSError):
+    except (CommandFailure, OSError):
         return
 
 

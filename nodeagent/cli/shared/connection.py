@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, Failure
+from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.output import note
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # otherwise its library writes to our standard error
@@ -26,11 +26,11 @@ _MOST_NEAR = 3
 _FAMILY = "*"
 
 
-class Unreachable(Failure):
+class Unreachable(CommandFailure):
     """No daemon answers at the socket."""
 
 
-class Refused(Failure):
+class DaemonRefused(CommandFailure):
     """The daemon refused in its present state, and changed nothing."""
 
 
@@ -38,7 +38,7 @@ class Refused(Failure):
 def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
     """A client whose calls wait for a daemon that pauses, for ``timeout_s`` at most.
 
-    Raises ``Unreachable``, which names the socket and what to do. A call inside raises ``Failure``.
+    Raises ``Unreachable``, which names the socket and what to do. A call inside raises ``CommandFailure``.
     """
     _try_to_connect(path, min(timeout_s, CALL_TIMEOUT_S))
     with Client(path, timeout_s=timeout_s, wait_for_ready=True) as client:
@@ -78,7 +78,7 @@ def _unreachable(path: Path, error: OSError) -> Unreachable:
             return Unreachable(f"the daemon cannot be asked at {path}: {reason}", EXIT_UNAVAILABLE)
 
 
-def _failure(path: Path, error: ClientError, timeout_s: float) -> Failure:
+def _failure(path: Path, error: ClientError, timeout_s: float) -> CommandFailure:
     match error.status:
         case "UNAVAILABLE" | "CANCELLED":
             return Unreachable(f"the daemon at {path} does not answer: {error.reason}", EXIT_UNAVAILABLE)
@@ -87,13 +87,13 @@ def _failure(path: Path, error: ClientError, timeout_s: float) -> Failure:
                 f"the daemon at {path} did not answer within {timeout_s:g} s", EXIT_UNAVAILABLE
             )
         case "PERMISSION_DENIED":
-            return Failure(f"not allowed: {error.reason}", EXIT_NOT_ALLOWED)
+            return CommandFailure(f"not allowed: {error.reason}", EXIT_NOT_ALLOWED)
         case "UNIMPLEMENTED":
-            return Failure(f"the daemon cannot do that: {error.reason}", EXIT_FAILED)
+            return CommandFailure(f"the daemon cannot do that: {error.reason}", EXIT_FAILED)
         case "FAILED_PRECONDITION":
-            return Refused(error.reason, EXIT_FAILED)
+            return DaemonRefused(error.reason, EXIT_FAILED)
         case _:
-            return Failure(error.reason or error.status, EXIT_FAILED)
+            return CommandFailure(error.reason or error.status, EXIT_FAILED)
 
 
 def take_snapshot(daemon: Client) -> pb.WatchResponse:
@@ -103,7 +103,7 @@ def take_snapshot(daemon: Client) -> pb.WatchResponse:
     for response in daemon.stream(request, timeout_s=CALL_TIMEOUT_S):
         if response.HasField("snapshot"):
             return response
-    raise Failure("the daemon ended the stream before it sent its state", EXIT_UNAVAILABLE)
+    raise CommandFailure("the daemon ended the stream before it sent its state", EXIT_UNAVAILABLE)
 
 
 def unknown_devices(daemon: Client, wanted: Collection[str]) -> list[str]:

@@ -23,7 +23,7 @@ EXIT_CONFIG: Final = 78
 EXIT_INTERRUPTED: Final = 130
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """Ends the command. ``message`` may have several lines, one for each thing wrong."""
 
     def __init__(self, message: str, exit_code: int = EXIT_FAILED) -> None:

@@ -17,7 +17,7 @@ import click
 
 import nodeagent
 from nodeagent.cli.shared import completion
-from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, Failure
+from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.output import note
 
 if TYPE_CHECKING:
@@ -97,20 +97,21 @@ def control_socket_option(command: Command) -> Command:
 
 
 def read_config(path: Path | None) -> "Config":
-    """Raises Failure with every problem of the file, exit status 78."""
+    """Raises ``CommandFailure`` with every problem of the file, exit status 78."""
     from nodeagent.config.load import ConfigError, load_config
 
     try:
         return load_config(path, os.environ)
     except ConfigError as error:
-        raise Failure(str(error), EXIT_CONFIG) from error
+        raise CommandFailure(str(error), EXIT_CONFIG) from error
 
 
 def query_socket(socket: Path | None, config_path: Path | None) -> Path:
     """The socket for a command that asks once: the control socket where the caller may use it, else the
     public one.
 
-    On the public one no caller is an operator, and readers may have taken every place. Raises ``Failure``.
+    On the public one no caller is an operator, and readers may have taken every place. Raises
+    ``CommandFailure``.
     """
     if socket:
         return _a_path(socket)
@@ -119,34 +120,36 @@ def query_socket(socket: Path | None, config_path: Path | None) -> Path:
 
 
 def public_socket(socket: Path | None, config_path: Path | None) -> Path:
-    """The socket for a command that follows, so that it takes no place from orders. Raises Failure."""
+    """The socket for a command that follows, so that it takes no place from orders. Raises
+    ``CommandFailure``.
+    """
     return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.socket)
 
 
 def control_socket(socket: Path | None, config_path: Path | None) -> Path:
-    """Raises Failure."""
+    """Raises ``CommandFailure``."""
     return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.control_socket)
 
 
 def _a_path(socket: Path) -> Path:
-    """Raises ``Failure`` for HOST:PORT, which is not the name of a file."""
+    """Raises ``CommandFailure`` for HOST:PORT, which is not the name of a file."""
     name = str(socket)
     if ":" in name and "/" not in name and not socket.exists():
         what = "over TCP the daemon is asked by programs with a certificate of their own, not by this command"
-        raise Failure(f"--socket takes a unix socket's path, not {name!r}; {what}", EXIT_USAGE)
+        raise CommandFailure(f"--socket takes a unix socket's path, not {name!r}; {what}", EXIT_USAGE)
     return socket
 
 
 def _daemons_config(path: Path | None) -> "Config":
     """The configuration of the daemon. Where the file is wrong, the daemon keeps the last good one.
 
-    Raises Failure as ``read_config``.
+    Raises ``CommandFailure`` as ``read_config``.
     """
     from nodeagent.config.last import FILE_NAME, folder_of, last_good
 
     try:
         return read_config(path)
-    except Failure as refused:
+    except CommandFailure as refused:
         folder = folder_of(os.environ) or (STATE_DIRECTORY if _is_usual(path) else None)
         last = last_good(folder)
         if folder is None or last is None:

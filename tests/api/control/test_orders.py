@@ -5,7 +5,7 @@ from google.protobuf.message import Message
 
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.control import orders
-from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Input, Started
@@ -19,7 +19,7 @@ from tests.core.build import begin, catalog, ns
 CALLER = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0 pid 7")
 
 
-async def execute(method: str, context: Context, caller: Caller, request: Message) -> Done:
+async def execute(method: str, context: Context, caller: Caller, request: Message) -> CallResult:
     return await orders.execute(orders.METHODS[method], context, caller, request)
 
 

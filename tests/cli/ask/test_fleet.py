@@ -16,7 +16,7 @@ import pytest
 from nodeagent.cli.ask import fleet_forms
 from nodeagent.cli.shared import json_forms
 from nodeagent.client import Snapshot, Verdict
-from nodeagent.client.session import Session
+from nodeagent.client.session import WatchSession
 from nodeagent.fleet.news import News, What, received_values
 from nodeagent.fleet.state import Contact, NodeState, with_contact, with_devices
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -95,7 +95,7 @@ def test_the_stream_has_the_state_and_then_each_event(node: Node, nodes: Path, t
 
 def test_a_newer_daemons_reason_for_a_whole_state_is_no_text_and_ends_nothing() -> None:
     sent = pb.WatchResponse(snapshot=pb.Snapshot(reason=99))  # type: ignore[arg-type]
-    ((value, message),) = received_values(Session(), sent)
+    ((value, message),) = received_values(WatchSession(), sent)
     assert isinstance(value, Snapshot)
     news = News(what=What.STATE, node=answering(), at=AT, message=message, value=value, position=position(1))
     assert json.loads(fleet_forms.line(news))["reason"] == ""
