@@ -85,9 +85,7 @@ SECTIONS: Final[Sequence[Section]] = (
         "Ask how the node is",
         {
             "status": CommandPart("ask.status:command", "Show verdicts, open conditions, holds and actions."),
-            "scan": CommandPart(
-                "ask.scan:command", "Report by the exit status whether this node is healthy."
-            ),
+            "scan": CommandPart("ask.scan:command", "Report by the exit status whether this node is good."),
             "events": CommandPart("ask.events:command", "Show events, or follow them."),
             "devices": CommandPart(
                 "ask.devices:devices_command", "List the devices with verdict and handling."

@@ -1,4 +1,4 @@
-"""``nodeagent scan``: whether the node is healthy, in the exit status, for programs that ask.
+"""``nodeagent scan``: whether the node is good, in the exit status, for programs that ask.
 
 For node-problem-detector's custom plug-ins, and for a site's own script. It is not for Slurm's
 HealthCheckProgram: slurmd looks at nothing but its time-out. ``nodeagent slurm health`` is made for that.
@@ -66,7 +66,7 @@ class ScanResult:
 @socket_option
 @output_option
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Report by the exit status whether this node is healthy: 0 healthy, 1 faulty, 2 unknown.
+    """Report by the exit status whether this node is good: 0 good, 1 faulty, 2 unknown.
 
     A device, or the node, is faulty if it may get no new work. If no daemon answers, its store and the
     sources are read once without it; a device that was isolated stays isolated. scan waits up to a minute for
