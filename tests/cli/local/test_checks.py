@@ -163,7 +163,7 @@ def test_a_code_is_explained_from_the_tables_on_disk_where_no_daemon_answers(nod
     fallen, family, unknown = ran.json
     assert (ran.status, ran.err) == (
         1,
-        "nodeagent: no daemon answers; this is what the tables on disk say\n",
+        "nodeagent: no daemon answers; these are the tables on disk\n",
     )
     assert list(fallen)[:11] == [
         "code",

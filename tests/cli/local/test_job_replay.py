@@ -47,7 +47,7 @@ def test_as_text_each_finding_is_a_line(nodeagent: Nodeagent, hung: Path) -> Non
     ran = nodeagent("job", "replay", hung, "--set", "mode=notify")
     assert [line.partition(", still for")[0] for line in ran.out.splitlines()] == [
         "4500 s: suspected",
-        "5400 s: confirmed (only told)",
+        "5400 s: confirmed (only reported)",
     ]
 
 

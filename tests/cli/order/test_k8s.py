@@ -22,7 +22,7 @@ def test_outside_of_a_pod_it_needs_a_kubeconfig(config: Path, nodeagent: Nodeage
     said = nodeagent("k8s", "bridge", "--config", config)
     assert said.status == 78
     assert said.err.rstrip().endswith(
-        "cannot tell how to reach the API server: no account of a pod: Service host/port is not set.;"
+        "the API server cannot be reached: no account of a pod: Service host/port is not set.;"
         " outside of a pod, name a kubeconfig in [kubernetes] of nodeagent.toml"
     )
 
