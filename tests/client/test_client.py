@@ -63,7 +63,7 @@ async def test_a_watch_begun_before_the_daemon_waits_for_it(place: Path) -> None
     await stage.close()
 
 
-async def test_a_watch_goes_on_though_its_connection_died_without_a_word(
+async def test_a_watch_continues_after_its_connection_was_lost_silently(
     stage: Stage, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the power of the node fails, or something between the two forgets the connection."""
@@ -112,7 +112,7 @@ async def test_a_position_can_be_stored_as_text_and_continued(stage: Stage) -> N
     assert [each.position.seq for each in updates] == [2, 3]
 
 
-async def test_events_come_in_the_words_of_nodeagent(stage: Stage) -> None:
+async def test_events_have_the_enums_of_nodeagent(stage: Stage) -> None:
     async with stage.client() as client:
         stream = client.watch(kinds=[EventKind.RAISED], devices=["gpu0"], minimum_level=Level.SEPARATE_NPU)
         await anext(stream)
@@ -193,7 +193,7 @@ async def test_a_scheduler_keeps_its_verdicts_in_twenty_lines(stage: Stage, plac
     }
 
 
-def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer() -> None:
+def test_pauses_between_attempts_grow_to_a_bound_and_begin_again_after_an_answer() -> None:
     session = WatchSession()
     away = ClientError("UNAVAILABLE", "nobody there")
     pauses = [session.pause_s(away) for _ in range(12)]
@@ -203,7 +203,7 @@ def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer(
     assert session.pause_s(away) <= 0.1
 
 
-def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_daemon_that_does_not_answer_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "nodeagent.client")
     session, away = WatchSession(), ClientError("UNAVAILABLE", "nobody there")
     for _ in range(3):

@@ -56,7 +56,7 @@ async def test_it_begins_with_the_state_and_goes_on_with_events(stage: Stage) ->
         assert followers.of("a").verdict is Verdict.ALLOW
 
 
-async def test_a_restart_of_the_daemon_is_told_and_loses_nothing(stage: Stage) -> None:
+async def test_a_restart_of_the_daemon_is_reported_and_loses_nothing(stage: Stage) -> None:
     async with crew(at("a", stage.socket)) as followers:
         await until(lambda: followers.whats("a") == ["state"])
         await stage.commit(event(), cleared())
@@ -81,7 +81,7 @@ async def test_a_node_that_is_not_there_yet_is_waited_for(place: Path) -> None:
     await stage.close()
 
 
-async def test_a_follower_that_is_started_anew_goes_on_and_knows_the_present_state(
+async def test_a_restarted_follower_continues_and_knows_the_present_state(
     stage: Stage, tmp_path: Path
 ) -> None:
     positions = Positions.open(tmp_path / "positions")
@@ -149,7 +149,7 @@ async def test_a_stream_that_cannot_go_on_tells_the_whole_state(stage: Stage) ->
         assert followers.of("a").verdict is Verdict.ALLOW
 
 
-async def test_what_is_not_asked_for_is_not_told_and_counts_all_the_same(
+async def test_what_is_not_asked_for_is_not_reported_and_counts_all_the_same(
     stage: Stage, tmp_path: Path
 ) -> None:
     positions = Positions.open(tmp_path / "positions")
@@ -162,7 +162,7 @@ async def test_what_is_not_asked_for_is_not_told_and_counts_all_the_same(
     positions.close()
 
 
-async def test_devices_that_come_or_go_are_listed_anew(stage: Stage) -> None:
+async def test_devices_that_come_or_go_are_listed_again(stage: Stage) -> None:
     async with crew(at("a", stage.socket)) as followers:
         await until(lambda: followers.whats("a") == ["state"])
         stage._devices["gpu9"] = samples.device(event(device="gpu9"))
@@ -203,7 +203,7 @@ async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(stages: di
         assert followers.whats("b") == ["state", "event", "event"]
 
 
-async def test_a_node_that_refuses_is_told_so_and_followed_once_it_does_not(
+async def test_a_node_that_refuses_is_reported_and_followed_once_it_does_not(
     place: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "REFUSED_PAUSE_S", 0.05)
@@ -249,7 +249,7 @@ async def test_a_certificate_for_another_name_is_no_node_of_this_name(
     await stage.close()
 
 
-async def test_nonsense_of_one_node_is_told_and_holds_up_no_other(
+async def test_invalid_values_of_one_node_are_reported_and_delay_no_other(
     stage: Stage, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two events, of which the second has a time beyond all years; it is sent as often as it is asked for."""

@@ -12,7 +12,7 @@ def test_turns_that_are_asked_for_at_once_are_apart() -> None:
     assert [pace.given_at_s(10.0) for _ in range(3)] == [10.0, 10.25, 10.5]
 
 
-def test_time_in_which_nobody_asked_is_not_saved_up() -> None:
+def test_time_in_which_no_one_asked_is_not_saved_up() -> None:
     pace = ConnectPace(a_second=4.0)
     assert [pace.given_at_s(now_s) for now_s in (10.0, 20.0, 20.0)] == [10.0, 20.0, 20.25]
 

@@ -47,7 +47,7 @@ def test_what_is_wrong_is_named_with_its_line(line: str, reason: str) -> None:
     assert said.startswith(reason)
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     assert refused("gpu-1\ngpu-1:9000\nother gpu-1\ngpu-2:x\n") == [
         "nodes:2: the name gpu-1 is that of line 1 too; remove one of them",
         "nodes:3: the address gpu-1:9443 is that of line 1 too; remove one of them",

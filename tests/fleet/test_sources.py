@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> ClientCertificateFiles:
     )
 
 
-async def test_a_list_is_read_anew_and_a_bad_one_changes_nothing(
+async def test_a_list_is_read_again_and_a_bad_one_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(nodes, "READ_EVERY_S", SOON_S)
@@ -63,7 +63,7 @@ async def test_the_addresses_of_a_name_are_nodes() -> None:
     assert Endpoint(name="127.0.0.1:9000", address="127.0.0.1:9000", certificate_name="localhost") in found
 
 
-async def test_a_name_that_nobody_knows_is_named() -> None:
+async def test_an_unknown_name_is_named() -> None:
     with pytest.raises(NodesError) as error:
         await nodes.listing_of("dns:no-such-name.invalid", tcp=True)()
     assert str(error.value).startswith("dns:no-such-name.invalid: ")

@@ -15,7 +15,7 @@ def reader(uid: int) -> Caller:
     return Caller(identity=f"uid:{uid}", role=Role.READER, who=f"uid {uid}")
 
 
-async def test_nobody_but_operators_fills_it(tmp_path: Path) -> None:
+async def test_no_one_but_operators_fills_it(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, MACHINE, limits=PATIENT)
     await ledger.open()
     audit = AuditLog(ledger)

@@ -66,7 +66,7 @@ def node() -> Node:
     return Node()
 
 
-async def test_who_quiesces_is_told_until_when_and_under_which_id(node: Node) -> None:
+async def test_a_quiesce_is_answered_with_its_end_and_its_id(node: Node) -> None:
     done = await execute(
         "Quiesce", node.context, CALLER, pb.QuiesceRequest(owner="alice", reason="driver upgrade")
     )
@@ -76,7 +76,7 @@ async def test_who_quiesces_is_told_until_when_and_under_which_id(node: Node) ->
     assert done.taken is not None
 
 
-async def test_who_has_quiesced_nothing_is_told_who_has(node: Node) -> None:
+async def test_a_resume_without_an_own_quiesce_names_the_owner_of_the_other(node: Node) -> None:
     theirs = await node.quiesced("bob")
     with pytest.raises(Refusal) as refused:
         await execute("Resume", node.context, CALLER, pb.ResumeRequest(owner="alice"))
@@ -86,7 +86,7 @@ async def test_who_has_quiesced_nothing_is_told_who_has(node: Node) -> None:
     )
 
 
-async def test_who_resumes_is_told_whose_quiesces_stay(node: Node) -> None:
+async def test_a_resume_is_answered_with_the_quiesces_that_stay(node: Node) -> None:
     await node.quiesced("bob")
     mine = await node.quiesced("alice")
     done = await execute("Resume", node.context, CALLER, pb.ResumeRequest(owner="alice", reason="done"))
@@ -96,7 +96,7 @@ async def test_who_resumes_is_told_whose_quiesces_stay(node: Node) -> None:
     assert done.result == f"resumed {mine}: done"
 
 
-async def test_where_there_is_no_room_for_another_hold_that_is_said(node: Node) -> None:
+async def test_a_hold_beyond_the_limit_is_refused(node: Node) -> None:
     for number in range(16):
         await node.quiesced("alice", reason=f"run {number}")
     with pytest.raises(Refusal) as refused:
@@ -105,7 +105,7 @@ async def test_where_there_is_no_room_for_another_hold_that_is_said(node: Node) 
     assert refused.value.reason == "alice holds node for 16 reasons already; release some first"
 
 
-async def test_a_hold_that_is_over_before_it_is_shown_is_told_so(node: Node) -> None:
+async def test_a_hold_that_has_ended_already_is_refused(node: Node) -> None:
     """Its end lies in the future by what was published, and not by the clock of the order."""
     request = pb.IsolateDeviceRequest(device="npu0", reason="bench")
     request.until.FromNanoseconds(ns(0.5))
@@ -114,7 +114,7 @@ async def test_a_hold_that_is_over_before_it_is_shown_is_told_so(node: Node) -> 
     assert refused.value.reason == "the hold has ended already"
 
 
-async def test_a_release_says_what_it_ended_and_whose_holds_stay(node: Node) -> None:
+async def test_a_release_shows_what_it_ended_and_whose_holds_stay(node: Node) -> None:
     for owner in ("alice", "bob"):
         order = pb.IsolateDeviceRequest(device="npu0", owner=owner, reason="fan swap")
         await execute("IsolateDevice", node.context, CALLER, order)
@@ -142,7 +142,7 @@ async def test_what_is_not_known_to_the_core_has_no_answer_and_is_a_bug(node: No
 
 
 @pytest.mark.parametrize("owner", ["uid:0", "a b", "a/b", "a#1", "nodeagent", "x" * 65, "\n", " "])
-async def test_a_name_that_nobody_may_have_is_refused(node: Node, owner: str) -> None:
+async def test_a_name_that_no_one_may_have_is_refused(node: Node, owner: str) -> None:
     with pytest.raises(Refusal) as refused:
         await node.quiesced(owner)
     assert refused.value.status is Status.INVALID_ARGUMENT

@@ -38,7 +38,7 @@ def refusal(change: Change, node: ThisNode = NODE) -> tuple[Status, str]:
     return refused.value.status, refused.value.reason
 
 
-def test_a_fault_comes_to_the_core_with_all_that_its_sender_says() -> None:
+def test_a_fault_comes_to_the_core_with_all_that_its_sender_shows() -> None:
     message = request()
     del message.faults[1:]
     del message.faults[0].influence[1:]
@@ -216,7 +216,7 @@ def test_a_chip_that_no_driver_has_listed_is_not_found() -> None:
     )
 
 
-def test_a_serial_number_says_nothing_where_the_node_does_not_know_its_own() -> None:
+def test_a_serial_number_is_not_checked_where_the_node_does_not_know_its_own() -> None:
     node = replace(NODE, serial="")
     assert refusal(influence(node_serial="SN7"), node) == (
         Status.INVALID_ARGUMENT,

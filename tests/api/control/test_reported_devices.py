@@ -189,7 +189,7 @@ class TestRecovery:
         assert (found.assertion, found.devices, found.ends_all) == (Assertion.RECOVER, (), False)
 
     @pytest.mark.parametrize("name", ["CCAE/fault-01", f"CCAE/SITE_NCCL.{GPU}"])
-    def test_nobody_else_ends_it(self, given: pb.PublicFault, name: str) -> None:
+    def test_no_one_else_ends_it(self, given: pb.PublicFault, name: str) -> None:
         node = replace(ANY, open={name: frozenset({"certificate:other"})})
         if "SITE" in name:
             given = named("SITE_NCCL", "gpu3", assertion=RECOVER)

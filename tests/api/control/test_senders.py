@@ -117,7 +117,7 @@ def test_names_that_are_not_configured_share_what_an_operator_may_send(clock: Cl
     assert dict(senders.faults) == {("(unknown)", "taken"): 1}
 
 
-def test_whose_word_it_is_hangs_on_whether_the_name_is_kept() -> None:
+def test_the_reporter_depends_on_whether_the_name_is_reserved() -> None:
     own = SenderConfig(certificates=("checker.example.org",))
     senders = Senders(PublicConfig(senders={"my-checker": own}))
     assert senders.admit("my-checker", CHECKER) == Reporter(sender="my-checker", by="", ends_all=True)

@@ -50,7 +50,7 @@ def test_one_that_is_not_used_any_more_is_deleted(nodeagent: Nodeagent) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_one_that_there_is_none_of_is_told(nodeagent: Nodeagent) -> None:
+def test_one_that_there_is_none_of_is_reported(nodeagent: Nodeagent) -> None:
     failed = nodeagent("consumers", "delete", "nobody")
     assert (failed.status, failed.err) == (1, "nodeagent: consumer: there is none of the name 'nobody'\n")
 
@@ -77,7 +77,7 @@ def test_one_that_has_lost_its_data_is_set_back(nodeagent: Nodeagent, position: 
 
 
 @pytest.mark.usefixtures("position")
-def test_where_to_go_back_to_is_said_once(nodeagent: Nodeagent) -> None:
+def test_where_to_go_back_to_is_reported_once(nodeagent: Nodeagent) -> None:
     for given in ((), ("--to", "1", "--since", "1h")):
         refused = nodeagent("consumers", "rewind", "exporter", *given)
         assert (refused.status, "one of --to and --since is needed" in refused.err) == (2, True)

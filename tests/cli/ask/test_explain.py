@@ -50,7 +50,7 @@ def test_a_programs_fault_of_the_node_asks_nothing_also_not_the_third_time(nodea
     assert "from the third" not in nodeagent("explain", "OOM_CGROUP").out
 
 
-def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
+def test_rules_are_reported_in_words_with_their_place(nodeagent: Nodeagent) -> None:
     (explanation,) = nodeagent("explain", "-o", "json", "81078603").json
     assert explanation["rules"] == [
         "ascend-link-down-repeat",
@@ -75,14 +75,14 @@ def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
 @pytest.mark.parametrize(
     ("code", "rules"), [("80E01805", []), ("80E24E00", ["repeat"]), ("80E18008", ["ascend-hardware-repeat"])]
 )
-def test_the_rule_for_every_code_is_told_where_it_counts(
+def test_the_rule_for_every_code_is_reported_where_it_counts(
     nodeagent: Nodeagent, code: str, rules: list[str]
 ) -> None:
     (explanation,) = nodeagent("explain", "-o", "json", code).json
     assert explanation["rules"] == rules
 
 
-def test_an_unknown_code_is_told_by_its_decoded_name(nodeagent: Nodeagent) -> None:
+def test_an_unknown_code_is_reported_by_its_decoded_name(nodeagent: Nodeagent) -> None:
     ran = nodeagent("explain", "-o", "json", "80e18009")
     (explanation,) = ran.json
     assert (
@@ -104,7 +104,7 @@ NUMBERED = [f"[0x00f103b0,{each},na,na]" for each in (155649, 155904, 155907)]
 
 
 @pytest.mark.parametrize("number", ["00f103b0", "0x00f103b0", "0X00F103B0", "f103b0"])
-def test_a_number_that_codes_begin_with_stands_for_all_of_them(nodeagent: Nodeagent, number: str) -> None:
+def test_a_number_that_codes_begin_with_means_all_of_them(nodeagent: Nodeagent, number: str) -> None:
     ran = nodeagent("explain", "-o", "json", number)
     assert (ran.status, [each["code"] for each in ran.json]) == (0, NUMBERED)
 
@@ -166,7 +166,9 @@ def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) ->
     ]
 
 
-def test_a_level_that_is_not_the_vendors_is_told_with_its_source_and_its_reason(nodeagent: Nodeagent) -> None:
+def test_a_level_that_is_not_the_vendors_is_reported_with_its_source_and_its_reason(
+    nodeagent: Nodeagent,
+) -> None:
     reason = (
         "The table asks to check the cooling. The module takes its links down next, so no new work is placed"
         " on them meanwhile."

@@ -163,7 +163,7 @@ def test_ctrl_c_ends_it_and_keeps_the_positions(nodes: Path, tmp_path: Path) -> 
     assert printed_until_interrupted(1) == {"away"}, "the state was done with"
 
 
-def test_on_a_terminal_it_is_a_table_that_is_drawn_anew(node: Node, nodes: Path) -> None:
+def test_on_a_terminal_it_is_a_table_that_is_drawn_again(node: Node, nodes: Path) -> None:
     control, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "nodeagent.cli", "fleet", "--nodes", nodes],

@@ -127,7 +127,7 @@ def test_events_are_found_by_their_time(node: Node, nodeagent: Nodeagent) -> Non
     assert followed == [numbers[lost], numbers[-1] + 1]
 
 
-def test_what_nobody_knows_is_not_found_and_named(node: Node, nodeagent: Nodeagent) -> None:
+def test_what_no_one_knows_is_not_found_and_named(node: Node, nodeagent: Nodeagent) -> None:
     with node.daemon() as stream:
         node.write(xid_line(79))
         stream.until("XID_79")
@@ -179,7 +179,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     )
 
 
-def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: Nodeagent) -> None:
+def test_why_shows_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: Nodeagent) -> None:
     node.lay_over(ONCE_IS_TOO_OFTEN, OF_GPUS)
     with node.daemon() as stream:
         node.write(xid_line(79))

@@ -167,7 +167,7 @@ def broken(state: Path, how: str) -> None:
             database.write_bytes(b"this is no database, whatever its name says" * 100)
 
 
-def test_a_store_that_cannot_be_read_is_not_good_and_said_why(
+def test_a_store_that_cannot_be_read_is_not_good_and_reason_is_shown(
     site: Site, nodeagent: Nodeagent, state: Path
 ) -> None:
     with site.life():
@@ -185,7 +185,7 @@ def test_a_store_that_cannot_be_read_is_not_good_and_said_why(
         assert (ran.status, ran.out.startswith(reason), len(ran.out.splitlines())) == (2, True, 1), how
 
 
-def test_a_fault_that_is_seen_is_told_though_the_store_cannot_be_read(
+def test_a_fault_that_is_seen_is_reported_though_the_store_cannot_be_read(
     site: Site, chips: EmulatedNode, nodeagent: Nodeagent, state: Path
 ) -> None:
     with site.life():
@@ -226,7 +226,7 @@ def test_a_store_that_one_may_not_read_is_not_good(site: Site, state: Path) -> N
 
 
 @pytest.mark.root
-def test_who_may_not_ask_the_daemon_is_told_so_once(site: Site) -> None:
+def test_a_missing_permission_is_reported_once(site: Site) -> None:
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(site.socket))
         daemon.listen()

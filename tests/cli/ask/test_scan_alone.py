@@ -48,7 +48,7 @@ def test_a_bmc_that_does_not_answer_leaves_the_node_good(nodeagent: Nodeagent, g
     assert (ran.status, ran.out) == (0, "good: 2 GPUs and the node\n")
 
 
-def test_what_is_unknown_is_told_beside_what_is_faulty(nodeagent: Nodeagent, gpus: EmulatedNode) -> None:
+def test_unknown_devices_are_shown_with_the_faulty_ones(nodeagent: Nodeagent, gpus: EmulatedNode) -> None:
     gpus.hang("gpu1")
     gpus.set("gpu0", "gpu_recovery_action", 2)
 

@@ -89,7 +89,7 @@ def test_the_first_screen_of_a_terminal_holds_all_that_is_wrong_and_cuts_no_word
     assert set(first.split()) - short <= set(whole.split())
 
 
-def test_a_damaged_store_stands_below_the_headline_with_what_was_lost_and_what_to_do(
+def test_a_damaged_store_is_below_the_headline_with_what_was_lost_and_what_to_do(
     tmp_path: Path, nodeagent: Nodeagent
 ) -> None:
     node = Node.within(tmp_path)

@@ -45,7 +45,7 @@ def test_a_sites_table_is_checked_as_it_lies_over_the_shipped_ones(
     assert alone.out.startswith(f"ok: 1 codes from {folder}, digest ")
 
 
-def test_a_bad_table_is_told_by_file_line_key_and_reason(nodeagent: Nodeagent, folder: Path) -> None:
+def test_a_bad_table_is_reported_by_file_line_key_and_reason(nodeagent: Nodeagent, folder: Path) -> None:
     (folder / "site.toml").write_text(ROW.replace("SeparateNPU", "SeparateGPU"))
 
     text, form = nodeagent("tables", "check", folder), nodeagent("tables", "check", folder, "-o", "json")
@@ -82,7 +82,7 @@ def test_the_shipped_configuration_is_sound(nodeagent: Nodeagent) -> None:
     assert (ran.status, ran.out) == (0, f"{ROOT}/packaging/nodeagent.toml: ok\n")
 
 
-def test_a_wrong_key_of_the_configuration_is_told_with_the_nearest(
+def test_a_wrong_key_of_the_configuration_is_reported_with_the_nearest(
     nodeagent: Nodeagent, configuration: Path
 ) -> None:
     configuration.write_text("[agent]\nsokcet = '/x'\n")
@@ -146,7 +146,7 @@ def test_of_a_wrong_configuration_no_value_is_shown(nodeagent: Nodeagent, config
     assert ran.err.startswith(f"nodeagent: {configuration}:2: agent.sokcet: ")
 
 
-def test_a_number_of_chips_that_nobody_counts_is_warned_of(nodeagent: Nodeagent, configuration: Path) -> None:
+def test_a_number_of_chips_that_no_one_counts_is_warned_of(nodeagent: Nodeagent, configuration: Path) -> None:
     configuration.write_text("[drivers.nvidia]\nenabled = false\nexpected_chips = 8\n")
     warning = "drivers.nvidia.expected_chips = 8 has no effect: drivers.nvidia.enabled is false"
 

@@ -42,7 +42,7 @@ def node(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def test_a_dry_run_says_what_would_change_and_changes_nothing(node: Site, nodeagent: Nodeagent) -> None:
+def test_a_dry_run_shows_what_would_change_and_changes_nothing(node: Site, nodeagent: Nodeagent) -> None:
     node.say(SITE.format(level="SeparateFault"))
     before = nodeagent("status", "-o", "json").json[0]["catalog_digest"]
     rehearsed = nodeagent("tables", "reload", "--dry-run", "-o", "json")
@@ -87,7 +87,7 @@ def test_a_reload_is_in_force_when_it_returns(node: Site, nodeagent: Nodeagent) 
     assert again.out.splitlines()[-1] == "nothing that is open changed"
 
 
-def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
+def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_reported(
     node: Site, nodeagent: Nodeagent
 ) -> None:
     node.say(SITE.format(level="VeryBad").replace("^alarm$", "a("))
@@ -107,7 +107,7 @@ def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
     assert after == before
 
 
-def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent) -> None:
+def test_keys_that_only_a_start_takes_are_reported(node: Site, nodeagent: Nodeagent) -> None:
     text = node.configuration.read_text()
     text = text.replace("[drivers.kmsg]\n", '[drivers.kmsg]\npoll_interval = "2s"\n')
     text = text.replace("[drivers.nvidia]\nenabled = false\n", "[drivers.nvidia]\nenabled = true\n")
@@ -150,7 +150,7 @@ def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is
     assert (checked.status, checked.out) == (1, f"{reason}\n")
 
 
-def test_with_a_broken_configuration_and_none_that_was_in_force_a_command_says_only_what_is_wrong(
+def test_with_a_broken_configuration_and_none_that_was_in_force_a_command_shows_only_what_is_wrong(
     tmp_path: Path, nodeagent: Nodeagent
 ) -> None:
     node = Node.within(tmp_path)

@@ -205,7 +205,7 @@ def test_a_line_whose_program_is_not_the_kernel_is_not_the_kernels(
     assert replayed(catalog, tmp_path / "log") == []
 
 
-def test_an_entry_of_the_journal_that_does_not_say_where_it_is_from_is_not_trusted(
+def test_an_entry_of_the_journal_that_does_not_name_where_it_is_from_is_not_trusted(
     catalog: Catalog, tmp_path: Path
 ) -> None:
     """Any program may call itself "kernel"; the field that journald adds is left out by --output-fields."""

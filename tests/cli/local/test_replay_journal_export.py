@@ -65,7 +65,7 @@ def test_entries_across_the_bounds_of_what_is_read_at_once_are_whole(export: Exp
     assert events_of(export(noise * 1000 + entry())) == [RAISED]
 
 
-def test_a_large_field_that_nobody_wants_is_passed_over(export: Export) -> None:
+def test_a_large_field_that_no_one_wants_is_passed_over(export: Export) -> None:
     assert events_of(export(entry(binary("COREDUMP", b"\n\0" * 2_000_000)) + entry())) == [RAISED]
 
 

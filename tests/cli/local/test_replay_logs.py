@@ -55,7 +55,7 @@ def test_a_line_is_understood_with_its_time(replay: Replay, tmp_path: Path, line
     ids=["passwd", "dmesg -t without a fault", "nearly"],
 )
 @pytest.mark.parametrize("compared", [False, True])
-def test_a_file_that_is_no_log_is_said_not_to_be_understood(
+def test_a_file_that_is_no_log_is_reported_not_to_be_understood(
     nodeagent: Nodeagent, tmp_path: Path, text: str, compared: bool
 ) -> None:
     """An empty output alone would say that all was well."""
@@ -156,7 +156,7 @@ def test_a_log_without_faults_tells_nothing(replay: Replay, lines: Sequence[str]
     assert events_of(replay(lines)) == []
 
 
-def test_gpus_that_fail_together_are_correlated_though_the_link_of_one_was_told_of_first(
+def test_gpus_that_fail_together_are_correlated_though_the_link_of_one_was_reported_of_first(
     replay: Replay,
 ) -> None:
     """Else the one would be a link, alone of its kind, and both be taken out for a fault of their job."""

@@ -46,7 +46,7 @@ def test_a_wrong_line_is_named_with_its_number_field_and_what_would_be_right(
     assert reason in ran.err
 
 
-def test_every_wrong_line_is_told_at_once(replay: Replay, tmp_path: Path) -> None:
+def test_every_wrong_line_is_reported_at_once(replay: Replay, tmp_path: Path) -> None:
     ran = replay([GOOD, "{", GOOD.replace("occur", "x")])
 
     assert [line.split(": ")[1] for line in ran.err.splitlines()] == [
@@ -81,7 +81,7 @@ def test_a_packed_file_that_is_cut_off_is_refused(nodeagent: Nodeagent, tmp_path
     assert "log.gz: cannot be read: Compressed file ended before" in ran.err
 
 
-def test_bad_tables_are_told_as_tables_check_tells_them(replay: Replay, tmp_path: Path) -> None:
+def test_bad_tables_are_reported_as_tables_check_tells_them(replay: Replay, tmp_path: Path) -> None:
     ran = replay([GOOD], 'kind = "chip"\n[codes.1]\nlevel = "Bad"\n')
 
     assert (ran.status, ran.out) == (1, "")

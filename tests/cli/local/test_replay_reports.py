@@ -56,7 +56,7 @@ def test_the_last_line_counts_what_was_understood_and_names_the_first_that_was_n
 
 
 @pytest.mark.parametrize(("unread", "status"), [(1, 0), (2, 0), (3, 3)])
-def test_the_status_says_whether_more_than_half_was_not_understood(
+def test_the_status_shows_whether_more_than_half_was_not_understood(
     replay: Replay, unread: int, status: int
 ) -> None:
     ran = replay(["[   12.3] text"] * 2 + ["at 03:11:12: text"] * unread)

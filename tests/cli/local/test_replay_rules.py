@@ -175,7 +175,7 @@ def test_the_applications_own_faults_isolate_nothing_and_the_third_moves_the_job
     assert {event["user_induced"] for event in ran.json if event["kind"] == "raised"} == {True}
 
 
-def test_lines_are_taken_in_order_of_time_and_equal_times_as_they_stand(replay: Replay) -> None:
+def test_lines_are_taken_in_order_of_time_and_equal_times_in_their_order(replay: Replay) -> None:
     lines = [
         signal("05:00:00", "npu1", "80E00001"),
         signal("04:00:00", "npu1", "80E00001", "recover"),

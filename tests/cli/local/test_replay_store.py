@@ -147,7 +147,7 @@ CLEARED = "04:04:17.000000Z cleared npu0 80E00001 RestartRequest ALLOW NONE"
 STRICT = "04:04:27.000000Z raised npu0 80E00001 SeparateNPU ISOLATE RESCHEDULE"
 
 
-async def test_each_input_is_judged_by_the_tables_of_its_time_and_told_at_its_wall_time(
+async def test_each_input_is_judged_by_the_tables_of_its_time_and_reported_at_its_wall_time(
     life: Life, replay_store: Callable[..., Ran]
 ) -> None:
     await life.end()
@@ -193,7 +193,9 @@ async def test_other_tables_are_compared_with_those_of_the_time(
     ]
 
 
-async def test_what_is_told_is_what_was_told(life: Life, replay_store: Callable[..., Ran]) -> None:
+async def test_what_is_reported_equals_what_was_reported(
+    life: Life, replay_store: Callable[..., Ran]
+) -> None:
     await life.take(3600, lost(Assertion.RECOVER))
     await life.end()
 
@@ -244,7 +246,7 @@ async def test_where_only_the_base_is_left_what_is_open_is_carried_on(
     ]
 
 
-async def test_what_began_before_the_oldest_input_is_said_to_be_unknown(
+async def test_what_began_before_the_oldest_input_is_reported_to_be_unknown(
     life: Life, replay_store: Callable[..., Ran], tmp_path: Path
 ) -> None:
     await life.compact()
@@ -343,7 +345,7 @@ def test_a_file_that_is_no_store_is_refused(
     assert ran.err == (f"nodeagent: {tmp_path}/store.db: cannot be read as a store of nodeagent: {reason}\n")
 
 
-def test_a_real_daemons_store_tells_again_what_the_daemon_told(tmp_path: Path, nodeagent: Nodeagent) -> None:
+def test_the_store_of_a_real_daemon_gives_the_same_events_again(tmp_path: Path, nodeagent: Nodeagent) -> None:
     node = Node.within(tmp_path)
     with node.daemon() as stream:
         for xid in (79, 48):

@@ -81,7 +81,7 @@ def test_where_nothing_can_be_written_the_import_fails(nodeagent: Nodeagent, tmp
     assert f"{out}: cannot be written: No such file or directory" in ran.err
 
 
-def test_diff_says_which_levels_rows_and_rules_change(nodeagent: Nodeagent, tmp_path: Path) -> None:
+def test_diff_shows_which_levels_rows_and_rules_change(nodeagent: Nodeagent, tmp_path: Path) -> None:
     before = tables(tmp_path / "before", "RestartNPU", times=3)
     after = tables(tmp_path / "after", "SeparateNPU", '["operator"]', times=5)
     ran = nodeagent("tables", "diff", before, after)
@@ -111,7 +111,7 @@ def test_diff_says_which_levels_rows_and_rules_change(nodeagent: Nodeagent, tmp_
     )
 
 
-def test_diff_says_what_is_new_and_what_is_gone(nodeagent: Nodeagent, tmp_path: Path) -> None:
+def test_diff_shows_what_is_new_and_what_is_gone(nodeagent: Nodeagent, tmp_path: Path) -> None:
     before = tables(tmp_path / "before", "RestartNPU", times=3)
     after = tmp_path / "after"
     after.mkdir()

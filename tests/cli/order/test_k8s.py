@@ -33,7 +33,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(config: Path, nodeagent: Nodeag
     assert (said.status, "/nowhere/kubeconfig" in said.err) == (78, True)
 
 
-def test_without_the_client_library_it_says_how_to_get_it(
+def test_without_the_client_library_it_shows_how_to_get_it(
     config: Path, nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("kubernetes", "kubernetes.aio"):

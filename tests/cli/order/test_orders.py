@@ -44,7 +44,7 @@ def test_a_device_is_out_of_service_until_its_owner_releases_it(nodeagent: Nodea
 
 
 @pytest.mark.usefixtures("node")
-def test_an_isolation_for_a_while_says_its_end(nodeagent: Nodeagent) -> None:
+def test_an_isolation_for_a_while_shows_its_end(nodeagent: Nodeagent) -> None:
     isolated = nodeagent("isolate", "node", "--reason", "bench", "--for", "2h")
     assert isolated.err == ""
     assert isolated.out.startswith("isolated node for alice, until 20")
@@ -108,7 +108,7 @@ def test_a_hold_of_another_is_named_and_ended_by_its_id_or_by_force_which_the_au
 
 
 @pytest.mark.usefixtures("node")
-def test_events_status_and_why_say_whose_hold_it_is_and_who_set_it(nodeagent: Nodeagent) -> None:
+def test_events_status_and_why_show_whose_hold_it_is_and_who_set_it(nodeagent: Nodeagent) -> None:
     nodeagent("isolate", "node", "--reason", "RMA")
     events = nodeagent("events", "--kind", "isolated").out
     status, why = nodeagent("status").out, nodeagent("why", "node").out
@@ -127,7 +127,7 @@ def test_an_isolation_survives_the_daemon(tmp_path: Path, nodeagent: Nodeagent) 
 
 
 @pytest.mark.usefixtures("node")
-def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> None:
+def test_what_cannot_be_isolated_or_released_is_reported(nodeagent: Nodeagent) -> None:
     said = {
         words: (ran := nodeagent(*words.split()), ran.status, ran.err.strip())[1:]
         for words in (

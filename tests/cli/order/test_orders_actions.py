@@ -144,7 +144,7 @@ def test_an_action_is_found_by_any_device_of_it(patient: Acting, nodeagent: Node
     assert (entry["target"], entry["result"]) == ("npu6", f"refused {action_id}")
 
 
-def test_one_that_nobody_approves_says_until_when_and_how_to(node: Acting, nodeagent: Nodeagent) -> None:
+def test_one_that_no_one_approves_shows_until_when_and_how_to(node: Acting, nodeagent: Nodeagent) -> None:
     node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
     node.stream.until("action_proposed")
     node.stream.until("waits for an operator")
@@ -156,7 +156,7 @@ def test_one_that_nobody_approves_says_until_when_and_how_to(node: Acting, nodea
     assert f'   do: nodeagent approve "{action["id"]}"\n' in shown
 
 
-def test_what_is_told_of_a_reset_fits_a_terminal_and_keeps_its_id_whole(
+def test_what_is_reported_of_a_reset_fits_a_terminal_and_keeps_its_id_whole(
     patient: Acting, nodeagent: Nodeagent
 ) -> None:
     rehearsed_there = on_terminal("reset", "npu3", "--dry-run")
@@ -169,7 +169,7 @@ def test_what_is_told_of_a_reset_fits_a_terminal_and_keeps_its_id_whole(
     assert any(action_id in line for line in shown[-1].splitlines())
 
 
-def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) -> None:
+def test_what_cannot_be_reset_is_reported_why(node: Acting, nodeagent: Nodeagent) -> None:
     said = {
         device: (ran := nodeagent("reset", device, "--reason", "bench"), ran.status, ran.err)[1:]
         for device in ("node", "npu9")
@@ -202,7 +202,7 @@ def test_an_action_that_is_not_pending_cannot_be_decided_and_those_that_are_get_
 
 
 @pytest.mark.slow
-def test_one_that_is_approved_is_done_and_told_in_full(tmp_path: Path, nodeagent: Nodeagent) -> None:
+def test_one_that_is_approved_is_done_and_reported_in_full(tmp_path: Path, nodeagent: Nodeagent) -> None:
     with acting(tmp_path, more="trust_process_list = true") as node:
         node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
         node.stream.until("action_proposed")
@@ -230,7 +230,7 @@ WAY_OUT = (
 @pytest.mark.parametrize(
     ("mode", "means"), [("off", ""), ("dry-run", ", so that they are only reported")], ids=["off", "dry-run"]
 )
-def test_where_resets_are_switched_off_each_order_says_by_what_and_the_way_out(
+def test_where_resets_are_switched_off_each_order_shows_by_what_and_the_way_out(
     tmp_path: Path, nodeagent: Nodeagent, mode: str, means: str
 ) -> None:
     with acting(tmp_path, mode=mode) as node:
@@ -265,7 +265,7 @@ def test_a_dry_run_that_waits_shows_how_to_have_it_done(tmp_path: Path, nodeagen
 
 
 @pytest.mark.slow
-def test_one_that_is_ordered_once_in_mode_dry_run_is_done_and_told_and_audited(
+def test_one_that_is_ordered_once_in_mode_dry_run_is_done_and_reported_and_audited(
     tmp_path: Path, nodeagent: Nodeagent
 ) -> None:
     with acting(tmp_path, mode="dry-run", more="trust_process_list = true") as node:

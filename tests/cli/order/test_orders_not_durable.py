@@ -52,7 +52,9 @@ def test_orders_on_a_disk_that_is_well_are_durable(node: Acting, nodeagent: Node
     assert answers == dict.fromkeys(answers, (0, "", True))
 
 
-def test_every_order_says_that_it_is_not_durable(node: Acting, disk: DiskFault, nodeagent: Nodeagent) -> None:
+def test_every_order_shows_that_it_is_not_durable(
+    node: Acting, disk: DiskFault, nodeagent: Nodeagent
+) -> None:
     disk.begin("erofs", "w")
     ran_orders = give_orders(node, nodeagent)
     form = nodeagent("isolate", "npu0", "--reason", "bench", "-o", "json")
@@ -70,7 +72,7 @@ def test_every_order_says_that_it_is_not_durable(node: Acting, disk: DiskFault, 
     assert "npu0" in {each["device"] for each in standing["holds"]}
 
 
-def test_what_changes_nothing_says_nothing_of_the_disk(
+def test_an_order_that_changes_nothing_has_no_remark_about_the_disk(
     node: Acting, disk: DiskFault, nodeagent: Nodeagent
 ) -> None:
     disk.begin("erofs", "w")

@@ -41,7 +41,7 @@ def claims_of(nodeagent: Nodeagent) -> dict[str, list[str]]:
     return {each["name"]: [claim["job"] for claim in each["claims"]] for each in devices if each["claims"]}
 
 
-def test_a_quiesced_node_says_so_until_its_owner_resumes(tmp_path: Path, nodeagent: Nodeagent) -> None:
+def test_a_quiesced_node_is_reported_until_its_owner_resumes(tmp_path: Path, nodeagent: Nodeagent) -> None:
     node = Node.within(tmp_path)
     with node.daemon() as stream:
         quiesced = nodeagent("quiesce", "--reason", "driver upgrade", "--for", "2h")
@@ -203,7 +203,7 @@ def test_a_request_with_a_wrong_field_is_refused_by_its_name(
     assert refused.value.reason.startswith(reason)
 
 
-def test_the_audit_log_says_who_asked_for_what_and_what_came_of_it(
+def test_the_audit_log_shows_who_asked_for_what_and_what_came_of_it(
     tmp_path: Path, nodeagent: Nodeagent
 ) -> None:
     with Node.within(tmp_path).daemon():

@@ -156,7 +156,7 @@ def test_what_the_daemon_refuses_is_shown_and_nothing_is_applied(
         ((CODE, "node", "--sender", "CCAE", "--began", "today"), "Invalid value for --began"),
     ],
 )
-def test_a_wrong_command_line_says_what_is_right(
+def test_a_wrong_command_line_shows_what_is_right(
     nodeagent: Nodeagent, options: tuple[str, ...], said: str
 ) -> None:
     ran = nodeagent("report", *options)
@@ -206,15 +206,15 @@ def test_a_person_names_no_sender(nodeagent: Nodeagent) -> None:
     assert condition["evidence"]["sender"] == "operator"
 
 
-def test_a_code_of_no_table_is_taken_and_told(nodeagent: Nodeagent) -> None:
+def test_a_code_of_no_table_is_taken_and_reported(nodeagent: Nodeagent) -> None:
     taken = nodeagent("report", "SITE_SLOW", "node")
     (condition,) = conditions(nodeagent)
     over = nodeagent("report", "SITE_SLOW", "node", "--recover")
     assert (taken.out, taken.err) == (
         "SITE_SLOW.node: taken\n",
         (
-            "nodeagent: code 'SITE_SLOW' is in no table, so it is SubHealthFault; a row of your tables"
-            " gives it another level\n"
+            "nodeagent: code 'SITE_SLOW' is in no table, so it is SubHealthFault; a row in your tables"
+            " can give it another level\n"
         ),
     )
     assert (condition["level"], condition["unknown"]) == ("SubHealthFault", True)

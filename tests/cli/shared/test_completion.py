@@ -73,7 +73,7 @@ def test_a_socket_that_is_named_is_asked(chips: Acting) -> None:
     assert offered(f"nodeagent why --socket {chips.node.socket} npu7") == ["npu7"]
 
 
-def test_beside_a_device_stands_its_verdict(node: Acting) -> None:
+def test_a_device_is_offered_with_its_verdict(node: Acting) -> None:
     shell = BashComplete(main, {}, "nodeagent", completion.VARIABLE)
     assert [(item.value, item.help) for item in shell.get_completions(["why"], "npu3")] == [("npu3", "ALLOW")]
 
@@ -116,7 +116,7 @@ def test_what_a_shell_would_act_on_is_not_offered(node: Acting, nodeagent: Nodea
     assert [job for job in jobs if set(job) & set("$()~ ;|&<>*?[]{}'\"\\`!")] == []
 
 
-def test_what_stands_beside_a_word_is_printable_and_short() -> None:
+def test_the_text_of_a_word_is_printable_and_short() -> None:
     (item,) = completion._fitting([("a", ESCAPE + "\n" + "long " * 100), (ESCAPE, "")], "")
     assert item.value == "a"
     assert item.help is not None
@@ -149,16 +149,16 @@ def nothing_was_said(done: "subprocess.CompletedProcess[str]") -> bool:
     return (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
-def test_without_a_daemon_nothing_is_said() -> None:
+def test_without_a_daemon_nothing_is_reported() -> None:
     assert nothing_was_said(asked("nodeagent why np"))
 
 
-def test_with_a_broken_configuration_nothing_is_said(configuration: Path) -> None:
+def test_with_a_broken_configuration_nothing_is_reported(configuration: Path) -> None:
     configuration.write_text("x")
     assert nothing_was_said(asked("nodeagent why np"))
 
 
-def test_of_a_daemon_that_does_not_answer_nothing_is_said(tmp_path: Path, configuration: Path) -> None:
+def test_of_a_daemon_that_does_not_answer_nothing_is_reported(tmp_path: Path, configuration: Path) -> None:
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(str(tmp_path / "n.sock"))
         deaf.listen()

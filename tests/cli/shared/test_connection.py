@@ -41,7 +41,7 @@ def test_without_a_socket_the_daemon_is_not_running(
     )
 
 
-def test_a_socket_that_a_dead_daemon_left_is_told_apart(nodeagent: Nodeagent, tmp_path: Path) -> None:
+def test_a_socket_that_a_dead_daemon_left_is_distinguished(nodeagent: Nodeagent, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(tmp_path / "left.sock"))
 

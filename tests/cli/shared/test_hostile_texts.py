@@ -84,7 +84,7 @@ def test_in_a_pipe_all_is_printable_and_a_field_stays_on_its_line(
 
 
 @pytest.mark.parametrize("words", ASKING, ids=" ".join)
-def test_json_is_printable_and_means_what_was_said(
+def test_json_is_printable_and_means_what_was_reported(
     socket: Path, nodeagent: Nodeagent, words: Sequence[str]
 ) -> None:
     ran = nodeagent(*words, "--socket", socket, "-o", "json")

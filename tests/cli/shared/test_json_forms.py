@@ -72,7 +72,7 @@ def test_what_is_not_set_is_null_and_never_left_out() -> None:
     assert list(shown) == list(msgspec.json.decode(GOLDEN["Hold"]))
 
 
-def test_a_device_that_nobody_holds_is_told_apart_from_one_of_which_nothing_is_known() -> None:
+def test_a_device_without_users_differs_from_one_with_unknown_users() -> None:
     free = types_pb2.Device(holders=types_pb2.Holders())
     assert (json_forms.form(free)["holders"], json_forms.form(types_pb2.Device())["holders"]) == ([], None)
 

@@ -89,7 +89,7 @@ def test_of_a_package_commit_and_build_are_named(nodeagent: Nodeagent, file: Pat
     ]
 
 
-def test_changed_sources_and_sources_outside_of_a_repository_are_said_to_be_so(
+def test_changed_sources_and_sources_outside_of_a_repository_are_named(
     nodeagent: Nodeagent, file: Path
 ) -> None:
     write(file, clean=False)
@@ -102,7 +102,7 @@ def test_changed_sources_and_sources_outside_of_a_repository_are_said_to_be_so(
 
 
 @pytest.mark.parametrize("word", ["version", "--version"])
-def test_a_checkout_says_that_it_has_none(nodeagent: Nodeagent, file: Path, word: str) -> None:
+def test_a_checkout_shows_that_it_has_none(nodeagent: Nodeagent, file: Path, word: str) -> None:
     assert nodeagent(word).out.splitlines() == [
         f"nodeagent {__version__}",
         "commit: unknown",

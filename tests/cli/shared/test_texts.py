@@ -61,7 +61,7 @@ HEAT = {"unanswered": "MEMORY_TEMP NOT_SUPPORTED"}
         ({}, [], ""),
     ],
 )
-def test_a_device_that_does_not_answer_all_says_so(
+def test_a_device_that_does_not_answer_all_is_reported(
     attributes: dict[str, str], lines: list[str], line: str
 ) -> None:
     device = types_pb2.Device(name="gpu4", attributes=attributes)
