@@ -3,10 +3,9 @@ them.
 """
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,25 +13,11 @@ from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.client import EventKind
 from nodeagent.fleet.credentials import ClientCertificateFiles
 
+if TYPE_CHECKING:
+    from nodeagent.cli.ask.fleet_run import FleetOptions
+
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _PORT: Final = click.IntRange(1, 65535)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetOptions:
-    """What the command line asks for. ``command`` is that of --exec, split into words; () for none."""
-
-    nodes: str
-    once: bool
-    every: bool
-    in_json: bool
-    kinds: Sequence[EventKind]
-    command: Sequence[str]
-    at_once: int
-    positions: Path | None
-    file_sd: Path | None
-    file_sd_port: int
-    certificates: ClientCertificateFiles | None
 
 
 def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> ClientCertificateFiles | None:
@@ -44,7 +29,7 @@ def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Client
     return ClientCertificateFiles(authorities=ca, certificate=cert, key=key)
 
 
-def check_together(asked: FleetOptions) -> None:
+def check_together(asked: "FleetOptions") -> None:
     """Raises ``UsageError``."""
     if not asked.once:
         return
@@ -147,6 +132,8 @@ def command(
     On a terminal it shows a table of the nodes that are not well, otherwise a line for each event; with
     -o json an object for each. It waits for nodes that do not answer. Ctrl-C or SIGTERM ends it.
     """
+    from nodeagent.cli.ask.fleet_run import FleetOptions, run
+
     asked = FleetOptions(
         nodes=nodes,
         once=once,
@@ -161,8 +148,6 @@ def command(
         certificates=certificates(ca, cert, key),
     )
     check_together(asked)
-    from nodeagent.cli.ask.fleet_run import run
-
     run(asked)
 
 

@@ -8,19 +8,21 @@ import errno
 import os
 import shutil
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
 
 from nodeagent.cli.ask import fleet_forms
-from nodeagent.cli.ask.fleet import FleetOptions
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
 from nodeagent.cli.shared.output import clear, note, on_terminal, write_json
+from nodeagent.client import EventKind
 from nodeagent.fleet import prometheus
-from nodeagent.fleet.credentials import Credentials, CredentialsError
+from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials, CredentialsError
 from nodeagent.fleet.delivery import Execution, NewsDelivery, Show
 from nodeagent.fleet.follower import ATTEMPTS_A_SECOND, Fleet, connecting, files_missing
 from nodeagent.fleet.news import News
@@ -32,6 +34,23 @@ EXEC_LIMIT_S: Final = 60.0
 DRAW_EVERY_S: Final = 1.0
 ONCE_LIMIT_S: Final = 15.0
 """Longer than an attempt to connect takes; the time for all attempts is added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """What the command line asks for. ``command`` is that of --exec, split into words; () for none."""
+
+    nodes: str
+    once: bool
+    every: bool
+    in_json: bool
+    kinds: Sequence[EventKind]
+    command: Sequence[str]
+    at_once: int
+    positions: Path | None
+    file_sd: Path | None
+    file_sd_port: int
+    certificates: ClientCertificateFiles | None
 
 
 def run(asked: FleetOptions) -> None:

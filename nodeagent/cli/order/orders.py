@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from nodeagent.cli.order.owner import owner_option
 from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.options import (
     Output,
@@ -19,7 +20,6 @@ from nodeagent.cli.shared.options import (
     control_socket_option,
     length_option,
     output_option,
-    owner_option,
     until_option,
 )
 from nodeagent.cli.shared.output import note, write, write_field, write_json

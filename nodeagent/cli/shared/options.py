@@ -1,11 +1,10 @@
-"""Options that several commands share: output, configuration, sockets, times, and the owner of an order.
+"""Options that several commands share: output, configuration, sockets and times.
 
 Also how the configuration, the socket and the folders of tables follow from them. These are imported for
 every command, so nothing that takes long is imported before it is needed.
 """
 
 import os
-import pwd
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 import nodeagent
-from nodeagent.cli.shared import completion
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.output import note
 
@@ -33,10 +31,6 @@ STATE_DIRECTORY: Final = Path("/var/lib/nodeagent")
 CHECKOUT: Final = Path(nodeagent.__file__).parents[1] / "fault_codes"
 """The shipped tables of a source checkout."""
 
-LOGIN_UID: Final = Path("/proc/self/loginuid")
-"""The user who logged in to the session, also after su (pam_loginuid(8))."""
-
-_NO_LOGIN: Final = 0xFFFF_FFFF
 _TIME_FORMS: Final = "2026-01-02T03:04:05Z, 2026-01-02, or how long ago: 90m"
 _LONGEST_NS: Final = 3650 * 86_400 * 10**9
 
@@ -246,39 +240,3 @@ def _length(_context: click.Context, _parameter: click.Parameter, text: str | No
     if not 0 < length_ns <= _LONGEST_NS:
         raise click.BadParameter("must be longer than 0" if not length_ns else "must be 3650d at most")
     return timedelta(microseconds=length_ns // 1000)
-
-
-def owner_option(command: Command) -> Command:
-    """``owner``: a name; "": the daemon's own name for the caller is used."""
-    return click.option(
-        "--owner",
-        default=person,
-        envvar="NODEAGENT_OWNER",
-        show_envvar=True,
-        metavar="NAME",
-        shell_complete=completion.owners,
-        help="In whose name. Default: the person behind sudo or su, else the caller.",
-    )(command)
-
-
-def person() -> str:
-    """The person behind sudo, else the one that logged in, else the user; "" where that cannot own a hold."""
-    from nodeagent.api.request_fields import is_owner
-
-    name = os.environ.get("SUDO_USER") or _name_of(_login_uid()) or _name_of(os.getuid())
-    return name if is_owner(name) else ""
-
-
-def _login_uid() -> int | None:
-    try:
-        uid = int(LOGIN_UID.read_text())
-    except (OSError, ValueError):
-        return None
-    return None if uid == _NO_LOGIN else uid
-
-
-def _name_of(uid: int | None) -> str:
-    try:
-        return "" if uid is None else pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return ""
