@@ -5,30 +5,24 @@ What the drivers really say is held against it at the end of each test that runs
 """
 
 import re
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
+
 import pytest
+
 from nodeagent import wire
 from nodeagent.config.load import load_config
 from nodeagent.core.devices import instances
 from nodeagent.core.faults.kernel_lines import NO_EVENTS
-from nodeagent.core.model import Device
-from nodeagent.core.model import Kind
+from nodeagent.core.model import Device, Kind
 from nodeagent.core.verdicts.recovery_action import NAMED_BY_DRIVER
 from nodeagent.daemon.recovery import _node
-from nodeagent.drivers.nvidia import identity
-from tests.attributes import DOCUMENT
-from tests.attributes import OF
-from tests.attributes import ROW
-from tests.attributes import TYPES
-from tests.attributes import broken
-from tests.attributes import contract
-from tests.attributes import words_of
-from tests.documents import ROOT
-from nodeagent.drivers.ascend.reset_groups import ProductSeries
 from nodeagent.daemon.sources import inventory
+from nodeagent.drivers.ascend.reset_groups import ProductSeries
+from nodeagent.drivers.nvidia import identity
+from tests.attributes import DOCUMENT, OF, ROW, TYPES, broken, contract, words_of
+from tests.documents import ROOT
 
 SOURCES: Final = [
     path

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES: Final = ("cli", "fleet", "replay", "schedulers")
-"""Commands, and what runs in their processes. The daemon's own lines go to the log, which ``logs`` writes."""
+"""Commands, and what runs in their processes. The lines of the daemon go to the log: see ``foreground``."""
 
 WAYS_OUT: Final = frozenset(
     {
@@ -24,11 +24,11 @@ WAYS_OUT: Final = frozenset(
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "cli/shared/output.py": frozenset({"click.echo", "click.style", "click.clear", "sys.stdout"}),
     # Each of its formatters makes every line printable.
-    "cli/shared/logs.py": frozenset({"sys.stderr", "logging.StreamHandler", "logging.basicConfig"}),
+    "cli/shared/foreground.py": frozenset({"sys.stderr", "logging.StreamHandler", "logging.basicConfig"}),
     # A file is read.
-    "cli/commands/order/report.py": frozenset({"click.open_file"}),
+    "cli/order/report.py": frozenset({"click.open_file"}),
     # A program of the operator's own writes there, not we.
-    "fleet/execution.py": frozenset({"sys.stderr"}),
+    "fleet/delivery.py": frozenset({"sys.stderr"}),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import click
 import pytest
 
-from nodeagent.cli.main import MODULES, main
+from nodeagent.cli.main import PARTS, main
 from nodeagent.config.load import load_config
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.metrics import collector, devices
@@ -204,7 +204,7 @@ def test_the_documents_show_the_commands_that_matter() -> None:
     shown = {words[0] for document in DOCUMENTS for words in orders(document)}
 
     assert {"status", "events", "replay", "scan", "claim", "reset"} <= shown
-    assert shown - set(MODULES) == {"COMMAND"}
+    assert shown - set(PARTS) == {"COMMAND"}
 
 
 def test_every_code_that_is_explained_or_raised_has_a_row() -> None:

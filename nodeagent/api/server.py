@@ -36,7 +36,7 @@ from nodeagent.api.access.sockets import (
     prepare,
     private_directory,
 )
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.service import ControlService, Serve
 from nodeagent.api.faults.consumers import ConsumerService
 from nodeagent.api.faults.service import FaultService, Shown

@@ -8,10 +8,9 @@
 """
 
 from nodeagent.client.aio import AsyncClient
-from nodeagent.client.errors import ClientError
-from nodeagent.client.sync import Client
-from nodeagent.client.values import (
-    Bookmark,
+from nodeagent.client.calls import ClientError
+from nodeagent.client.generated.sync import Client
+from nodeagent.client.generated.values import (
     Condition,
     Consumer,
     Device,
@@ -22,14 +21,14 @@ from nodeagent.client.values import (
     JobClaim,
     JobNote,
     JobPolicy,
-    Position,
     Promotion,
     Reason,
     Reset,
     Snapshot,
     Source,
-    Update,
 )
+from nodeagent.client.position import Bookmark, Position
+from nodeagent.client.received import Update
 from nodeagent.core.model import (
     EventKind,
     Handling,

@@ -1,56 +1,25 @@
-"""The same client for asyncio; the methods say no more than those of ``Client``."""
+"""The client for asyncio. The client that blocks is made from this module
+(``nodeagent.messages.generate_client``).
+"""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from types import TracebackType
-from typing import Any, Self
 
-import grpc
-from google.protobuf.message import Message
-
-from nodeagent.client import calls, received
-from nodeagent.client.errors import ClientError
-from nodeagent.client.session import Session
-from nodeagent.client.values import Condition, Consumer, Device, Job, Position, Update
+from nodeagent.client import received
+from nodeagent.client.calls import AsyncDaemonConnection, ClientError
+from nodeagent.client.generated.values import Condition, Consumer, Device, Job
+from nodeagent.client.position import Position
+from nodeagent.client.received import Update
+from nodeagent.client.session import WatchSession
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
 
-class AsyncClient:
-    """One daemon. Make it in the loop that uses it. ``options`` are gRPC's own for the channel; they win over
-    those of ``calls.OPTIONS``.
-    """
-
-    def __init__(
-        self,
-        socket: str | os.PathLike[str] | None = None,
-        credentials: grpc.ChannelCredentials | None = None,
-        timeout_s: float = calls.CALL_TIMEOUT_S,
-        *,
-        options: Mapping[str, str | int] | None = None,
-    ) -> None:
-        target = calls.target(socket)
-        self._timeout_s = timeout_s
-        merged = tuple({**dict(calls.OPTIONS), **(options or {})}.items())
-        if credentials is None:
-            self._channel = grpc.aio.insecure_channel(target, options=merged)
-        else:
-            self._channel = grpc.aio.secure_channel(target, credentials, options=merged)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        await self._channel.close()
+class AsyncClient(AsyncDaemonConnection):
+    """Follows one daemon, and asks it."""
 
     async def watch(
         self,
@@ -63,8 +32,14 @@ class AsyncClient:
         minimum_level: Level | None = None,
         codes: Iterable[str] = (),
     ) -> AsyncGenerator[Update, None]:
-        """As ``Client.watch``."""
-        session = Session(
+        """Follows the node without end, across restarts of the daemon, each event once and in order.
+
+        Store ``update.position`` together with its effect and give it as ``after`` the next time. With
+        a ``consumer`` and no ``after`` it continues after the last ``ack``. ``snapshot`` is always,
+        if_needed or never. ``codes`` are fault codes or families of them such as ``XID_*``. Raises
+        ``ClientError`` only where trying again cannot help.
+        """
+        session = WatchSession(
             after=after,
             consumer=consumer,
             snapshot=snapshot,
@@ -85,72 +60,44 @@ class AsyncClient:
             await asyncio.sleep(session.pause_s(ended))
 
     async def ack(self, consumer: str, position: Position) -> int:
-        """As ``Client.ack``."""
+        """Stores in the daemon how far a consumer has come; returns the number that is stored."""
         store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
         answer = await self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
         return int(answer.seq)
 
     async def rewind(self, consumer: str, position: Position) -> int:
-        """As ``Client.rewind``."""
+        """Sets a consumer of your own back, or any if you are an operator; returns the number that is stored.
+
+        For a subscriber that has lost what it stored: ``watch(consumer=...)`` then begins there. A number
+        before the oldest event that is kept becomes the one just before it. Raises ``ClientError``.
+        """
         store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
         request = pb.RewindConsumerRequest(consumer=consumer, store_id=store_id, seq=position.seq)
         return int((await self.call(request)).seq)
 
     async def consumers(self) -> tuple[Consumer, ...]:
-        """As ``Client.consumers``."""
+        """The named consumers, by name."""
         answer = await self.call(pb.ListConsumersRequest())
         return tuple(received.consumer(each) for each in answer.consumers)
 
     async def delete_consumer(self, name: str) -> None:
-        """As ``Client.delete_consumer``."""
+        """Deletes a consumer of your own, or any if you are an operator. Raises ``ClientError``."""
         await self.call(pb.DeleteConsumerRequest(consumer=name))
 
     async def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
-        """As ``Client.devices``."""
+        """The present devices, the node itself first."""
         answer = await self.call(pb.ListDevicesRequest(devices=names))
         return tuple(received.device(each) for each in answer.devices)
 
     async def conditions(
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
     ) -> tuple[Condition, ...]:
-        """As ``Client.conditions``."""
+        """The open conditions."""
         level = enums.level_number(minimum_level)
         answer = await self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
         return tuple(received.condition(each) for each in answer.conditions)
 
     async def jobs(self) -> tuple[Job, ...]:
-        """As ``Client.jobs``."""
+        """The jobs that use the node, also unsupervised ones; jobs that ended are kept for 30 days."""
         answer = await self.call(pb.ListJobsRequest())
         return tuple(received.job(each) for each in answer.jobs)
-
-    async def call(self, request: Message) -> Any:
-        """As ``Client.call``."""
-        method = self._channel.unary_unary(
-            calls.path_of(request),
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=calls.response_class(request).FromString,
-        )
-        try:
-            return await method(request, timeout=self._timeout_s)
-        except grpc.aio.AioRpcError as failure:
-            raise calls.error_of(failure) from failure
-
-    async def stream(self, request: Message) -> AsyncGenerator[Any, None]:
-        """As ``Client.stream``."""
-        method = self._channel.unary_stream(
-            calls.path_of(request),
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=calls.response_class(request).FromString,
-        )
-        answers = method(request)
-        try:
-            # Not "async for": its generator and the call would hold each other, and the connection, until
-            # Python looks for such circles.
-            while (answer := await answers.read()) is not grpc.aio.EOF:
-                if answer is None:  # what gRPC's asyncio makes of bytes that are no such message
-                    raise ClientError("INTERNAL", "what was sent is no message of this method")
-                yield answer
-        except grpc.aio.AioRpcError as failure:
-            raise calls.error_of(failure) from failure
-        finally:
-            answers.cancel()

@@ -1,7 +1,7 @@
 """How a watch continues across broken streams: from where, after which pause, and when not at all. No I/O.
 
-That nobody answers is logged once, until somebody does: where no logging is set up Python writes it to
-standard error.
+That the daemon does not answer is logged once, until it answers again: where logging is not set up, Python
+writes the line to standard error.
 """
 
 import logging
@@ -9,8 +9,9 @@ import random
 from collections.abc import Iterable, Iterator
 
 from nodeagent.client import received
-from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Bookmark, Position, Update
+from nodeagent.client.calls import ClientError
+from nodeagent.client.position import Position
+from nodeagent.client.received import Update
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -41,12 +42,12 @@ _SNAPSHOTS = {
 
 
 def is_final(error: ClientError) -> bool:
-    """Whether a stream that ended so would end so again, until somebody changes something."""
+    """Whether a stream that ended so would end so again, until something is changed."""
     return error.status in _FINAL
 
 
-class Session:
-    """One watch. Make each stream with ``request``, feed ``updates`` with what it answers."""
+class WatchSession:
+    """One watch. Make each stream with ``request``, and give its answers to ``updates``."""
 
     def __init__(
         self,
@@ -106,10 +107,7 @@ class Session:
                 for message in response.batch.events:
                     yield received.event(message, response.store_id)
             case "bookmark":
-                yield Bookmark(
-                    position=received.position(response.store_id, response.bookmark.seq),
-                    durable=response.durable,
-                )
+                yield received.bookmark(response)
 
     def pause_s(self, error: ClientError) -> float:
         """As ``next_pause_s``. Raises the error where waiting cannot mend it."""
@@ -121,6 +119,6 @@ class Session:
         return self.next_pause_s()
 
     def next_pause_s(self) -> float:
-        """How long to wait before the next stream: longer each time, until one has said something."""
+        """How long to wait before the next stream: longer each time, until one has answered."""
         pause_s, self._pause_s = self._pause_s, min(LONGEST_PAUSE_S, 2 * self._pause_s)
         return pause_s * random.uniform(0.5, 1.0)  # so that a rack of clients does not come back at once

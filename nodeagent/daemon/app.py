@@ -15,9 +15,8 @@ from pathlib import Path
 
 from nodeagent import __version__, journal
 from nodeagent.api.access.sockets import OutletError, open_or_keep_trying
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog, AuditReader
 from nodeagent.api.control.context import Context
-from nodeagent.api.control.list_audit import Audit
 from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
@@ -276,5 +275,7 @@ def _grpc(
         catalog=lambda: catalogs.current,
         facts=facts,
         config=config,
-        served=served(context, Tables(facts, reloading.reload), Audit(recovered.ledger, facts), senders),
+        served=served(
+            context, Tables(facts, reloading.reload), AuditReader(recovered.ledger, facts), senders
+        ),
     )

@@ -1,1 +1,1 @@
-"""Follows the daemons of many nodes in one process. It reads what they say, and orders nothing of them."""
+"""Follows the daemons of many nodes in one process. It reads their streams, and orders nothing of them."""

@@ -1,7 +1,7 @@
-"""Our certificate for the nodes, from files that are read anew once they have changed.
+"""The certificate for the nodes, from files that are read again once they have changed.
 
-A connection that stands goes on with what it began with; the next one takes the new certificate. Files that
-do not fit together at that moment are reported, and the last good ones used.
+An open connection continues with its old certificate; the next one takes the new certificate. Files that do
+not fit together at that moment are reported, and the last good ones are used.
 """
 
 import logging
@@ -24,7 +24,7 @@ class CredentialsError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateFiles:
+class ClientCertificateFiles:
     """PEM files: the authorities that sign nodes' certificates, our own chain, its key."""
 
     authorities: Path
@@ -65,7 +65,7 @@ class CertificateFiles:
 class Credentials:
     """What is good now. Raises ``CredentialsError`` where the files are not good at the start."""
 
-    def __init__(self, files: CertificateFiles) -> None:
+    def __init__(self, files: ClientCertificateFiles) -> None:
         self._files = files
         self._good = files.read()
         self._seen = files.stamp()

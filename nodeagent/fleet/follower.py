@@ -1,42 +1,73 @@
-"""Follows one node without end: over restarts of its daemon, lost networks, and refusals that are mended.
+"""Follows nodes without end: over restarts of their daemons, lost networks, and refusals that are repaired.
 
-What came is done before more is taken: while an effect lasts the daemon keeps the rest, which it has on its
-disk anyway. It decides nothing; ``state`` says what a message means.
+Each node has a task of its own. What was received is done before more is taken: while an effect lasts the
+daemon keeps the rest, which it has on its disk. Nothing is decided here; ``state`` has the meaning of a
+message.
 """
 
 import asyncio
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
 from nodeagent.client import AsyncClient, Bookmark, ClientError, Event, Snapshot, received
-from nodeagent.client.session import Session, is_final
+from nodeagent.client.session import WatchSession, is_final
 from nodeagent.fleet import state
-from nodeagent.fleet.delivery import Delivery
-from nodeagent.fleet.news import News, Received, What, news_of
-from nodeagent.fleet.news import received as values_of
-from nodeagent.fleet.node_states import NodeStates
+from nodeagent.fleet.credentials import Credentials
+from nodeagent.fleet.delivery import NewsDelivery
+from nodeagent.fleet.news import News, Received, What, news_of, received_values
 from nodeagent.fleet.nodes import Endpoint
-from nodeagent.fleet.pace import Pace
-from nodeagent.fleet.state import Contact
+from nodeagent.fleet.state import Contact, NodeStates
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
+ATTEMPTS_A_SECOND: Final = 250.0
+
+
+class ConnectPace:
+    """How fast connections are begun: not to all nodes at once where a network comes back.
+
+    A TLS handshake takes a millisecond or two of a processor on this side alone. Attempts are admitted in the
+    order in which they asked.
+    """
+
+    def __init__(self, a_second: float = ATTEMPTS_A_SECOND) -> None:
+        self._interval_s = 1 / a_second
+        self._next_s = 0.0
+
+    async def wait(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        await asyncio.sleep(self.given_at_s(now_s) - now_s)
+
+    def given_at_s(self, now_s: float) -> float:
+        """When the attempt that asks now may begin; that time is then taken."""
+        at_s = max(now_s, self._next_s)
+        self._next_s = at_s + self._interval_s
+        return at_s
+
+
 REFUSED_PAUSE_S: Final = 60.0
-"""Somebody has to change something, such as a role: nothing that is tried sooner helps."""
+"""Something has to be changed, such as a role: trying again sooner does not help."""
 
 Connect = Callable[[Endpoint], AsyncClient]
 
 
-class Unreadable(Exception):
-    """A message of the node has a value that cannot be; it will be sent again and again."""
+class UnreadableMessage(Exception):
+    """A message of the node has an impossible value; it will be sent again and again."""
 
 
-class Follower:
-    """Follows one node on the board. ``run`` ends only by cancellation, or with what a delivery raises."""
+class NodeFollower:
+    """Follows one node. ``run`` ends only by cancellation, or with what a delivery raises."""
 
     def __init__(
-        self, endpoint: Endpoint, *, connect: Connect, pace: Pace, node_states: NodeStates, delivery: Delivery
+        self,
+        endpoint: Endpoint,
+        *,
+        connect: Connect,
+        pace: ConnectPace,
+        node_states: NodeStates,
+        delivery: NewsDelivery,
     ) -> None:
         self._endpoint = endpoint
         self._connect = connect
@@ -46,27 +77,27 @@ class Follower:
         self._done = delivery.position_of(endpoint.name)
 
     async def run(self) -> None:
-        session = Session(after=self._done)
+        session = WatchSession(after=self._done)
         while True:
-            await self._pace.turn()
+            await self._pace.wait()
             refuses, reason = False, "UNAVAILABLE: the daemon ended the stream"
             try:
                 async with self._connect(self._endpoint) as client:
                     await self._follow(client, session)
             except ClientError as failure:
                 refuses, reason = is_final(failure), str(failure)
-            except Unreadable as failure:
+            except UnreadableMessage as failure:
                 refuses, reason = True, str(failure)
-                session = Session(after=self._done)  # it has moved on over what was not done
+                session = WatchSession(after=self._done)  # it has moved on over what was not done
             await self._put_contact(Contact.REFUSES if refuses else Contact.AWAY, reason)
             await asyncio.sleep(REFUSED_PAUSE_S if refuses else session.next_pause_s())
 
-    async def _follow(self, client: AsyncClient, session: Session) -> None:
+    async def _follow(self, client: AsyncClient, session: WatchSession) -> None:
         async with aclosing(client.stream(session.request())) as responses:
             async for response in responses:
                 with _reading():
                     state.check_store(response.store_id.uuid)
-                    values = values_of(session, response)
+                    values = received_values(session, response)
                 is_first = self._node_states.of(self._endpoint).contact is not Contact.ANSWERS
                 if is_first:
                     await self._put_contact(Contact.ANSWERS, "", response.node.node_name)
@@ -75,7 +106,7 @@ class Follower:
                     await self._read_devices(client)
 
     async def _take(self, values: list[Received]) -> None:
-        """The board first, for all of them; then each with its effect, in order."""
+        """The states first, for all of them; then each value with its effect, in order."""
         now = self._node_states.of(self._endpoint)
         with _reading():
             for value, _ in values:
@@ -110,7 +141,7 @@ class Follower:
         self._node_states.put(now)
 
     async def _put_contact(self, contact: Contact, reason: str, said_name: str = "") -> None:
-        """On the board, and delivered where it is news. That a node answers for the first time is none."""
+        """Put the state, and deliver the change where it is to be reported."""
         before = self._node_states.of(self._endpoint)
         at = datetime.now(UTC)
         after = state.with_contact(before, contact, reason, at, said_name)
@@ -122,17 +153,93 @@ class Follower:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """One node's nonsense must not end the following of all others: a time beyond all years, for example, or
-    more devices than there can be (``TooMuch``).
+    """An invalid value of one node must not end the following of the others: a time outside of the calendar,
+    for example, or more devices than there can be (``TooMuch``).
     """
     try:
         yield
     except (ValueError, OverflowError, OSError) as error:
-        raise Unreadable(f"what it sends cannot be read: {error}") from error
+        raise UnreadableMessage(f"what it sends cannot be read: {error}") from error
 
 
 def _asks_for_the_list(values: list[Received], *, is_first: bool) -> bool:
-    """Whether what came leaves open how the devices stand: a stream that only goes on, a device that came."""
+    """Whether the values leave the devices unknown: a stream that only continues, or a new device."""
     if any(isinstance(value, Snapshot) for value, _ in values):
         return False
     return is_first or any(isinstance(value, Event) and state.changes_the_list(value) for value, _ in values)
+
+
+_KEEPALIVE: Final = {"grpc.keepalive_time_ms": 60_000}
+"""With thousands of connections the library's own 20 s would cost more than the events."""
+
+_FILES_IN_ADDITION: Final = 200
+"""Open files in addition to connections: commands that run, the libraries' own."""
+
+
+class Fleet:
+    """All nodes of a list, each followed as long as it is on the list.
+
+    It needs a task group, which ends with what a delivery raises. ``follow`` may be called again.
+    """
+
+    def __init__(
+        self, group: asyncio.TaskGroup, *, node_states: NodeStates, delivery: NewsDelivery, connect: Connect
+    ) -> None:
+        self._group = group
+        self._node_states = node_states
+        self._delivery = delivery
+        self._connect = connect
+        self._pace = ConnectPace()
+        self._following: dict[Endpoint, asyncio.Task[None]] = {}
+
+    def follow(self, endpoints: tuple[Endpoint, ...]) -> None:
+        """Follow these nodes and no others. A node that is followed already is not disturbed."""
+        gone = self._following.keys() - set(endpoints)
+        ending = {endpoint.name: self._following.pop(endpoint) for endpoint in gone}
+        for task in ending.values():
+            task.cancel()
+        self._node_states.remove(gone)
+        for endpoint in endpoints:
+            if endpoint not in self._following:
+                self._node_states.list(endpoint)
+                follower = NodeFollower(
+                    endpoint,
+                    connect=self._connect,
+                    pace=self._pace,
+                    node_states=self._node_states,
+                    delivery=self._delivery,
+                )
+                self._following[endpoint] = self._group.create_task(
+                    _after(ending.get(endpoint.name), follower)
+                )
+
+
+async def _after(ending: asyncio.Task[None] | None, follower: NodeFollower) -> None:
+    """Follow a node whose address has changed, once the command that still runs for it has ended."""
+    if ending is not None:
+        await asyncio.wait([ending])
+    await follower.run()
+
+
+def connecting(credentials: Credentials | None) -> Connect:
+    """A client for a node: on its unix socket, or over TCP with the present certificate."""
+
+    def connect(endpoint: Endpoint) -> AsyncClient:
+        if endpoint.is_local or credentials is None:
+            return AsyncClient(endpoint.address, options=_KEEPALIVE)
+        options: dict[str, str | int] = {**_KEEPALIVE}
+        if endpoint.certificate_name:
+            options["grpc.ssl_target_name_override"] = endpoint.certificate_name
+        return AsyncClient(endpoint.address, credentials.current(), options=options)
+
+    return connect
+
+
+def files_missing(nodes: int) -> int:
+    """Raises the limit of open files as far as possible; returns how many are missing for so many nodes.
+
+    There is always a limit: the kernel has one for all processes (nr_open in proc(5)).
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return max(0, nodes + _FILES_IN_ADDITION - hard)

@@ -1,4 +1,4 @@
-"""What is reported of a node: an event, its whole state, or that it does not answer. Values only."""
+"""What is reported of a node: an event, a whole state, or that it does not answer. Values only."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Bookmark, Event, Position, Snapshot
-from nodeagent.client.session import Session
+from nodeagent.client.session import WatchSession
 from nodeagent.fleet.state import Contact, NodeState
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -24,8 +24,8 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """``node`` is the node as it stands after it. Of an event or a state ``message`` is what came, ``value``
-    the same in the client's words, ``position`` what may be stored once its effect is done.
+    """``node`` is the state of the node after it. Of an event or a state ``message`` is what was received,
+    ``value`` the client's value of it, and ``position`` may be stored once its effect is done.
     """
 
     what: What
@@ -46,7 +46,7 @@ _NEWS: Final = {Contact.AWAY: What.AWAY, Contact.REFUSES: What.REFUSES, Contact.
 
 
 def news_of(before: Contact, after: Contact) -> What | None:
-    """What is news about whether a node answers. That one answers for the first time is none."""
+    """The report for a change of contact. The first answer of a node is not reported."""
     is_expected = (before, after) == (Contact.NEW, Contact.ANSWERS)
     return None if before is after or is_expected else _NEWS.get(after)
 
@@ -54,7 +54,7 @@ def news_of(before: Contact, after: Contact) -> What | None:
 Received = tuple[Event | Snapshot | Bookmark, types_pb2.Event | pb.Snapshot | None]
 
 
-def received(session: Session, response: pb.WatchResponse) -> list[Received]:
+def received_values(session: WatchSession, response: pb.WatchResponse) -> list[Received]:
     """Each value of a response with the message that it was made of; a bookmark has none."""
     messages: list[types_pb2.Event | pb.Snapshot | None] = [None]
     match response.WhichOneof("payload"):

@@ -1,7 +1,7 @@
-"""How far each node was followed, in a file: a restart of the follower goes on there and loses nothing.
+"""How far each node was followed, in a file: after a restart the follower continues there and loses nothing.
 
-A position is written a moment after the effect of its event is done, many nodes in one transaction. So what
-was done within the last moment before a crash is done again. It belongs to one process at a time.
+A position is written shortly after the effect of its event is done, many nodes in one transaction. So effects
+of the last moment before a crash are done again. The file belongs to one process at a time.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from nodeagent.client import Position
 
 WRITE_EVERY_S: Final = 0.5
 _APPLICATION_ID: Final = 0x6E6F6465
-"""Says whose file it is (SQLite's PRAGMA application_id)."""
+"""Marks the file as one of nodeagent (SQLite's PRAGMA application_id)."""
 
 _log = logging.getLogger(__name__)
 
 
 class PositionsError(Exception):
-    """The file cannot be used; the text names it and says what to do."""
+    """The file cannot be used; the text names it and what to do."""
 
 
 class Positions:
@@ -32,7 +32,7 @@ class Positions:
         self._connection = connection
         self._kept = kept
         self._unwritten: dict[str, Position] = {}
-        self._trouble = ""
+        self._problem = ""
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -60,7 +60,9 @@ class Positions:
                 self._settle(fresh, await asyncio.to_thread(self._commit, fresh))
 
     def write(self) -> None:
-        """What is not on the disk yet. Where that fails it is kept for the next time, and said once."""
+        """Writes what is not on the disk yet. Where that fails it is kept for the next time, and reported
+        once.
+        """
         fresh = dict(self._unwritten)
         self._settle(fresh, self._commit(fresh))
 
@@ -83,14 +85,12 @@ class Positions:
             return str(error)
         return ""
 
-    def _settle(self, fresh: Mapping[str, Position], trouble: str) -> None:
-        """Runs in the loop, where positions are noted too: one that is newer by now is kept for the next
-        time.
-        """
-        if trouble and trouble != self._trouble:
-            _log.error("%s: positions cannot be written, events may come twice: %s", self._path, trouble)
-        self._trouble = trouble
-        if trouble:
+    def _settle(self, fresh: Mapping[str, Position], problem: str) -> None:
+        """Runs in the loop, where positions are noted too: a newer one is kept for the next time."""
+        if problem and problem != self._problem:
+            _log.error("%s: positions cannot be written, events may come twice: %s", self._path, problem)
+        self._problem = problem
+        if problem:
             return
         self._kept.update(fresh)
         for node, position in fresh.items():

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from nodeagent.fleet.node_states import NodeStates
-from nodeagent.fleet.state import NodeState
+from nodeagent.fleet.state import NodeState, NodeStates
 
 WRITE_EVERY_S: Final = 5.0
 _READABLE: Final = 0o644
@@ -23,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 def targets(states: Iterable[NodeState], port: int) -> bytes:
-    """A group for each node, in the order of their names. A unix socket has no host: the node's name stands
-    for it.
+    """A group for each node, in the order of their names. A unix socket has no host: the node's name replaces
+    it.
     """
     groups = [
         {
@@ -41,31 +40,31 @@ def targets(states: Iterable[NodeState], port: int) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write it in one step: who reads it never finds half of it. Raises ``OSError``."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as beside:
-        fresh = Path(beside.name)
+    """Write it in one step: a reader never finds half of it. Raises ``OSError``."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
+        fresh = Path(temporary.name)
         try:
-            beside.write(content)
-            beside.flush()
-            os.fchmod(beside.fileno(), _READABLE)
+            temporary.write(content)
+            temporary.flush()
+            os.fchmod(temporary.fileno(), _READABLE)
             fresh.replace(path)
         except OSError:
             fresh.unlink()
             raise
 
 
-async def keep_up(path: Path, port: int, node_states: NodeStates) -> None:
-    """Writes the file where its content changes. A disk that refuses is reported once, and tried again."""
-    written, version, trouble = b"", -1, ""
+async def follow_states(path: Path, port: int, node_states: NodeStates) -> None:
+    """Writes the file where its content changes. A disk error is reported once, and the write is repeated."""
+    written, version, problem = b"", -1, ""
     while True:
         found = node_states.version
         content = written if found == version else targets(node_states.states.values(), port)
         try:
             if content != written:
                 await asyncio.to_thread(write, path, content)
-            written, version, trouble = content, found, ""
+            written, version, problem = content, found, ""
         except OSError as error:
-            if str(error) != trouble:
-                trouble = str(error)
-                _log.error("--file-sd %s: cannot be written: %s", path, trouble)
+            if str(error) != problem:
+                problem = str(error)
+                _log.error("--file-sd %s: cannot be written: %s", path, problem)
         await asyncio.sleep(WRITE_EVERY_S)

@@ -1,8 +1,10 @@
-"""What is known of a node that is followed: whether it answers, and how its devices stand. Values only.
+"""The state of the nodes that are followed: whether each answers, and the verdicts of its devices.
 
-No clock is read here, and nobody is asked: what the node said, and when, are arguments.
+Values and one collection of them. No clock is read and no node is asked here: what a node sent, and when, are
+arguments.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,13 +19,13 @@ _STRICTNESS: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 _URGENCY: Final = {handling: place for place, handling in enumerate(Handling)}
 
 MAX_PARTS: Final = 1024
-"""As many devices as a daemon may have (``core.state.limits.MAX_DEVICES``), whatever a node sends."""
+"""Devices of a node: as many as a daemon may have (``core.state.limits.MAX_DEVICES``)."""
 
 MAX_PART_CHARACTERS: Final = 32 * 1024
-"""Of the id, the name and the codes of one device: a daemon keeps 256 conditions of one at most."""
+"""Of the id, the name and the codes of one device: a daemon keeps at most 256 conditions of a device."""
 
 MAX_NAME_CHARACTERS: Final = 253
-"""Of what a node calls itself: those of a host name (RFC 1035)."""
+"""Of the name that a node gives itself: those of a host name (RFC 1035)."""
 
 MAX_STORE_CHARACTERS: Final = 128
 """Of the id of a store; a daemon's is a UUID."""
@@ -35,7 +37,7 @@ _OF_THE_LIST: Final = frozenset({EventKind.DEVICE_SEEN, EventKind.DEVICE_GONE, E
 
 
 class TooMuch(ValueError):
-    """The node says more of its devices than a daemon may have of them, or of its store."""
+    """The node sends more devices, or a longer id of its store, than a daemon may have."""
 
 
 def check_store(uuid: str) -> None:
@@ -54,7 +56,7 @@ class Contact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DeviceState:
     """A device of the node; the node itself is ``node``. ``codes`` are those that count for its verdict."""
 
     name: str
@@ -72,7 +74,7 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
     """``said_name`` is what the node calls itself. ``parts`` are by id, as of ``position``; they are what was
-    last known where it does not answer. ``reason`` says why it does not, ``since`` when that began.
+    last known where it does not answer. ``reason`` is why it does not, ``since`` when that began.
     """
 
     endpoint: Endpoint
@@ -81,7 +83,7 @@ class NodeState:
     since: datetime | None = None
     said_name: str = ""
     position: Position | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, DeviceState] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -106,11 +108,11 @@ class NodeState:
         return self.said_name if is_address and self.said_name else self.endpoint.name
 
     @property
-    def deciding(self) -> list[Part]:
+    def deciding(self) -> list[DeviceState]:
         return [part for part in self.parts.values() if part.decides]
 
     @property
-    def chips(self) -> list[Part]:
+    def chips(self) -> list[DeviceState]:
         return [part for part in self.parts.values() if part.kind is Kind.CHIP]
 
 
@@ -148,14 +150,64 @@ def with_contact(
     return replace(state, contact=contact, reason=reason, since=since, said_name=name)
 
 
-def _part(device_id: str, name: str, kind: Kind | None, said: Device | Event) -> Part:
-    codes = tuple(reason.code for reason in said.reasons if reason.code)
+def _part(device_id: str, name: str, kind: Kind | None, given: Device | Event) -> DeviceState:
+    codes = tuple(reason.code for reason in given.reasons if reason.code)
     if len(device_id) + len(name) + sum(map(len, codes)) > MAX_PART_CHARACTERS:
         raise TooMuch(f"the id, name and codes of one device have more than {MAX_PART_CHARACTERS} characters")
-    return Part(name=name, kind=kind, verdict=said.verdict, handling=said.handling, codes=codes)
+    return DeviceState(name=name, kind=kind, verdict=given.verdict, handling=given.handling, codes=codes)
 
 
-def _bounded(parts: Mapping[str, Part]) -> Mapping[str, Part]:
+def _bounded(parts: Mapping[str, DeviceState]) -> Mapping[str, DeviceState]:
     if len(parts) > MAX_PARTS:
         raise TooMuch(f"it names more than {MAX_PARTS} devices, and no daemon has more")
     return parts
+
+
+class NodeStates:
+    """The present state of every node; no history. ``changed`` is set with each change, and cleared by the
+    code that waits for it. ``version`` counts the changes.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, NodeState] = {}
+        self._unknown: set[str] = set()
+        self.changed = asyncio.Event()
+        self.version = 0
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """The state of each node, by its name."""
+        return self._states
+
+    @property
+    def all_known(self) -> bool:
+        """Whether each node has sent its devices, or is known not to answer."""
+        return not self._unknown
+
+    def list(self, endpoint: Endpoint) -> None:
+        self.put(NodeState(endpoint=endpoint))
+
+    def of(self, endpoint: Endpoint) -> NodeState:
+        return self._states[endpoint.name]
+
+    def put(self, state: NodeState) -> None:
+        """The same state again is no change."""
+        name = state.endpoint.name
+        if self._states.get(name) is state:
+            return
+        self._states[name] = state
+        if state.parts or state.contact in (Contact.AWAY, Contact.REFUSES):
+            self._unknown.discard(name)
+        else:
+            self._unknown.add(name)
+        self._change()
+
+    def remove(self, endpoints: Iterable[Endpoint]) -> None:
+        for endpoint in endpoints:
+            del self._states[endpoint.name]
+            self._unknown.discard(endpoint.name)
+        self._change()
+
+    def _change(self) -> None:
+        self.version += 1
+        self.changed.set()

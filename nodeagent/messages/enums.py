@@ -1,6 +1,6 @@
-"""The enums of the API and the words of the core: one table for each, built whole at import.
+"""The enums of the API and those of the core: one table for each, built whole at import.
 
-A word without a number, or a number without a word, stops the import. It decides nothing and reads nothing.
+A name without a number, or a number without a name, stops the import. It decides nothing and reads nothing.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ from nodeagent.core.model import (
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 from nodeagent.messages.pb import types_pb2 as pb
 
-Word = TypeVar("Word", bound=str)
+Name = TypeVar("Name", bound=str)
 
 
 class EnumError(Exception):
-    """A word and the numbers of its enum do not go together; the message says which, and what to add."""
+    """The names and numbers of an enum do not match; the message names it and what to add."""
 
 
 def names_of(enum: EnumTypeWrapper, prefix: str) -> dict[str, int]:
@@ -40,30 +40,33 @@ def names_of(enum: EnumTypeWrapper, prefix: str) -> dict[str, int]:
 
 
 def numbers_of(
-    words: type[StrEnum],
+    members: type[StrEnum],
     enum: EnumTypeWrapper,
     prefix: str,
     other_names: Mapping[str, str] | None = None,
 ) -> dict[Any, Any]:
-    """Number by word: its name is the prefix and the word's; ``other_names`` has those that differ.
+    """Number by member of the core's enum. Its name in the proto is the prefix and the member's;
+    ``other_names`` has those that differ.
 
     Raises ``EnumError`` unless they are one to one.
     """
     other_names, left = other_names or {}, names_of(enum, prefix)
     numbers = {}
-    for word in words:
-        name = other_names.get(word.name, word.name)
+    for member in members:
+        name = other_names.get(member.name, member.name)
         if name not in left:
-            raise EnumError(f"{words.__name__}.{word.name}: the proto's enum has no {prefix}_{name}; add it")
-        numbers[word] = left.pop(name)
+            raise EnumError(
+                f"{members.__name__}.{member.name}: the proto's enum has no {prefix}_{name}; add it"
+            )
+        numbers[member] = left.pop(name)
     if left:
         added = ", ".join(left)
-        raise EnumError(f"the proto's enum {prefix} also has {added}; add it to {words.__name__}")
+        raise EnumError(f"the proto's enum {prefix} also has {added}; add it to {members.__name__}")
     return numbers
 
 
-def _words(enum: EnumTypeWrapper, prefix: str) -> dict[str, Any]:
-    """The words of an enum that the core has no class for: its names in small letters."""
+def _names(enum: EnumTypeWrapper, prefix: str) -> dict[str, Any]:
+    """An enum that the core has no class for: its names in small letters."""
     return {name.lower(): number for name, number in names_of(enum, prefix).items()}
 
 
@@ -86,17 +89,17 @@ LEVELS: Final[Mapping[Level, pb.Level]] = numbers_of(
 PUBLIC_FAULT_OUTCOMES: Final[Mapping[Reported, control_service_pb2.PublicFaultOutcome]] = numbers_of(
     Reported, control_service_pb2.PublicFaultOutcome, "PUBLIC_FAULT_OUTCOME"
 )
-PUBLIC_FAULT_TYPES: Final[Mapping[str, control_service_pb2.PublicFaultType]] = _words(
+PUBLIC_FAULT_TYPES: Final[Mapping[str, control_service_pb2.PublicFaultType]] = _names(
     control_service_pb2.PublicFaultType, "PUBLIC_FAULT_TYPE"
 )
-REASON_KINDS: Final[Mapping[str, pb.ReasonKind]] = _words(pb.ReasonKind, "REASON_KIND")
-SNAPSHOT_REASONS: Final[Mapping[str, fault_service_pb2.SnapshotReason]] = _words(
+REASON_KINDS: Final[Mapping[str, pb.ReasonKind]] = _names(pb.ReasonKind, "REASON_KIND")
+SNAPSHOT_REASONS: Final[Mapping[str, fault_service_pb2.SnapshotReason]] = _names(
     fault_service_pb2.SnapshotReason, "SNAPSHOT_REASON"
 )
 
 
-def _reversed(numbers: Mapping[Word, Any]) -> dict[int, Word]:
-    return {number: word for word, number in numbers.items()}
+def _reversed(numbers: Mapping[Name, Any]) -> dict[int, Name]:
+    return {number: name for name, number in numbers.items()}
 
 
 KIND_OF: Final = _reversed(KINDS)
@@ -112,6 +115,8 @@ RECOMMENDATION_OF: Final = _reversed(RECOMMENDATIONS)
 LEVEL_OF: Final = _reversed(LEVELS)
 PUBLIC_FAULT_TYPE_OF: Final = _reversed(PUBLIC_FAULT_TYPES)
 REASON_KIND_OF: Final = _reversed(REASON_KINDS)
+HOLD_KIND_OF: Final = _reversed(HOLD_KINDS)
+SNAPSHOT_REASON_OF: Final = _reversed(SNAPSHOT_REASONS)
 
 NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
     "Kind": KINDS,
@@ -131,10 +136,10 @@ NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
     "ReasonKind": REASON_KINDS,
     "SnapshotReason": SNAPSHOT_REASONS,
 }
-"""By the enum's name in the proto: number by word."""
+"""By the enum's name in the proto: number by name."""
 
-WORDS: Final[Mapping[str, Mapping[int, str]]] = {name: _reversed(each) for name, each in NUMBERS.items()}
-"""By the enum's name in the proto: word by number."""
+NAMES: Final[Mapping[str, Mapping[int, str]]] = {name: _reversed(each) for name, each in NUMBERS.items()}
+"""By the enum's name in the proto: name by number."""
 
 
 def level_number(level: Level | None) -> pb.Level:

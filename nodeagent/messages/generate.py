@@ -1,7 +1,9 @@
-"""Generates ``nodeagent/messages/pb`` from ``proto/``: ``python -m nodeagent.messages.generate``.
+"""Generates ``nodeagent/messages/pb`` and ``nodeagent/client/generated``: ``python -m
+nodeagent.messages.generate``.
 
-Needed at build time only (grpcio-tools). Only messages are generated: which method belongs to which
-handler is read from the service descriptors (``rpc_binding.py``), so there is no second copy of that list.
+Needed at build time only (grpcio-tools). Of the API's services only the messages are generated: which method
+belongs to which handler is read from the service descriptors (``rpc_binding.py``), so that no list is kept
+twice.
 """
 
 import shutil
@@ -11,6 +13,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from nodeagent.messages import generate_client
+
 PROTO_ROOT = Path(__file__).parents[2] / "proto"
 TARGET = Path(__file__).parent / "pb"
 PACKAGE = "nodeagent.messages.pb"
@@ -19,7 +23,7 @@ _INIT = '"""Generated from proto/ by nodeagent.messages.generate."""\n'
 
 
 class GenerateError(Exception):
-    """The proto files are missing or protoc refuses them; the message says which and why."""
+    """The proto files are missing or protoc refuses them; the message names the file and the reason."""
 
 
 def sources(proto_root: Path = PROTO_ROOT) -> list[Path]:
@@ -32,8 +36,8 @@ def sources(proto_root: Path = PROTO_ROOT) -> list[Path]:
 
 def is_fresh(target: Path = TARGET, proto_root: Path = PROTO_ROOT) -> bool:
     """Whether every output is there and newer than every proto file and than this script."""
-    inputs = [*sources(proto_root), Path(__file__)]
-    outputs = [target / "__init__.py"]
+    inputs = [*sources(proto_root), Path(__file__), Path(generate_client.__file__), generate_client.SOURCE]
+    outputs = [target / "__init__.py", *(generate_client.TARGET / name for name in generate_client.MODULES)]
     for source in sources(proto_root):
         outputs += [target / f"{source.stem}_pb2.py", target / f"{source.stem}_pb2.pyi"]
     if not all(output.exists() for output in outputs):
@@ -68,7 +72,7 @@ def _protoc(proto_root: Path, out: Path) -> None:
     well_known = resources.files("grpc_tools") / "_proto"
     arguments = ["protoc", f"-I{proto_root}", f"-I{well_known}", f"--python_out={out}", f"--pyi_out={out}"]
     if protoc.main([*arguments, *map(str, files)]) != 0:
-        raise GenerateError(f"protoc refused {proto_root}; its message stands above")
+        raise GenerateError(f"protoc refused {proto_root}; its message is above")
 
 
 def _flattened(text: str) -> str:
@@ -82,7 +86,8 @@ def main(arguments: Sequence[str]) -> int:
         if "--force" not in arguments and is_fresh():
             return 0
         generate()
-    except GenerateError as error:
+        generate_client.generate(PROTO_ROOT, sources())
+    except (GenerateError, generate_client.ClientGenerateError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -26,7 +26,7 @@ Convert = Callable[[Any], Any]
 
 
 class MappingError(Exception):
-    """A field has no counterpart, or an exception is none: the message says which, and what to do."""
+    """A field has no counterpart, or an exception is not needed: the message names it and what to do."""
 
 
 def timestamp(wall_ns: int) -> Timestamp:
@@ -62,7 +62,7 @@ def writer(
 ) -> Write[V, M]:
     """What makes these messages of those values.
 
-    ``computed`` are fields of the message that each call gives; ``unsent`` fields of the value that nobody is
+    ``computed`` are fields of the message that each call gives; ``unsent`` fields of the value that are not
     sent; ``renamed`` has the value's attribute by the message's field, ``converted`` a function by the
     message's field; ``parts`` what makes the messages within this one.
     Raises ``MappingError`` where a field of either is left over.

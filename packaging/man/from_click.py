@@ -8,7 +8,7 @@ from typing import Final
 import click
 from roff import Page, bold, italic, plain, prose
 
-from nodeagent.cli.main import SECTIONS, TEXTS, main
+from nodeagent.cli.main import SECTIONS, main
 from nodeagent.job.policy.options import parser as run_parser
 from nodeagent.job.step.arguments import step_parser
 
@@ -71,18 +71,16 @@ def _commands(context: click.Context, group: click.Group) -> Iterator[tuple[clic
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is not None:
-            text = TEXTS.get(name) if context.parent is None else getattr(group, "parts", {}).get(name)
-            yield (
-                context_of(command, name, context),
-                text or command.get_short_help_str(limit=200),
-            )
+            part = getattr(group, "parts", {}).get(name)
+            text = part.text if part is not None else command.get_short_help_str(limit=200)
+            yield context_of(command, name, context), text
 
 
 def _put_commands(page: Page, context: click.Context, group: click.Group) -> None:
     """Under the headings that the help has."""
     page.heading("COMMANDS")
     found = {str(each.info_name): (each, text) for each, text in _commands(context, group)}
-    headings = {title: list(commands) for title, commands in SECTIONS.values()}
+    headings = {title: list(commands) for title, commands in SECTIONS}
     for title, names in headings.items() if context.parent is None else [("", list(found))]:
         if title:
             page.subheading(title)

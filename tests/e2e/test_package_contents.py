@@ -112,7 +112,7 @@ def test_each_module_is_of_one_distribution_the_daemon_or_its_client(held: Mappi
     }
 
     assert modules["nodeagent"] & modules["nodeagent_client"] == set()
-    assert "nodeagent/client/sync.py" in modules["nodeagent_client"]
+    assert "nodeagent/client/generated/sync.py" in modules["nodeagent_client"]
     assert "nodeagent/daemon/app.py" in modules["nodeagent"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from nodeagent.cli.commands.rehearse.emulator import command
+from nodeagent.cli.local.emulator import command
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.commands.rehearse.emulator import configuration_of
+from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.bmc import BmcFault
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.node import EmulatedNode

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from nodeagent.cli.commands.rehearse.emulator import command
+from nodeagent.cli.local.emulator import command
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import SOCKET, RefusedByEmulator, ask
 from tests.cli.live import running

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.client import Client, Event, Snapshot
 from nodeagent.messages.pb import control_service_pb2 as pb
-from tests.cli.acting import Acting, acting
+from tests.cli.order.acting import Acting, acting
 from tests.waiting import wait_until
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodeagent.cli.commands.rehearse.emulator import command, configuration_of
+from nodeagent.cli.local.emulator import command, configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
 from tests.cli.live import ROOT, Node

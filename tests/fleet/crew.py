@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import EventKind
-from nodeagent.fleet.delivery import Delivery
-from nodeagent.fleet.execution import Execution
-from nodeagent.fleet.fleet import Fleet, connecting
-from nodeagent.fleet.follower import Connect
+from nodeagent.fleet.delivery import Execution, NewsDelivery
+from nodeagent.fleet.follower import Connect, Fleet, connecting
 from nodeagent.fleet.news import News
-from nodeagent.fleet.node_states import NodeStates
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
-from nodeagent.fleet.state import NodeState
+from nodeagent.fleet.state import NodeState, NodeStates
 from tests.waiting import until
 
 LINE: Final = b"{}\n"
@@ -72,7 +69,7 @@ async def crew(
 
     async def run(opened: "asyncio.Future[Crew]") -> None:
         async with asyncio.TaskGroup() as group:
-            delivery = Delivery(
+            delivery = NewsDelivery(
                 show=show, encode=encode, kinds=kinds, execution=execution, positions=positions
             )
             fleet = Fleet(

@@ -43,7 +43,7 @@ def test_no_event_is_missing_though_nodes_and_the_follower_are_killed(place: Pat
     assert {(name, "back") for name in killed.names} <= set(output.contacts)
 
 
-def test_a_follower_that_is_told_to_end_repeats_nothing(place: Path) -> None:
+def test_a_follower_that_is_reported_to_end_repeats_nothing(place: Path) -> None:
     output, positions = Output(place / "output"), place / "positions"
     with cluster(place, machines=1, nodes_each=2) as nodes:
         expected = Expected(nodes, output)

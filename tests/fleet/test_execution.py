@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Verdict
-from nodeagent.fleet.execution import ATTEMPTS, Execution
+from nodeagent.fleet.delivery import ATTEMPTS, Execution
 from nodeagent.fleet.news import News, What
 from tests.daemon.staged import is_alive
 from tests.fleet.given import AT, answering, event, position

@@ -10,9 +10,9 @@ import pytest
 from nodeagent.client import EventKind, Snapshot, Verdict
 from nodeagent.core.model import Event, Level
 from nodeagent.fleet import follower
-from nodeagent.fleet.credentials import CertificateFiles, Credentials
-from nodeagent.fleet.execution import Execution
-from nodeagent.fleet.fleet import connecting
+from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials
+from nodeagent.fleet.delivery import Execution
+from nodeagent.fleet.follower import connecting
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
 from nodeagent.fleet.state import MAX_PARTS, Contact
@@ -56,7 +56,7 @@ async def test_it_begins_with_the_state_and_goes_on_with_events(stage: Stage) ->
         assert followers.of("a").verdict is Verdict.ALLOW
 
 
-async def test_a_restart_of_the_daemon_is_told_and_loses_nothing(stage: Stage) -> None:
+async def test_a_restart_of_the_daemon_is_reported_and_loses_nothing(stage: Stage) -> None:
     async with crew(at("a", stage.socket)) as followers:
         await until(lambda: followers.whats("a") == ["state"])
         await stage.commit(event(), cleared())
@@ -81,7 +81,7 @@ async def test_a_node_that_is_not_there_yet_is_waited_for(place: Path) -> None:
     await stage.close()
 
 
-async def test_a_follower_that_is_started_anew_goes_on_and_knows_the_present_state(
+async def test_a_restarted_follower_continues_and_knows_the_present_state(
     stage: Stage, tmp_path: Path
 ) -> None:
     positions = Positions.open(tmp_path / "positions")
@@ -149,7 +149,7 @@ async def test_a_stream_that_cannot_go_on_tells_the_whole_state(stage: Stage) ->
         assert followers.of("a").verdict is Verdict.ALLOW
 
 
-async def test_what_is_not_asked_for_is_not_told_and_counts_all_the_same(
+async def test_what_is_not_asked_for_is_not_reported_and_counts_all_the_same(
     stage: Stage, tmp_path: Path
 ) -> None:
     positions = Positions.open(tmp_path / "positions")
@@ -162,7 +162,7 @@ async def test_what_is_not_asked_for_is_not_told_and_counts_all_the_same(
     positions.close()
 
 
-async def test_devices_that_come_or_go_are_listed_anew(stage: Stage) -> None:
+async def test_devices_that_come_or_go_are_listed_again(stage: Stage) -> None:
     async with crew(at("a", stage.socket)) as followers:
         await until(lambda: followers.whats("a") == ["state"])
         stage._devices["gpu9"] = samples.device(event(device="gpu9"))
@@ -203,13 +203,15 @@ async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(stages: di
         assert followers.whats("b") == ["state", "event", "event"]
 
 
-async def test_a_node_that_refuses_is_told_so_and_followed_once_it_does_not(
+async def test_a_node_that_refuses_is_reported_and_followed_once_it_does_not(
     place: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "REFUSED_PAUSE_S", 0.05)
     server = authority.issue("node.example.org", alternative=SERVER_NAMES)
     own = authority.issue("scheduler.example.org")
-    files = CertificateFiles(authorities=authority.certificate, certificate=own.certificate, key=own.key)
+    files = ClientCertificateFiles(
+        authorities=authority.certificate, certificate=own.certificate, key=own.key
+    )
     stage = Stage(place, configured(authority, server, roles={}))
     await stage.open()
     port = stage.server.tcp_port
@@ -234,7 +236,9 @@ async def test_a_certificate_for_another_name_is_no_node_of_this_name(
     """As for ``dns:NAME``: whatever the address is, the certificate must be for the name."""
     server = authority.issue("node.example.org", alternative="DNS:nodes.example.org")
     own = authority.issue("scheduler.example.org")
-    files = CertificateFiles(authorities=authority.certificate, certificate=own.certificate, key=own.key)
+    files = ClientCertificateFiles(
+        authorities=authority.certificate, certificate=own.certificate, key=own.key
+    )
     stage = Stage(place, configured(authority, server))
     await stage.open()
     address = f"127.0.0.1:{stage.server.tcp_port}"
@@ -245,7 +249,7 @@ async def test_a_certificate_for_another_name_is_no_node_of_this_name(
     await stage.close()
 
 
-async def test_nonsense_of_one_node_is_told_and_holds_up_no_other(
+async def test_invalid_values_of_one_node_are_reported_and_delay_no_other(
     stage: Stage, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two events, of which the second has a time beyond all years; it is sent as often as it is asked for."""
@@ -301,4 +305,4 @@ async def test_a_store_has_no_id_without_end(
 async def test_bytes_that_are_no_message_are_no_answer(place: Path) -> None:
     async with sending(place / "odd.sock", b"\xff\xff"), crew(at("odd", place / "odd.sock")) as followers:
         await until(lambda: followers.whats("odd") == ["away"])
-        assert followers.of("odd").reason == "INTERNAL: what was sent is no message of this method"
+        assert followers.of("odd").reason == "INTERNAL: the answer is not a message of this method"

@@ -2,19 +2,18 @@
 
 import resource
 
-from nodeagent.fleet.fleet import files_missing
-from nodeagent.fleet.node_states import NodeStates
-from nodeagent.fleet.pace import Pace
+from nodeagent.fleet.follower import ConnectPace, files_missing
+from nodeagent.fleet.state import NodeStates
 from tests.fleet.given import answering
 
 
 def test_turns_that_are_asked_for_at_once_are_apart() -> None:
-    pace = Pace(a_second=4.0)
+    pace = ConnectPace(a_second=4.0)
     assert [pace.given_at_s(10.0) for _ in range(3)] == [10.0, 10.25, 10.5]
 
 
-def test_time_in_which_nobody_asked_is_not_saved_up() -> None:
-    pace = Pace(a_second=4.0)
+def test_time_in_which_no_one_asked_is_not_saved_up() -> None:
+    pace = ConnectPace(a_second=4.0)
     assert [pace.given_at_s(now_s) for now_s in (10.0, 20.0, 20.0)] == [10.0, 20.0, 20.25]
 
 

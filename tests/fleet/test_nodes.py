@@ -34,8 +34,8 @@ def test_a_line_is_an_address_or_a_name_and_an_address(line: str, node: tuple[st
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("a b c", "nodes:1: 3 words; a line is ADDRESS or NAME ADDRESS; an address is"),
-        ("gpu-17:99999", "nodes:1: '99999' is no port; a port is a number from 1 to 65535"),
+        ("a b c", "nodes:1: 3 fields; a line is ADDRESS or NAME ADDRESS; an address is"),
+        ("gpu-17:99999", "nodes:1: '99999' is not a port; a port is a number from 1 to 65535"),
         (":9443", "nodes:1: :9443: no host; "),
         ("fd00::7", "nodes:1: fd00::7: write an IPv6 address in brackets, as in [fd00::7]:9443"),
         ("here run/nodeagent.sock", "nodes:1: run/nodeagent.sock: a socket's path must be absolute"),
@@ -47,11 +47,11 @@ def test_what_is_wrong_is_named_with_its_line(line: str, reason: str) -> None:
     assert said.startswith(reason)
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     assert refused("gpu-1\ngpu-1:9000\nother gpu-1\ngpu-2:x\n") == [
         "nodes:2: the name gpu-1 is that of line 1 too; remove one of them",
         "nodes:3: the address gpu-1:9443 is that of line 1 too; remove one of them",
-        "nodes:4: 'x' is no port; a port is a number from 1 to 65535",
+        "nodes:4: 'x' is not a port; a port is a number from 1 to 65535",
     ]
 
 
@@ -72,7 +72,7 @@ def test_each_address_of_a_name_is_a_node_with_a_certificate_for_the_name() -> N
 def test_a_name_may_have_a_port() -> None:
     assert name_and_port("nodes.cluster") == ("nodes.cluster", 9443)
     assert name_and_port("nodes.cluster:9000") == ("nodes.cluster", 9000)
-    with pytest.raises(ValueError, match="no name behind dns:"):
+    with pytest.raises(ValueError, match="no name after dns:"):
         name_and_port(":9000")
-    with pytest.raises(ValueError, match="'' is no port"):
+    with pytest.raises(ValueError, match="'' is not a port"):
         name_and_port("nodes.cluster:")

@@ -92,7 +92,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert str(refused.value) == f"{path}: there is no folder {path.parent}; make it"
 
 
-def test_a_disk_that_refuses_is_told_once_and_nothing_is_forgotten(
+def test_a_disk_that_refuses_is_reported_once_and_nothing_is_forgotten(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept = Positions.open(tmp_path / "positions")

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Kind, Verdict
-from nodeagent.fleet import discovery, prometheus
-from nodeagent.fleet.credentials import CertificateFiles, Credentials, CredentialsError
-from nodeagent.fleet.node_states import NodeStates
+from nodeagent.fleet import nodes, prometheus
+from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials, CredentialsError
 from nodeagent.fleet.nodes import Endpoint, NodesError
-from nodeagent.fleet.state import Contact, NodeState, with_contact, with_devices
+from nodeagent.fleet.state import Contact, NodeState, NodeStates, with_contact, with_devices
 from tests.api.certificates import Authority
 from tests.fleet.given import AT, answering, device, position
 from tests.waiting import until
@@ -22,21 +21,23 @@ SOON_S = 0.01
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> CertificateFiles:
+def files(tmp_path: Path) -> ClientCertificateFiles:
     own = Authority(tmp_path).issue("follower")
-    return CertificateFiles(authorities=tmp_path / "authority.pem", certificate=own.certificate, key=own.key)
+    return ClientCertificateFiles(
+        authorities=tmp_path / "authority.pem", certificate=own.certificate, key=own.key
+    )
 
 
-async def test_a_list_is_read_anew_and_a_bad_one_changes_nothing(
+async def test_a_list_is_read_again_and_a_bad_one_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(discovery, "READ_EVERY_S", SOON_S)
+    monkeypatch.setattr(nodes, "READ_EVERY_S", SOON_S)
     path = tmp_path / "nodes"
     path.write_text("gpu-1\n")
-    read = discovery.listing(str(path), tcp=True)
+    read = nodes.listing_of(str(path), tcp=True)
     used: list[list[str]] = []
     keeping = asyncio.create_task(
-        discovery.keep_up(read, await read(), lambda found: used.append([each.name for each in found]))
+        nodes.follow_list(read, await read(), lambda found: used.append([each.name for each in found]))
     )
     path.write_text("gpu-1\ngpu-2\n")
     await until(lambda: used == [["gpu-1", "gpu-2"]], "the second node")
@@ -46,30 +47,30 @@ async def test_a_list_is_read_anew_and_a_bad_one_changes_nothing(
     await until(lambda: used == [["gpu-1", "gpu-2"], ["gpu-2"]], "the third list")
     keeping.cancel()
     assert {record.message.partition(";")[0] for record in caplog.records} == {
-        f"the nodes stay as they are: {path}:1: 3 words"
+        f"the nodes stay as they are: {path}:1: 3 fields"
     }
 
 
 async def test_a_list_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(NodesError) as error:
-        await discovery.listing(str(tmp_path / "nodes"), tcp=True)()
+        await nodes.listing_of(str(tmp_path / "nodes"), tcp=True)()
     assert str(error.value) == f"{tmp_path / 'nodes'}: No such file or directory"
 
 
 async def test_the_addresses_of_a_name_are_nodes() -> None:
     """The name that every machine can look up without a network."""
-    found = await discovery.listing("dns:localhost:9000", tcp=True)()
+    found = await nodes.listing_of("dns:localhost:9000", tcp=True)()
     assert Endpoint(name="127.0.0.1:9000", address="127.0.0.1:9000", certificate_name="localhost") in found
 
 
-async def test_a_name_that_nobody_knows_is_named() -> None:
+async def test_an_unknown_name_is_named() -> None:
     with pytest.raises(NodesError) as error:
-        await discovery.listing("dns:no-such-name.invalid", tcp=True)()
+        await nodes.listing_of("dns:no-such-name.invalid", tcp=True)()
     assert str(error.value).startswith("dns:no-such-name.invalid: ")
 
 
 def test_new_certificates_are_taken_and_bad_ones_left_alone(
-    files: CertificateFiles, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    files: ClientCertificateFiles, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     credentials = Credentials(files)
@@ -95,7 +96,9 @@ def test_new_certificates_are_taken_and_bad_ones_left_alone(
     ("broken", "said"),
     [("authorities", "--ca {}: holds no certificate: "), ("key", "--cert {}, --key {}: they do not fit")],
 )
-def test_files_that_are_no_certificates_are_named(files: CertificateFiles, broken: str, said: str) -> None:
+def test_files_that_are_no_certificates_are_named(
+    files: ClientCertificateFiles, broken: str, said: str
+) -> None:
     path: Path = getattr(files, broken)
     path.write_text("no certificate\n")
     named = [path] if broken == "authorities" else [files.certificate, path]
@@ -104,7 +107,7 @@ def test_files_that_are_no_certificates_are_named(files: CertificateFiles, broke
     assert str(error.value).startswith(said.format(*named))
 
 
-def test_a_file_that_is_missing_is_named_with_its_option(files: CertificateFiles) -> None:
+def test_a_file_that_is_missing_is_named_with_its_option(files: ClientCertificateFiles) -> None:
     files.certificate.unlink()
     with pytest.raises(CredentialsError) as error:
         Credentials(files)
@@ -144,7 +147,7 @@ async def test_the_targets_follow_the_board_and_a_disk_that_refuses_is_reported_
     monkeypatch.setattr(prometheus, "WRITE_EVERY_S", SOON_S)
     path, node_states = tmp_path / "later" / "targets.json", NodeStates()
     node_states.put(answering("gpu-17"))
-    keeping = asyncio.create_task(prometheus.keep_up(path, 9108, node_states))
+    keeping = asyncio.create_task(prometheus.follow_states(path, 9108, node_states))
     await until(lambda: caplog.records, "the report")
     path.parent.mkdir()
     await until(path.exists, "the file")

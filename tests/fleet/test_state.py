@@ -93,7 +93,7 @@ def test_a_node_has_no_more_devices_than_a_daemon_may_have() -> None:
 
 
 @pytest.mark.parametrize("said", [event(8, "x" * 32768), event(8, codes=("x" * 1000,) * 40)])
-def test_of_one_device_no_more_is_kept_than_a_daemon_says(said: Event) -> None:
+def test_of_one_device_no_more_is_kept_than_a_daemon_shows(said: Event) -> None:
     with pytest.raises(state.TooMuch, match="more than 32768 characters"):
         state.with_event(answering(), said)
 

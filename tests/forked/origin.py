@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Final
 
 from nodeagent.cli.entry import main
-from nodeagent.cli.main import MODULES
+from nodeagent.cli.main import JOB, PARTS, SLURM
 from nodeagent.job.main import end_with
 from nodeagent.reset_unit import process
 from nodeagent.vendors import RESETS
@@ -36,7 +36,8 @@ STARTING_WORKERS: Final = ("run", "scan", "probe")
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in (*MODULES.values(), *BESIDE):
+    parts = (*PARTS.values(), *JOB.parts.values(), *SLURM.parts.values())
+    for module in (*dict.fromkeys(part.module for part in parts), *BESIDE):
         import_module(module)
     gc.freeze()
     start = await_start(socket.socket(fileno=os.dup(0)))

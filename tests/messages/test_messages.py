@@ -6,8 +6,9 @@ from enum import StrEnum
 
 import pytest
 
+from nodeagent import client
 from nodeagent.api import messages
-from nodeagent.client import received, values
+from nodeagent.client import received
 from nodeagent.core.model import (
     Assertion,
     EventKind,
@@ -68,7 +69,7 @@ def test_a_device_that_was_never_observed_has_no_time_of_it() -> None:
     assert not message.HasField("observed_at")
 
 
-def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
+def test_a_device_with_unknown_users_differs_from_a_free_one() -> None:
     holder = Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0")
     views = [
         dataclasses.replace(device(event()), name=name, holders=holders)
@@ -85,7 +86,7 @@ def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
     assert holders == [
         None,
         (),
-        (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),),
+        (client.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),),
     ]
 
 
@@ -119,12 +120,12 @@ def published(*names: str) -> messages.Published:
     return messages.Published(publication, names)
 
 
-def test_a_job_arrives_whole_and_one_without_a_supervisor_is_told_apart() -> None:
+def test_a_job_arrives_whole_and_one_without_a_supervisor_is_distinguished() -> None:
     supervised, claimed = map(received.job, messages.jobs(published()))
     assert (supervised.devices, supervised.device_ids, supervised.device) == (("gpu0",), ("gpu0-id",), "gpu0")
     assert (supervised.stage, supervised.wanted, supervised.run) == (JobStage.HOLDING, Wanted.HOLD, 2)
     assert supervised.handling is Handling.STOP_RESET_RESTART
-    assert supervised.policy == values.JobPolicy(
+    assert supervised.policy == client.JobPolicy(
         in_place=True, yields=False, reschedules=False, strategy="ignore"
     )
     assert (supervised.pid, supervised.uid, supervised.status) == (4711, 1000, None)
@@ -134,7 +135,7 @@ def test_a_job_arrives_whole_and_one_without_a_supervisor_is_told_apart() -> Non
     assert (claimed.stage, claimed.wanted, claimed.since, claimed.due_at) == (None, None, None, None)
 
 
-def test_the_status_of_a_job_that_has_ended_well_is_told_apart_from_none() -> None:
+def test_the_status_of_a_job_that_has_ended_well_is_distinguished_from_none() -> None:
     ended = dataclasses.replace(SUPERVISED, stage=JobStage.ENDED, wanted=None, status=0)
     assert received.job(messages.job(published(), ended)).status == 0
 
@@ -149,7 +150,7 @@ def test_a_filter_of_devices_leaves_the_jobs_that_use_one_of_them(
     assert [job.name for job in messages.jobs(published(*names))] == jobs
 
 
-def test_an_event_says_of_which_job_it_is_and_another_of_none() -> None:
+def test_an_event_shows_of_which_job_it_is_and_another_of_none() -> None:
     note = JobNote(
         name="slurm:7.0", run=2, stage=JobStage.RUNNING, why="healed", recommended=Recommendation.NONE
     )
@@ -160,7 +161,7 @@ def test_an_event_says_of_which_job_it_is_and_another_of_none() -> None:
         for each in (dataclasses.replace(event(kind=EventKind.JOB_RERUN), job=note), event())
     ]
     assert notes == [
-        values.JobNote(
+        client.JobNote(
             name="slurm:7.0",
             run=2,
             stage=JobStage.RUNNING,

@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[FileDescriptorProto]
     return list(FileDescriptorSet.FromString(out.read_bytes()).file)
 
 
-def test_files_stand_where_their_package_says(files: list[FileDescriptorProto]) -> None:
+def test_files_are_in_the_folder_of_their_package(files: list[FileDescriptorProto]) -> None:
     for file in files:
         assert (file.package, file.syntax) == (PACKAGE, "proto3")
         assert re.fullmatch(r"nodeagent/v1/[a-z][a-z_]*\.proto", file.name)
@@ -52,7 +52,7 @@ def test_messages_and_fields_are_named_as_usual(files: list[FileDescriptorProto]
         assert all(re.fullmatch(r"[a-z][a-z_]*", field.name) for field in message.field)
 
 
-def test_every_response_says_which_node_speaks(files: list[FileDescriptorProto]) -> None:
+def test_every_response_names_its_node(files: list[FileDescriptorProto]) -> None:
     responses = [each for file in files for each in file.message_type if each.name.endswith("Response")]
     assert len(responses) == 27
     for response in responses:
@@ -117,6 +117,6 @@ def test_proto_files_that_protoc_refuses_leave_the_old_code(
     assert "nodeagent/v1/types.proto:1:10" in capfd.readouterr().err
 
 
-def test_without_proto_files_it_says_where_they_should_be(tmp_path: Path) -> None:
+def test_without_proto_files_it_shows_where_they_should_be(tmp_path: Path) -> None:
     with pytest.raises(generate.GenerateError, match=r"nodeagent/v1: no \.proto files"):
         generate.generate(tmp_path / "pb", tmp_path)

@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
-from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
-from nodeagent.client.values import Position, Update
+from nodeagent.client import AsyncClient, Event, EventKind, Position, Snapshot, Update
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.stories.daemon import Daemon

@@ -153,7 +153,7 @@ async def test_a_bridge_that_was_taken_out_is_missed_until_a_person_says_that_it
     await slow_polls(daemon, 3)
     assert await standing(daemon) == {}
     said = [row for row in await audit(daemon) if row["what"] == "RebaselineDevice"]
-    assert [row["result"] for row in said] == ["taken for well as it is: bridge taken out"] * 4
+    assert [row["result"] for row in said] == ["present state accepted as healthy: bridge taken out"] * 4
 
 
 async def audit(daemon: GpuDaemon) -> list[dict[str, str]]:

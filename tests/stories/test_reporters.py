@@ -61,7 +61,7 @@ async def outcome(client: AsyncClient, request: pb.ReportPublicFaultRequest) -> 
         answer: pb.ReportPublicFaultResponse = await client.call(request)
     except ClientError as error:
         return f"{error.status}: {error.reason}"
-    words = enums.WORDS["PublicFaultOutcome"]
+    words = enums.NAMES["PublicFaultOutcome"]
     return ", ".join(str(words[each.outcome]) for each in answer.results)
 
 
@@ -97,7 +97,7 @@ async def test_no_other_client_ends_or_hides_a_fault_and_no_date_does(reporters:
     denied = await reporters.say(B, over())
     assert denied.startswith(
         f"PERMISSION_DENIED: faults[0].fault_id: {ID} of {SENDER} was opened by certificate:{A},"
-        f" not by certificate:{B}; only who opened it ends it, or an operator"
+        f" not by certificate:{B}; only the caller that opened it, or an operator, can end it"
     )
     assert await reporters.verdict("npu5") == "ISOLATE"
     assert await reporters.say(A, over()) == "closed"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.client import Event, EventKind
-from nodeagent.client.values import Update
+from nodeagent.client import Event, EventKind, Update
 from tests.stories.npus import CHIPS, Npus, descriptors, eight_npus, resident_bytes, scraped, tasks
 from tests.stories.subscriber import Subscriber, as_stored, without_gap
 

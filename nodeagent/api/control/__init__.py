@@ -1,1 +1,1 @@
-"""ControlService: the orders of operators, each audited."""
+"""ControlService: what operators, job hooks and other systems may order of the daemon, and its audit."""

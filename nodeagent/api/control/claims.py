@@ -1,10 +1,10 @@
-"""SetClaims: job hooks say which jobs use which devices. All of a call's claims are taken, or none."""
+"""SetClaims: job hooks declare which jobs use which devices. All claims of a call are taken, or none."""
 
 from typing import Final
 
 from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller
-from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.api.request_fields import known_device
 from nodeagent.core.model import Claims, DeviceView, Kind
@@ -15,7 +15,7 @@ from nodeagent.store.records import Publication
 MAX_CLAIMS: Final = 1024
 
 
-async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsRequest) -> Done:
+async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsRequest) -> CallResult:
     if not 0 < len(request.claims) <= MAX_CLAIMS:
         problem = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
         raise Refusal(Status.INVALID_ARGUMENT, problem)
@@ -28,7 +28,7 @@ async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsReq
             raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {problem}")
     _check_room(current, list(claims.values()))
     taken = await context.ask(*claims.values())
-    return Done(message=pb.SetClaimsResponse(node=context.node), result=_result(request), taken=taken)
+    return CallResult(message=pb.SetClaimsResponse(node=context.node), result=_result(request), taken=taken)
 
 
 def _checked(current: Publication, field: str, claim: pb.Claim) -> Claims:
@@ -48,12 +48,12 @@ def _checked(current: Publication, field: str, claim: pb.Claim) -> Claims:
 
 
 def _check_room(current: Publication, claims: list[Claims]) -> None:
-    """The core would leave out what is too much; a call is taken whole or not at all."""
+    """The core would drop claims beyond its limit; a call is taken as a whole or refused."""
     devices = {device.id: device for device in current.view.devices}
     for device_id in {claim.device for claim in claims}:
         device = devices[device_id]
         if len(_jobs_after(device, claims)) > MAX_CLAIMS_ON_DEVICE:
-            problem = f"at most {MAX_CLAIMS_ON_DEVICE} jobs; let those leave that have ended"
+            problem = f"at most {MAX_CLAIMS_ON_DEVICE} jobs; end the claims of jobs that have ended"
             raise Refusal(Status.RESOURCE_EXHAUSTED, f"claims: {device.name}: {problem}")
 
 
@@ -61,7 +61,7 @@ def _result(request: pb.SetClaimsRequest) -> str:
     claimed = [f"{claim.device} by {claim.job}" for claim in request.claims if claim.claimed]
     left = [f"{claim.device} by {claim.job}" for claim in request.claims if not claim.claimed]
     parts = (("claimed", claimed), ("left", left))
-    return "; ".join(f"{word} {', '.join(which)}" for word, which in parts if which)
+    return "; ".join(f"{verb} {', '.join(which)}" for verb, which in parts if which)
 
 
 def _jobs_after(device: DeviceView, claims: list[Claims]) -> set[str]:

@@ -1,6 +1,6 @@
-"""What the functions that serve operators' calls are given, and what they give back.
+"""What the functions that serve operators' calls are given, and what they return.
 
-Each serves one method of ControlService, which audits what is returned or refused.
+Each serves one method of ControlService, which audits the result or the refusal.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,15 +28,15 @@ _STATUS: Final = {
 
 
 class Ask(Protocol):
-    """Steps inputs in one commit and returns what became of them, once that is published."""
+    """Steps inputs in one commit and returns their results, once these are published."""
 
     def __call__(self, *inputs: Input) -> Awaitable[Taken]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """``message`` is the answer, ``result`` what the audit log says. ``taken`` is what became of an order:
-    its answer has the fields ``durable`` and ``not_durable_reason``, which are filled in from it.
+class CallResult:
+    """``message`` is the answer, ``result`` the text for the audit log. ``taken`` is the result of an order:
+    the fields ``durable`` and ``not_durable_reason`` of its answer are filled in from it.
     """
 
     message: Message
@@ -46,9 +46,9 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """``catalog`` gives the one in force. ``dry_run_reset`` says what an order to reset the device of that
-    id, once or not, would do now; None: it is no longer there. ``cannot_reset`` says why nothing here could
-    do a reset, "" if nothing says so. ``configured_in``: the file that sets a key.
+    """``catalog`` gives the one in force. ``dry_run_reset`` gives what an order to reset the device of that
+    id, once or not, would do now; None: the device is gone. ``cannot_reset`` gives why no reset can be done
+    here, "" if one can. ``configured_in``: the file that sets a key.
     """
 
     feed: EventFeed
@@ -64,7 +64,7 @@ class Context:
         return messages.node_identity(self.facts)
 
     async def order(self, order: Operator | PublicFaults) -> tuple[Answer, Taken]:
-        """Give the core what it answers. Raises Refusal with the core's own words."""
+        """Step an input that the core answers. Raises ``Refusal`` with the reason that the core gave."""
         taken = await self.ask(order)
         answer = taken.answer
         if answer is None:
@@ -75,5 +75,5 @@ class Context:
         return answer, taken
 
     def with_file(self, reason: str, setting: str) -> str:
-        """The core's words, and the file in which the setting stands that they are about: it knows none."""
+        """The reason, and the file of the setting that it is about: the core knows no files."""
         return f"{reason} ({setting} is in {self.configured_in(setting)})" if setting else reason

@@ -1,9 +1,8 @@
-"""ControlService: taken from operators only, and every call is audited, refused ones too.
+"""ControlService: for operators only; every call is audited, refused ones too.
 
-Who reports faults need not be an operator. It is a program: where many of its calls are refused, some are
-audited, and how many others there were.
-
-``served`` names the function that serves each method; any other is answered UNIMPLEMENTED.
+ReportPublicFault is also for reporters. They are programs: of many refused calls some are audited, with the
+number of the others. ``served`` names the function that serves each method; any other method is answered
+UNIMPLEMENTED.
 """
 
 import asyncio
@@ -17,12 +16,10 @@ from google.protobuf.message import Message
 
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
-from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, quiesce, rebaseline, resets
-from nodeagent.api.control.audit_log import AuditLog
-from nodeagent.api.control.context import Context, Done
-from nodeagent.api.control.list_audit import Audit
-from nodeagent.api.control.public import report
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control import claims, orders, public_faults
+from nodeagent.api.control.audit import AuditLog, AuditReader
+from nodeagent.api.control.context import CallResult, Context
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.refusal import Refusal, Status
 
@@ -35,28 +32,20 @@ _OF_REPORTERS = frozenset({"ReportPublicFault"})
 
 _log = logging.getLogger(__name__)
 
-Serve = Callable[[Caller, Any], Awaitable[Done]]
+Serve = Callable[[Caller, Any], Awaitable[CallResult]]
 Served = Mapping[str, Serve]
 """The keys are names of methods."""
 
 
-def served(context: Context, tables: Tables, audit: Audit, senders: Senders) -> Served:
+def served(context: Context, tables: Tables, audit: AuditReader, senders: Senders) -> Served:
     return {
-        "ResetDevice": partial(resets.reset_device, context),
-        "ApproveAction": partial(resets.approve_action, context),
-        "IsolateDevice": partial(isolation.isolate_device, context),
-        "ReleaseDevice": partial(isolation.release_device, context),
-        "ForgetDevice": partial(forgetting.forget_device, context),
-        "RebaselineDevice": partial(rebaseline.rebaseline_device, context),
+        **{name: partial(orders.execute, method, context) for name, method in orders.METHODS.items()},
+        "ResetDevice": partial(orders.reset_device, context),
+        "Inject": partial(orders.inject, context),
         "SetClaims": partial(claims.set_claims, context),
-        "Quiesce": partial(quiesce.quiesce, context),
-        "Resume": partial(quiesce.resume, context),
-        "StopJob": partial(jobs.stop_job, context),
-        "RerunJob": partial(jobs.rerun_job, context),
         "ListAudit": audit.list_audit,
         "ReloadTables": tables.reload_tables,
-        "Inject": partial(inject.inject, context),
-        "ReportPublicFault": partial(report.report_public_fault, context, senders),
+        "ReportPublicFault": partial(public_faults.report_public_fault, context, senders),
     }
 
 
@@ -82,7 +71,7 @@ class ControlService:
             if serve is None:
                 await self._audit.note(caller.who, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
-            # What is begun is carried out, also where the caller goes away: then it is audited too.
+            # A call that has begun is finished and audited, even where the caller disconnects.
             task = asyncio.create_task(self._done(serve, caller, method, request))
             self._in_hand.add(task)
             task.add_done_callback(self._let_go)
@@ -111,7 +100,7 @@ class ControlService:
     def _let_go(self, task: asyncio.Task[Message]) -> None:
         self._in_hand.discard(task)
         if not task.cancelled():
-            # The answer is the caller's, who may have gone.
+            # The exception belongs to the caller, which may have disconnected.
             task.exception()
 
 
@@ -120,13 +109,13 @@ def _allowed(method: str) -> tuple[Role, ...]:
 
 
 def _who(caller: Caller, request: Message) -> str:
-    """Who calls, and in whose name if the request says so."""
+    """The caller, and the owner in whose name it calls if the request has one."""
     owner = getattr(request, _OWNER) if _OWNER in request.DESCRIPTOR.fields_by_name else ""
     return f"{caller.who} for {owner}" if request_fields.is_owner(owner) else caller.who
 
 
-def _with_durability(done: Done) -> Message:
-    """Every answer to an order says whether it is on the disk."""
+def _with_durability(done: CallResult) -> Message:
+    """Fill in whether the order is on the disk."""
     if done.taken is not None:
         durable = type(done.message)(
             durable=not done.taken.not_durable, not_durable_reason=done.taken.not_durable
@@ -136,7 +125,7 @@ def _with_durability(done: Done) -> Message:
 
 
 def _target(request: Message) -> str:
-    """What a call is about, where the request names it: cut to a bounded length."""
+    """What a call is about, where the request names it, cut to a bounded length."""
     fields = request.DESCRIPTOR.fields_by_name
     named = [str(getattr(request, field)) for field in _TARGET_FIELDS if field in fields]
     if _CLAIMS in fields:

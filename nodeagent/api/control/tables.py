@@ -1,4 +1,4 @@
-"""ReloadTables: values that the daemon fills in, what an operator sees of them, and of refused tables."""
+"""ReloadTables: the daemon loads its tables again; the answer has the changes, or why it was refused."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 from nodeagent.api import messages
 from nodeagent.api.access.credentials import Caller
-from nodeagent.api.control.context import Done
+from nodeagent.api.control.context import CallResult
 from nodeagent.api.messages import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
@@ -20,7 +20,7 @@ MAX_REASON_BYTES: Final = 6000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """The tables are sound: ``digest`` is theirs, ``preview`` what they change of what is open."""
+    """The tables are valid: ``digest`` is theirs, ``preview`` is what they change of open conditions."""
 
     digest: str
     warnings: tuple[str, ...] = ()
@@ -42,14 +42,14 @@ class Tables:
         self._facts = facts
         self._reload = reload
 
-    async def reload_tables(self, _caller: Caller, request: pb.ReloadTablesRequest) -> Done:
+    async def reload_tables(self, _caller: Caller, request: pb.ReloadTablesRequest) -> CallResult:
         try:
             reloaded = await self._reload(request.dry_run)
         except TablesRefused as refused:
             reason = _first_lines(str(refused).splitlines())
             raise Refusal(Status.FAILED_PRECONDITION, reason) from refused
         result = "would change" if request.dry_run else "in force"
-        return Done(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
+        return CallResult(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
 
 
 def _response(facts: NodeFacts, reloaded: Reloaded) -> pb.ReloadTablesResponse:

@@ -10,7 +10,7 @@ import grpc
 
 from nodeagent.api import messages
 from nodeagent.api.access.credentials import Caller, Identify, Role, reader
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.messages import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages.mapping import writer

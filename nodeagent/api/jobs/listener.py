@@ -16,7 +16,7 @@ from nodeagent.api.access.limits import REFUSED_PAUSE_S, pause_s
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import BACKLOG, bound, open_to_everybody, remove
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits, names, peers
 from nodeagent.api.jobs.connection import Connection, identity
@@ -34,7 +34,6 @@ from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 
 KEY: Final = "jobs.socket"
-
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from nodeagent.api.access.limits import RateLimit
 from nodeagent.api.access.quota import Rate
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.chips import Ownership

@@ -1,8 +1,8 @@
 """What a shell offers for a word: devices, codes, holds, jobs, consumers and actions of the running daemon.
 
-It is quick and silent: who does not answer in half a second is asked no further, and nothing is said of what
-went wrong. Names come from many who may mean harm, and a shell would act on some of them: only words that no
-shell treats specially are offered. It offers; whether a word is right the command says.
+It is quick and silent: a daemon that does not answer in half a second is not asked again, and errors are not
+reported. Names may come from hostile sources, and a shell would act on some of them: only words that no shell
+treats specially are offered. Whether a word is valid the command decides.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from nodeagent.cli.shared.printable import printable
+from nodeagent.cli.shared.output import printable
 
 if TYPE_CHECKING:
     from nodeagent.client import Client
@@ -24,29 +24,29 @@ VARIABLE: Final = "_NODEAGENT_COMPLETE"
 """By which a shell's script asks; its value is the shell, such as ``bash_complete`` (click's protocol)."""
 
 LIMIT_S: Final = 0.5
-MOST_BESIDE: Final = 60
-"""Characters of what is shown beside a word."""
+MOST_SHOWN: Final = 60
+"""Characters of the text that is shown with a word."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_@%+=:,./#-]*")
 _CODE_OF_ROW: Final = re.compile(r"""^\[codes\.(?:"([^"\\\n]+)"|([A-Za-z0-9_-]+))\]""", re.MULTILINE)
 
 Words = Iterable[tuple[str, str]]
-"""Pairs of a word and what is shown beside it."""
+"""Pairs of a word and the text that is shown with it."""
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
 
 def complete(commands: Callable[..., Any]) -> None:
-    """Answers the shell, and ends. Whatever goes wrong, the shell has nothing to offer then."""
+    """Answers the shell, and ends. Where anything fails, nothing is offered."""
     with contextlib.redirect_stderr(io.StringIO()):
         try:
             commands(prog_name="nodeagent")
-        except Exception:  # noqa: BLE001  the rim: nobody reads what a completion says
+        except Exception:  # noqa: BLE001  the boundary: errors of a completion are not shown
             sys.exit(0)
 
 
 def _from_daemon(words: Callable[["Client", click.Context], Words]) -> Completer:
-    """Offers what the daemon answers; nothing where none does."""
+    """Offers what the daemon answers; nothing where there is no answer."""
 
     def offered(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem[str]]:
         return _fitting(_asked(words, context), begun)
@@ -58,7 +58,7 @@ def _asked(
     words: Callable[["Client", click.Context], Words], context: click.Context
 ) -> list[tuple[str, str]]:
     from nodeagent.cli.shared import connection
-    from nodeagent.cli.shared.errors import Failure
+    from nodeagent.cli.shared.errors import CommandFailure
     from nodeagent.cli.shared.options import query_socket
 
     given = context.params
@@ -67,31 +67,31 @@ def _asked(
             socket = query_socket(given.get("socket"), given.get("config_path"))
             with connection.opened(socket, LIMIT_S) as daemon:
                 return list(words(daemon, context))
-        except (Failure, OSError):
+        except (CommandFailure, OSError):
             return []
 
 
 def _fitting(words: Words, begun: str) -> list[CompletionItem[str]]:
     """Those that begin so, whether in capitals or not, each once and in their order."""
     found = dict[str, str]()
-    for word, beside in words:
+    for word, text in words:
         if word.casefold().startswith(begun.casefold()) and _PLAIN.fullmatch(word):
-            found.setdefault(word, printable(" ".join(beside.split()))[:MOST_BESIDE])
-    return [CompletionItem(word, help=beside or None) for word, beside in found.items()]
+            found.setdefault(word, printable(" ".join(text.split()))[:MOST_SHOWN])
+    return [CompletionItem(word, help=text or None) for word, text in found.items()]
 
 
 def _devices(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.text_lines import word
+    from nodeagent.cli.shared.texts import enum_text
     from nodeagent.messages import enums
     from nodeagent.messages.pb import fault_service_pb2 as pb
 
     answer: pb.ListDevicesResponse = daemon.call(pb.ListDevicesRequest())
     for each in answer.devices:
-        yield each.name, word(enums.VERDICT_OF, each.verdict)
+        yield each.name, enum_text(enums.VERDICT_OF, each.verdict)
 
 
 def _jobs(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.job_lines import stage_of
+    from nodeagent.cli.shared.texts import stage_of
     from nodeagent.messages.pb import fault_service_pb2 as pb
 
     answer: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
@@ -121,12 +121,12 @@ def _owners(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, st
 
 
 def _actions(daemon: "Client", _context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.text_lines import word
+    from nodeagent.cli.shared.texts import enum_text
     from nodeagent.messages import enums
 
     for each in _open(daemon).resets:
         if not each.HasField("ended_at"):
-            stage = word(enums.RESET_STAGE_OF, each.stage)
+            stage = enum_text(enums.RESET_STAGE_OF, each.stage)
             yield each.id, f"{stage}: {','.join(each.devices)}"
             yield from ((device, stage) for device in each.devices)
 
@@ -164,16 +164,15 @@ def codes(context: click.Context, _parameter: click.Parameter, begun: str) -> li
 
 
 def _codes_on_disk(context: click.Context) -> Iterator[tuple[str, str]]:
-    from nodeagent.cli.shared.errors import Failure
-    from nodeagent.cli.shared.folders import configured
-    from nodeagent.cli.shared.options import read_config
+    from nodeagent.cli.shared.errors import CommandFailure
+    from nodeagent.cli.shared.options import configured_folders, read_config
 
     try:
-        folders = configured(read_config(context.params.get("config_path")))
+        folders = configured_folders(read_config(context.params.get("config_path")))
         for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
             for quoted, bare in _CODE_OF_ROW.findall(path.read_text(errors="replace")):
                 yield quoted or bare, ""
-    except (Failure, OSError):
+    except (CommandFailure, OSError):
         return
 
 

@@ -1,36 +1,44 @@
-"""The way to the daemon: the client on a unix socket, whose errors end the command in plain words.
+"""The connection to the daemon: a client on a unix socket, whose errors end the command with one clear line.
 
-It asks nothing again and interprets no answer.
+It also has the calls that several commands make, and what they report of an answer. It repeats no call.
 """
 
 import errno
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, Failure
+from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
+from nodeagent.cli.shared.output import note
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # otherwise its library writes to our standard error
+
+from google.protobuf.message import Message
 
 from nodeagent.client import Client, ClientError
 from nodeagent.client.calls import CALL_TIMEOUT_S
+from nodeagent.messages.pb import fault_service_pb2 as pb
+
+_MOST_NAMED = 20
+_MOST_NEAR = 3
+_FAMILY = "*"
 
 
-class Unreachable(Failure):
-    """Nobody answers at the socket."""
+class Unreachable(CommandFailure):
+    """No daemon answers at the socket."""
 
 
-class Refused(Failure):
-    """The daemon will not do it as things are, and changed nothing."""
+class DaemonRefused(CommandFailure):
+    """The daemon refused in its present state, and changed nothing."""
 
 
 @contextmanager
 def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
-    """A client whose calls wait for a daemon that pauses, ``timeout_s`` at most.
+    """A client whose calls wait for a daemon that pauses, for ``timeout_s`` at most.
 
-    Raises Unreachable, saying which socket and what to do; within, Failure for what a call ends with.
+    Raises ``Unreachable``, which names the socket and what to do. A call inside raises ``CommandFailure``.
     """
     _try_to_connect(path, min(timeout_s, CALL_TIMEOUT_S))
     with Client(path, timeout_s=timeout_s, wait_for_ready=True) as client:
@@ -41,7 +49,7 @@ def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
 
 
 def _try_to_connect(path: Path, timeout_s: float) -> None:
-    """What the system says of the socket is plainer than what gRPC makes of it."""
+    """The error of the system is clearer than the one that gRPC makes of it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(timeout_s)
         try:
@@ -70,7 +78,7 @@ def _unreachable(path: Path, error: OSError) -> Unreachable:
             return Unreachable(f"the daemon cannot be asked at {path}: {reason}", EXIT_UNAVAILABLE)
 
 
-def _failure(path: Path, error: ClientError, timeout_s: float) -> Failure:
+def _failure(path: Path, error: ClientError, timeout_s: float) -> CommandFailure:
     match error.status:
         case "UNAVAILABLE" | "CANCELLED":
             return Unreachable(f"the daemon at {path} does not answer: {error.reason}", EXIT_UNAVAILABLE)
@@ -79,10 +87,53 @@ def _failure(path: Path, error: ClientError, timeout_s: float) -> Failure:
                 f"the daemon at {path} did not answer within {timeout_s:g} s", EXIT_UNAVAILABLE
             )
         case "PERMISSION_DENIED":
-            return Failure(f"not allowed: {error.reason}", EXIT_NOT_ALLOWED)
+            return CommandFailure(f"not allowed: {error.reason}", EXIT_NOT_ALLOWED)
         case "UNIMPLEMENTED":
-            return Failure(f"the daemon cannot do that: {error.reason}", EXIT_FAILED)
+            return CommandFailure(f"the daemon cannot do that: {error.reason}", EXIT_FAILED)
         case "FAILED_PRECONDITION":
-            return Refused(error.reason, EXIT_FAILED)
+            return DaemonRefused(error.reason, EXIT_FAILED)
         case _:
-            return Failure(error.reason or error.status, EXIT_FAILED)
+            return CommandFailure(error.reason or error.status, EXIT_FAILED)
+
+
+def take_snapshot(daemon: Client) -> pb.WatchResponse:
+    """The response that holds the Snapshot, and with it node, store and durability."""
+    request = pb.WatchRequest(snapshot=pb.SNAPSHOT_MODE_ALWAYS)
+    response: pb.WatchResponse
+    for response in daemon.stream(request, timeout_s=CALL_TIMEOUT_S):
+        if response.HasField("snapshot"):
+            return response
+    raise CommandFailure("the daemon ended the stream before it sent its state", EXIT_UNAVAILABLE)
+
+
+def unknown_devices(daemon: Client, wanted: Collection[str]) -> list[str]:
+    """A sentence for each name or id that no device has."""
+    if not wanted:
+        return []
+    devices = daemon.call(pb.ListDevicesRequest()).devices
+    known = {name for device in devices for name in (device.name, device.id)}
+    there = ", ".join(device.name for device in devices[:_MOST_NAMED]) or "none yet"
+    more = f" and {len(devices) - _MOST_NAMED} more" if len(devices) > _MOST_NAMED else ""
+    return [f"device {each!r} is not known; there are: {there}{more}" for each in wanted if each not in known]
+
+
+def unknown_codes(daemon: Client, wanted: Iterable[str]) -> list[str]:
+    """A sentence for each code that is in no table; of a family (XID_*) that is unknown."""
+    codes = [each for each in wanted if not each.endswith(_FAMILY)]
+    if not codes:
+        return []
+    explanations = daemon.call(pb.ExplainCodeRequest(codes=codes)).explanations
+    return [f"code {each.code!r} is in no table{_near(each)}" for each in explanations if not each.known]
+
+
+def _near(unknown: pb.CodeExplanation) -> str:
+    """At most a few: the same number may begin many codes."""
+    near = [*unknown.same_number, *unknown.nearest][:_MOST_NEAR]
+    return f"; the nearest: {', '.join(near)}" if near else ""
+
+
+def warn_not_durable(answer: Message) -> None:
+    """Warn on standard error where an order is in force but not on the disk. The order has not failed."""
+    if reason := getattr(answer, "not_durable_reason", ""):
+        why = f"the store's disk fails ({reason})"
+        note(f"nodeagent: not durable: {why}; this order is lost if the daemon restarts")

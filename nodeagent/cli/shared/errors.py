@@ -8,8 +8,7 @@ from typing import IO, Any, Final
 
 import click
 
-from nodeagent.cli.shared.output import note
-from nodeagent.cli.shared.printable import printable
+from nodeagent.cli.shared.output import note, printable
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -24,7 +23,7 @@ EXIT_CONFIG: Final = 78
 EXIT_INTERRUPTED: Final = 130
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """Ends the command. ``message`` may have several lines, one for each thing wrong."""
 
     def __init__(self, message: str, exit_code: int = EXIT_FAILED) -> None:
@@ -38,19 +37,20 @@ class Failure(click.ClickException):
 
 @contextmanager
 def made_printable() -> Iterator[None]:
-    """What is said of a wrong command line, and of what it names, has words of it, and a script may have
-    these from others. They begin no line.
+    """Make the message of an error printable. It quotes the command line, which a script may have made of
+    hostile texts: a quoted text cannot begin a line.
     """
     try:
         yield
     except click.ClickException as error:
-        said = _with_words_on_one_line(error.message, sys.argv[1:])
-        error.message = "\n".join(map(printable, said.splitlines()))  # type: ignore[misc]  # click shows it
+        message = _with_arguments_on_one_line(error.message, sys.argv[1:])
+        error.message = "\n".join(map(printable, message.splitlines()))  # type: ignore[misc]  # click shows it
         raise
 
 
-def _with_words_on_one_line(text: str, words: Sequence[str]) -> str:
-    """A path may stand there in another form than in the command line: its parts are the same."""
-    for part in (part for word in words for part in re.split("[/=]", word) if len(part.splitlines()) > 1):
+def _with_arguments_on_one_line(text: str, arguments: Sequence[str]) -> str:
+    """A path may be quoted in another form than in the command line: its parts are the same."""
+    parts = (part for argument in arguments for part in re.split("[/=]", argument))
+    for part in (each for each in parts if len(each.splitlines()) > 1):
         text = text.replace(part, printable(part))
     return text

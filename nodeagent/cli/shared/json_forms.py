@@ -1,8 +1,7 @@
 """The JSON forms: what ``-o json`` shows of a message of the API. Others read these fields.
 
 A form has each field of its message under the proto's name, whether the message came from the daemon or was
-made by a replay; what differs stands in the tables here. A field that has nothing to say is "" or null; none
-is ever left out.
+made by a replay; what differs is in the tables here. A field without a value is "" or null; none is left out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.time_texts import rfc3339
+from nodeagent.cli.shared.texts import rfc3339
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2, types_pb2
 
@@ -44,7 +43,7 @@ def form(message: Message) -> Form:
 
 
 def standing(state: fault_service_pb2.Snapshot) -> Form:
-    """How the devices of a node stand, and what is open on them."""
+    """The devices of a node, and what is open on them."""
     lists: Mapping[str, Iterable[Message]] = {
         "devices": state.devices,
         "conditions": state.conditions,
@@ -92,11 +91,11 @@ def _keys(kind: Descriptor) -> list[tuple[str, Show]]:
 
 
 def _show(field: Any) -> Show:
-    """Null for what may be unset and is, and for a number that no word stands for."""
+    """Null for a field that is not set, and for a number of an enum that is not known."""
     name, get = field.name, attrgetter(field.name)
     one: Show | None = None
     if field.enum_type is not None:
-        one = _word(enums.WORDS[field.enum_type.name])
+        one = _name_of_number(enums.NAMES[field.enum_type.name])
     elif field.message_type is not None and field.message_type.GetOptions().map_entry:
         return lambda message: dict(sorted(get(message).items()))
     elif field.message_type is not None:
@@ -112,8 +111,8 @@ def _show(field: Any) -> Show:
     return lambda message: one(get(message)) if message.HasField(name) else None
 
 
-def _word(words: Mapping[int, str]) -> Show:
-    named = {number: str(word) for number, word in words.items()}
+def _name_of_number(names: Mapping[int, str]) -> Show:
+    named = {number: str(name) for number, name in names.items()}
     return named.get
 
 

@@ -1,11 +1,13 @@
 """Writes results: JSON for programs, lines and tables for people; colour and boxes on a terminal only.
 
-What stands in a pipe or a file is plain, one item a line, and never cut. All that a command writes goes
+In a pipe or a file the output is plain, one item a line, and never cut. All that a command writes goes
 through ``_put`` or ``json_line``, which make it printable: texts come from reporters, nodes and jobs that may
-mean harm. Of colours only those that are given here reach a terminal.
+be hostile. Nothing in them moves the cursor, colours, hides or reorders: such a character is written as the
+escape that Python and JSON have for it. Only colours that are given here reach a terminal.
 """
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -14,10 +16,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from nodeagent.cli.shared.printable import printable, printable_json
-
 if TYPE_CHECKING:
     from nodeagent.toml.problem import Problem
+
 
 Cell = str
 
@@ -31,12 +32,59 @@ _STYLES: Final[dict[str, str]] = {
     "cleared": "green",
     "released": "green",
 }
-"""Words that a glance should find."""
+"""The colours of verdicts and kinds of events."""
+
+_LEAST_ROOM: Final = 16
+"""The least width of a column that is wrapped: with less it would be one word a line."""
+
+_NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters that Python calls printable although they are invisible: Default_Ignorable_Code_Point of
+Unicode's DerivedCoreProperties.txt, as far as these are letters and marks, and the blank of Braille. All
+others of that list are in the categories Cc, Cf, Cs, Co, Cn, Zl, Zp and Zs: control characters, marks and
+isolates of direction, zero widths, halves of surrogate pairs.
+"""
+
+
+def printable(text: str) -> str:
+    r"""The text on one line, with ``\n``, ``\x1b``, ``\u202e`` in place of what cannot be shown."""
+    if text.isprintable() and (text.isascii() or _INVISIBLE.search(text) is None):
+        return text
+    return "".join(map(_escaped, text))
+
+
+def printable_json(text: str) -> str:
+    r"""JSON that means the same, with ``\u001b`` for what cannot be shown, which is in strings only."""
+    if text.isprintable() and (text.isascii() or _INVISIBLE.search(text) is None):
+        return text
+    return "".join(each if _can_be_shown(each) else _in_json(each) for each in text)
+
+
+def _can_be_shown(character: str) -> bool:
+    return character.isprintable() and _INVISIBLE.match(character) is None
+
+
+def _escaped(character: str) -> str:
+    if _can_be_shown(character):
+        return character
+    number = ord(character)
+    if number < 0x100:
+        return _NAMED.get(character, f"\\x{number:02x}")
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _in_json(character: str) -> str:
+    """One or, beyond the first plane, two escapes (RFC 8259, section 7)."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A word with its look. It is filled up with blanks to ``width``; ``after`` follows without colour."""
+    """A text with its style. It is filled up with blanks to ``width``; ``after`` follows without colour."""
 
     text: str
     colour: str | None = None
@@ -49,8 +97,8 @@ Piece = str | Styled
 
 
 def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None:
-    """One line, the pieces with a blank between them. Colours are dropped where nobody would see them, or
-    $NO_COLOR asks for it.
+    """One line, the pieces with a blank between them. Without a terminal, or with $NO_COLOR, there are no
+    colours.
     """
     color = False if os.environ.get("NO_COLOR") else None
     click.echo(" ".join(map(_shown, pieces)).rstrip(" "), file=file, err=err, color=color)
@@ -100,7 +148,7 @@ def write_lines(text: str) -> None:
 
 
 def note(text: str, file: IO[Any] | None = None) -> None:
-    """A remark beside the result, on standard error: one line."""
+    """A remark in addition to the result, on standard error: one line."""
     _put(text, err=file is None, file=file)
 
 
@@ -153,25 +201,26 @@ def on_terminal() -> bool:
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where it cannot say."""
+    """Columns of the terminal; 80 where they are unknown."""
     import shutil
 
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def coloured(word: str, size: int = 0) -> Piece:
-    """The word, coloured if it is one that a glance should find, with what punctuation follows it; filled up
-    with blanks to this size.
+def coloured(text: str, size: int = 0) -> Piece:
+    """A verdict or kind of event in its colour, any other text as it is; filled up with blanks to this size.
+
+    Punctuation at its end is not coloured.
     """
-    bare = word.rstrip(",:;")
-    return Styled(bare, colour=_STYLES.get(bare), width=size, after=word[len(bare) :])
+    bare = text.rstrip(",:;")
+    return Styled(bare, colour=_STYLES.get(bare), width=size, after=text[len(bare) :])
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Columns of equal width, two spaces between them.
 
-    On a terminal no line is longer than it is wide, and no word is cut: the last column is wrapped, and
-    stands below the others where they leave it no room.
+    On a terminal no line is longer than the terminal is wide, and no word is cut: the last column is wrapped,
+    and goes below the others where they leave no room for it.
     """
     columns, rows = list(map(printable, columns)), [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
@@ -189,10 +238,6 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         sizes = [size + 1 for size in widths[:-1]]
         styled = [_styled(cell, size, place == 0) for cell, size in zip(row, [*sizes, 0], strict=True)]
         write_row(styled, row, lead)
-
-
-_LEAST_ROOM: Final = 16
-"""The least width of a column that is wrapped: with less it would be one word a line."""
 
 
 def _styled(cell: Cell, size: int, is_head: bool) -> Piece:

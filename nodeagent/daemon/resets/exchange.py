@@ -131,7 +131,9 @@ def _as_process(holder: Holder) -> JobProcess:
 
 
 def _as_asked(device: DeviceView) -> RequestedDevice:
-    return RequestedDevice(name=device.name, identity=identity_of(device.id), pci=device.attributes.get("pci", ""))
+    return RequestedDevice(
+        name=device.name, identity=identity_of(device.id), pci=device.attributes.get("pci", "")
+    )
 
 
 log = logging.getLogger(__name__)

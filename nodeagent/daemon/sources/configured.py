@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodeagent import __version__
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.senders import Senders
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import KERNEL_LOG, ExpectedSource, Input, Loss, Signal, SourceLost, Started, View

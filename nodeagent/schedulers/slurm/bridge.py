@@ -9,43 +9,35 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import Final
-from nodeagent.client import AsyncClient
-from nodeagent.client import ClientError
-from nodeagent.client import Job
-from nodeagent.client import Position
-from nodeagent.client import Recommendation
+
+from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
 from nodeagent.client.session import is_final
 from nodeagent.config.schedulers import SlurmConfig
-from nodeagent.schedulers.slurm.decide import Acknowledge
-from nodeagent.schedulers.slurm.decide import Drain
-from nodeagent.schedulers.slurm.decide import Node
-from nodeagent.schedulers.slurm.decide import Requeue
-from nodeagent.schedulers.slurm.decide import Resume
-from nodeagent.schedulers.loop import Tick
-from nodeagent.schedulers.slurm.decide import Unsure
-from nodeagent.schedulers.slurm.decide import decide
-from nodeagent.schedulers.slurm.programs import NoSuchNode
-from nodeagent.schedulers.slurm.programs import Slurm
-from nodeagent.schedulers.slurm.programs import SlurmError
-from nodeagent.schedulers.slurm.verdicts import Standing
-from nodeagent.schedulers.slurm.verdicts import judge
-from nodeagent.schedulers.loop import run_together
-from collections.abc import Sequence
-from nodeagent.schedulers.loop import BridgeLoop
-from nodeagent.schedulers.loop import Decision
-from nodeagent.schedulers.slurm.decide import EffectDone
-from nodeagent.schedulers.slurm.decide import EffectFailed
-from nodeagent.schedulers.slurm.decide import LookAtNode
-from nodeagent.schedulers.slurm.decide import NodeReported
-from nodeagent.schedulers.slurm.decide import NodeSeen
-from nodeagent.schedulers.slurm.decide import SlurmEffect
-from nodeagent.schedulers.slurm.decide import SlurmInput
-from nodeagent.schedulers.slurm.decide import SlurmSettings
-from nodeagent.schedulers.slurm.decide import SlurmState
-from nodeagent.schedulers.slurm.decide import taken
+from nodeagent.schedulers.loop import BridgeLoop, Decision, Tick, run_together
+from nodeagent.schedulers.slurm.decide import (
+    Acknowledge,
+    Drain,
+    EffectDone,
+    EffectFailed,
+    LookAtNode,
+    Node,
+    NodeReported,
+    NodeSeen,
+    Requeue,
+    Resume,
+    SlurmEffect,
+    SlurmInput,
+    SlurmSettings,
+    SlurmState,
+    Unsure,
+    decide,
+    taken,
+)
+from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
+from nodeagent.schedulers.slurm.verdicts import Standing, judge
 
 CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control.audit_log import MAX_OF_ONE, AuditLog
+from nodeagent.api.control.audit import MAX_OF_ONE, AuditLog
 from nodeagent.api.refusal import MAX_REFUSALS
 from nodeagent.store.ledger import Ledger
 from tests.store.samples import MACHINE, PATIENT
@@ -15,7 +15,7 @@ def reader(uid: int) -> Caller:
     return Caller(identity=f"uid:{uid}", role=Role.READER, who=f"uid {uid}")
 
 
-async def test_nobody_but_operators_fills_it(tmp_path: Path) -> None:
+async def test_no_one_but_operators_fills_it(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, MACHINE, limits=PATIENT)
     await ledger.open()
     audit = AuditLog(ledger)

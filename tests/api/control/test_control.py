@@ -9,9 +9,9 @@ import pytest
 from google.protobuf.message import Message
 
 from nodeagent.api.access import credentials
+from nodeagent.api.control.audit import AuditReader
 from nodeagent.api.control.context import Context
-from nodeagent.api.control.list_audit import Audit
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Reloaded, Tables
 from nodeagent.api.refusal import RefusalLimit
@@ -45,7 +45,7 @@ async def on_control(
 
 
 @pytest.mark.parametrize("request_class", CONTROL_REQUESTS)
-async def test_an_operator_is_told_what_this_version_does_not_serve(
+async def test_an_operator_is_reported_what_this_version_does_not_serve(
     stage: Stage, request_class: type
 ) -> None:
     async with stage.operator() as client:
@@ -55,7 +55,7 @@ async def test_an_operator_is_told_what_this_version_does_not_serve(
 
 
 @pytest.mark.parametrize("request_class", CONTROL_REQUESTS)
-async def test_nobody_is_an_operator_on_the_public_socket(stage: Stage, request_class: type) -> None:
+async def test_no_one_is_an_operator_on_the_public_socket(stage: Stage, request_class: type) -> None:
     async with stage.client() as client:
         status, reason = await status_of(client, request_class())
     assert status == "PERMISSION_DENIED"
@@ -165,7 +165,7 @@ def _mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_refusals_beyond_the_limit_are_counted_and_told_with_the_next() -> None:
+def test_refusals_beyond_the_limit_are_counted_and_reported_with_the_next() -> None:
     now_s = 0.0
     limit = RefusalLimit(most=2, window_s=60.0, now_s=lambda: now_s)
     assert [limit.admit() for _ in range(5)] == [0, 0, None, None, None]
@@ -182,7 +182,7 @@ def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) ->
         dry_run_reset=lambda _, __: None,
     )
     by_name = served(
-        context, Tables(FACTS, nothing_is_reloaded), Audit(stage.ledger, FACTS), Senders(PublicConfig())
+        context, Tables(FACTS, nothing_is_reloaded), AuditReader(stage.ledger, FACTS), Senders(PublicConfig())
     )
     assert by_name.keys() == {method.name for method in CONTROL_SERVICE.methods}
 

@@ -1,10 +1,11 @@
 """What callers who quiesce, resume, isolate and release are answered: the core's own answer."""
 
 import pytest
+from google.protobuf.message import Message
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control import isolation, quiesce
-from nodeagent.api.control.context import Context
+from nodeagent.api.control import orders
+from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Input, Started
@@ -16,6 +17,10 @@ from tests.api.stage import FACTS
 from tests.core.build import begin, catalog, ns
 
 CALLER = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0 pid 7")
+
+
+async def execute(method: str, context: Context, caller: Caller, request: Message) -> CallResult:
+    return await orders.execute(orders.METHODS[method], context, caller, request)
 
 
 class Node:
@@ -40,7 +45,7 @@ class Node:
 
     async def quiesced(self, owner: str, reason: str = "driver upgrade") -> str:
         request = pb.QuiesceRequest(owner=owner, reason=reason)
-        done = await quiesce.quiesce(self.context, CALLER, request)
+        done = await execute("Quiesce", self.context, CALLER, request)
         assert isinstance(done.message, pb.QuiesceResponse)
         return done.message.hold.id
 
@@ -61,9 +66,9 @@ def node() -> Node:
     return Node()
 
 
-async def test_who_quiesces_is_told_until_when_and_under_which_id(node: Node) -> None:
-    done = await quiesce.quiesce(
-        node.context, CALLER, pb.QuiesceRequest(owner="alice", reason="driver upgrade")
+async def test_a_quiesce_is_answered_with_its_end_and_its_id(node: Node) -> None:
+    done = await execute(
+        "Quiesce", node.context, CALLER, pb.QuiesceRequest(owner="alice", reason="driver upgrade")
     )
     assert isinstance(done.message, pb.QuiesceResponse)
     assert (done.message.hold.id, done.message.hold.owner) == ("slot:node/quiesce:alice#1", "alice")
@@ -71,27 +76,27 @@ async def test_who_quiesces_is_told_until_when_and_under_which_id(node: Node) ->
     assert done.taken is not None
 
 
-async def test_who_has_quiesced_nothing_is_told_who_has(node: Node) -> None:
+async def test_a_resume_without_an_own_quiesce_names_the_owner_of_the_other(node: Node) -> None:
     theirs = await node.quiesced("bob")
     with pytest.raises(Refusal) as refused:
-        await quiesce.resume(node.context, CALLER, pb.ResumeRequest(owner="alice"))
+        await execute("Resume", node.context, CALLER, pb.ResumeRequest(owner="alice"))
     assert refused.value.status is Status.FAILED_PRECONDITION
     assert refused.value.reason.startswith(
         f"this node is quiesced by bob (driver upgrade), id {theirs}; alice "
     )
 
 
-async def test_who_resumes_is_told_whose_quiesces_stay(node: Node) -> None:
+async def test_a_resume_is_answered_with_the_quiesces_that_stay(node: Node) -> None:
     await node.quiesced("bob")
     mine = await node.quiesced("alice")
-    done = await quiesce.resume(node.context, CALLER, pb.ResumeRequest(owner="alice", reason="done"))
+    done = await execute("Resume", node.context, CALLER, pb.ResumeRequest(owner="alice", reason="done"))
     assert isinstance(done.message, pb.ResumeResponse)
     assert [(hold.owner, hold.reason) for hold in done.message.others] == [("bob", "driver upgrade")]
     assert list(done.message.resumed) == [mine]
     assert done.result == f"resumed {mine}: done"
 
 
-async def test_where_there_is_no_room_for_another_hold_that_is_said(node: Node) -> None:
+async def test_a_hold_beyond_the_limit_is_refused(node: Node) -> None:
     for number in range(16):
         await node.quiesced("alice", reason=f"run {number}")
     with pytest.raises(Refusal) as refused:
@@ -100,21 +105,21 @@ async def test_where_there_is_no_room_for_another_hold_that_is_said(node: Node) 
     assert refused.value.reason == "alice holds node for 16 reasons already; release some first"
 
 
-async def test_a_hold_that_is_over_before_it_is_shown_is_told_so(node: Node) -> None:
+async def test_a_hold_that_has_ended_already_is_refused(node: Node) -> None:
     """Its end lies in the future by what was published, and not by the clock of the order."""
     request = pb.IsolateDeviceRequest(device="npu0", reason="bench")
     request.until.FromNanoseconds(ns(0.5))
     with pytest.raises(Refusal) as refused:
-        await isolation.isolate_device(node.context, CALLER, request)
+        await execute("IsolateDevice", node.context, CALLER, request)
     assert refused.value.reason == "the hold has ended already"
 
 
-async def test_a_release_says_what_it_ended_and_whose_holds_stay(node: Node) -> None:
+async def test_a_release_shows_what_it_ended_and_whose_holds_stay(node: Node) -> None:
     for owner in ("alice", "bob"):
         order = pb.IsolateDeviceRequest(device="npu0", owner=owner, reason="fan swap")
-        await isolation.isolate_device(node.context, CALLER, order)
+        await execute("IsolateDevice", node.context, CALLER, order)
     request = pb.ReleaseDeviceRequest(device="npu0", owner="alice", reason="done", force=False)
-    done = await isolation.release_device(node.context, CALLER, request)
+    done = await execute("ReleaseDevice", node.context, CALLER, request)
     assert isinstance(done.message, pb.ReleaseDeviceResponse)
     (released,) = done.message.released
     assert [hold.owner for hold in done.message.others] == ["bob"]
@@ -137,7 +142,7 @@ async def test_what_is_not_known_to_the_core_has_no_answer_and_is_a_bug(node: No
 
 
 @pytest.mark.parametrize("owner", ["uid:0", "a b", "a/b", "a#1", "nodeagent", "x" * 65, "\n", " "])
-async def test_a_name_that_nobody_may_have_is_refused(node: Node, owner: str) -> None:
+async def test_a_name_that_no_one_may_have_is_refused(node: Node, owner: str) -> None:
     with pytest.raises(Refusal) as refused:
         await node.quiesced(owner)
     assert refused.value.status is Status.INVALID_ARGUMENT

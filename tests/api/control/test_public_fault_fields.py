@@ -6,78 +6,24 @@ from dataclasses import replace
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.api.control.public import fields
-from nodeagent.api.control.public.concerned import ThisNode
-from nodeagent.api.control.public.senders import Word
+from nodeagent.api.control import public_faults
+from nodeagent.api.control.reportable import ThisNode
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.api.request_fields import DeviceNames
-from nodeagent.core.model import (
-    Assertion,
-    DeviceView,
-    Handling,
-    Kind,
-    Level,
-    PublicFault,
-    Report,
-    Verdict,
-)
+from nodeagent.core.model import Assertion, PublicFault, Report
 from nodeagent.messages.pb import control_service_pb2 as pb
-from nodeagent.messages.pb import types_pb2
-from tests.core.build import catalog, row
-
-BEGAN_S = 1_780_000_000
-TABLES = catalog(row("010001001", Level.SUB_HEALTH, kind=Kind.PUBLIC), row("80E18005"))
+from tests.api.control.reported import BEGAN_S, CCAE, NODE, request
 
 UNPRINTABLE = ("\x1b]0;x\x07", "\n", "\t", "\x9b31m", "\u202e", "\u2066", "\u200f", "\u200b", "\u2028")
 
 Change = Callable[[pb.ReportPublicFaultRequest], object]
 
 
-def device(name: str, kind: Kind = Kind.CHIP) -> DeviceView:
-    return DeviceView(
-        id=f"id-{name}",
-        name=name,
-        kind=kind,
-        vendor="ascend",
-        level=Level.NOT_HANDLE,
-        verdict=Verdict.ALLOW,
-        handling=Handling.NONE,
-        subhealthy=False,
-        observed=True,
-        observed_ns=0,
-    )
-
-
-NODE = ThisNode(
-    name="Node-7",
-    serial="SN7",
-    devices=DeviceNames((device("node", Kind.NODE), device("npu0"), device("npu5"))),
-    catalog=TABLES,
-    now_ms=(BEGAN_S + 60) * 1000,
-)
-CCAE = Word(sender="CCAE", by="certificate:ccae.example.org", ends_all=False)
-
-
-def request() -> pb.ReportPublicFaultRequest:
-    """The largest that is right."""
-    given = pb.PublicFault(
-        fault_id="f" * 128,
-        fault_type=pb.PUBLIC_FAULT_TYPE_NETWORK,
-        code="010001001",
-        assertion=types_pb2.ASSERTION_OCCUR,
-        location={f"key-{number:012}": "v" * 128 for number in range(10)},
-        influence=[pb.PublicFaultInfluence(node_name="node-7", device_ids=[5, 0])] * 1000,
-        description="d" * 512,
-    )
-    given.began_at.FromMilliseconds(BEGAN_S * 1000 + 123)
-    message = pb.ReportPublicFaultRequest(id="a-b_c.D9", version="1.0", sender="CCAE", faults=[given] * 100)
-    message.sent_at.FromSeconds(BEGAN_S)
-    return message
-
-
 def checked(message: pb.ReportPublicFaultRequest, node: ThisNode = NODE) -> list[PublicFault]:
-    fields.check_message(message, node.now_ms)
-    return [fields.fault(f"faults[{place}]", each, CCAE, node) for place, each in enumerate(message.faults)]
+    public_faults.check_message(message, node.now_ms)
+    return [
+        public_faults.checked_fault(f"faults[{place}]", each, CCAE, node)
+        for place, each in enumerate(message.faults)
+    ]
 
 
 def refusal(change: Change, node: ThisNode = NODE) -> tuple[Status, str]:
@@ -88,7 +34,7 @@ def refusal(change: Change, node: ThisNode = NODE) -> tuple[Status, str]:
     return refused.value.status, refused.value.reason
 
 
-def test_a_fault_comes_to_the_core_with_all_that_its_sender_says() -> None:
+def test_a_fault_comes_to_the_core_with_all_that_its_sender_shows() -> None:
     message = request()
     del message.faults[1:]
     del message.faults[0].influence[1:]
@@ -151,7 +97,7 @@ def influence(**values: object) -> Change:
         (lambda m: setattr(m, "id", "with space"), "id: 8 to 128"),
         (lambda m: setattr(m, "id", "newline-\n"), "id: 8 to 128"),
         (lambda m: m.ClearField("sent_at"), "sent_at: missing; a time from 2025 on is needed"),
-        (lambda m: m.sent_at.FromSeconds(1_735_689_599), "sent_at: 1735689599 s after 1970 is no time from"),
+        (lambda m: m.sent_at.FromSeconds(1_735_689_599), "sent_at: 1735689599 s after 1970 is"),
         (lambda m: m.sent_at.CopyFrom(Timestamp(seconds=2**62)), "sent_at: "),
         (lambda m: m.sent_at.CopyFrom(Timestamp(seconds=BEGAN_S, nanos=-1)), "sent_at: "),
         (lambda m: setattr(m, "version", "2.0"), "version: '2.0' is not '1.0'"),
@@ -213,7 +159,7 @@ def influence(**values: object) -> Change:
         ),
         (
             influence(device_ids=[0, 5, 0]),
-            "faults[3].influence[2].device_ids[2]: 0 stands there twice",
+            "faults[3].influence[2].device_ids[2]: 0 is listed twice",
         ),
         (
             lambda m: setattr(m.faults[3], "description", "d" * 513),
@@ -266,7 +212,7 @@ def test_a_chip_that_no_driver_has_listed_is_not_found() -> None:
     )
 
 
-def test_a_serial_number_says_nothing_where_the_node_does_not_know_its_own() -> None:
+def test_a_serial_number_is_not_checked_where_the_node_does_not_know_its_own() -> None:
     node = replace(NODE, serial="")
     assert refusal(influence(node_serial="SN7"), node) == (
         Status.INVALID_ARGUMENT,

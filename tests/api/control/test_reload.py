@@ -76,7 +76,7 @@ async def audited(stage: Stage) -> list[tuple[str, str, str]]:
     return [(row[3], row[4], row[5]) for row in await stage.ledger.read_audit()]
 
 
-async def test_sound_tables_are_told_with_what_they_change(reloading: Stage, tables: Tables) -> None:
+async def test_sound_tables_are_reported_with_what_they_change(reloading: Stage, tables: Tables) -> None:
     async with reloading.operator() as operator:
         response = await operator.call(pb.ReloadTablesRequest(dry_run=True))
         await operator.call(pb.ReloadTablesRequest())
@@ -114,7 +114,7 @@ async def test_refused_tables_are_a_failed_precondition_with_every_line(
     assert (await audited(reloading))[0][2].startswith("refused: site/a.toml:3")
 
 
-async def test_of_very_many_lines_as_many_are_told_as_a_status_takes(
+async def test_of_very_many_lines_as_many_are_reported_as_a_status_takes(
     reloading: Stage, tables: Tables
 ) -> None:
     tables.wrong = [f"site/a.toml:{line}: " + "é" * 100 for line in range(1000)]

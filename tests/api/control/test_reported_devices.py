@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.api.control.public import fields
+from nodeagent.api.control import public_faults
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.api.request_fields import DeviceNames
 from nodeagent.core.model import Assertion, Kind, Level, Report
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
-from tests.api.control.test_public_fault_fields import CCAE, NODE, device
+from tests.api.control.reported import CCAE, NODE, device
 from tests.core.build import catalog, row
 
 GPU = "GPU-4d30fd1c-9f0a-4b55-8a6e-0123456789ab"
@@ -66,7 +66,7 @@ def named(
     ],
 )
 def test_a_gpu_or_an_instance_is_known_by_all_its_names(name: str, device_id: str) -> None:
-    found = fields.fault("faults[0]", named("SITE_NCCL", name), CCAE, ANY)
+    found = public_faults.checked_fault("faults[0]", named("SITE_NCCL", name), CCAE, ANY)
     assert (found.devices, found.code, found.is_now) == ((device_id,), "SITE_NCCL", True)
     assert found.report == Report(
         sender="CCAE", fault_id=f"SITE_NCCL.{device_id}", began_ms=ANY.now_ms, by=CCAE.by
@@ -92,7 +92,7 @@ def test_a_gpu_or_an_instance_is_known_by_all_its_names(name: str, device_id: st
     ],
 )
 def test_a_code_fits_devices_of_its_kind(code: str, name: str, device_id: str) -> None:
-    found = fields.fault("faults[0]", named(code, name), CCAE, ANY)
+    found = public_faults.checked_fault("faults[0]", named(code, name), CCAE, ANY)
     assert (found.devices, found.code) == ((device_id,), code)
 
 
@@ -145,7 +145,7 @@ def test_a_code_fits_devices_of_its_kind(code: str, name: str, device_id: str) -
             "store_damaged",
             "node",
             Status.INVALID_ARGUMENT,
-            "faults[0].code: 'store_damaged' is what nodeagent says of itself; no other system reports it",
+            "faults[0].code: 'store_damaged' is a code of nodeagent itself; no other system may report it",
         ),
         ("", "gpu3", Status.INVALID_ARGUMENT, "faults[0].code: 1 to 64 printable ASCII characters"),
         ("SITE_*", "gpu3", Status.INVALID_ARGUMENT, "faults[0].code: 1 to 64 printable ASCII characters"),
@@ -157,18 +157,18 @@ def test_a_device_or_code_that_does_not_fit_is_refused_with_what_does(
     code: str, name: str, status: Status, reason: str
 ) -> None:
     with pytest.raises(Refusal) as refused:
-        fields.fault("faults[0]", named(code, name), CCAE, ANY)
+        public_faults.checked_fault("faults[0]", named(code, name), CCAE, ANY)
     assert refused.value.status is status
     assert reason in refused.value.reason
 
 
 def test_an_id_is_made_for_one_device_only() -> None:
     with pytest.raises(Refusal) as refused:
-        fields.fault("faults[0]", named("SITE_NCCL", "gpu3", "gpu4"), CCAE, ANY)
+        public_faults.checked_fault("faults[0]", named("SITE_NCCL", "gpu3", "gpu4"), CCAE, ANY)
     assert refused.value.reason == (
         "faults[0].fault_id: missing; it may be left out where one device is named, not 2"
     )
-    fields.fault("faults[0]", named("SITE_NCCL", "gpu3", GPU), CCAE, ANY)
+    public_faults.checked_fault("faults[0]", named("SITE_NCCL", "gpu3", GPU), CCAE, ANY)
 
 
 RECOVER = types_pb2.ASSERTION_RECOVER
@@ -185,11 +185,11 @@ class TestRecovery:
 
     def test_who_opened_it_ends_it_whatever_became_of_devices_and_tables(self, given: pb.PublicFault) -> None:
         node = replace(ANY, open={"CCAE/fault-01": frozenset({CCAE.by})})
-        found = fields.fault("faults[0]", given, CCAE, node)
+        found = public_faults.checked_fault("faults[0]", given, CCAE, node)
         assert (found.assertion, found.devices, found.ends_all) == (Assertion.RECOVER, (), False)
 
     @pytest.mark.parametrize("name", ["CCAE/fault-01", f"CCAE/SITE_NCCL.{GPU}"])
-    def test_nobody_else_ends_it(self, given: pb.PublicFault, name: str) -> None:
+    def test_no_one_else_ends_it(self, given: pb.PublicFault, name: str) -> None:
         node = replace(ANY, open={name: frozenset({"certificate:other"})})
         if "SITE" in name:
             given = named("SITE_NCCL", "gpu3", assertion=RECOVER)
@@ -197,25 +197,29 @@ class TestRecovery:
             given.influence[0].devices[:] = ["gpu3"]
             given.code = "SITE_NCCL"
         with pytest.raises(Refusal) as refused:
-            fields.fault("faults[0]", given, CCAE, node)
+            public_faults.checked_fault("faults[0]", given, CCAE, node)
         assert refused.value.status is Status.PERMISSION_DENIED
         assert refused.value.reason == (
             f"faults[0].fault_id: {name.partition('/')[2]} of CCAE was opened by certificate:other, not by"
-            " certificate:ccae.example.org; only who opened it ends it, or an operator; name those who share"
-            " the name CCAE in public.senders.CCAE.certificates"
+            " certificate:ccae.example.org; only the caller that opened it, or an operator, can end it;"
+            " list those that share the name CCAE in public.senders.CCAE.certificates"
         )
 
     @pytest.mark.parametrize("code", ["OF_NO_TABLE", "of_no_table", "SITE_PORT", "site_port"])
     def test_by_its_made_id_also_where_the_code_fits_the_device_no_more(self, code: str) -> None:
         node = replace(ANY, open={f"CCAE/{code.upper()}.{GPU}": frozenset({CCAE.by})})
-        found = fields.fault("faults[0]", named(code, "3b:00.0", assertion=RECOVER), CCAE, node)
+        found = public_faults.checked_fault(
+            "faults[0]", named(code, "3b:00.0", assertion=RECOVER), CCAE, node
+        )
         assert found.report.fault_id == f"{code.upper()}.{GPU}"
 
     def test_an_operator_ends_all(self, given: pb.PublicFault) -> None:
         node = replace(ANY, open={"CCAE/fault-01": frozenset({"certificate:other"})})
-        found = fields.fault("faults[0]", given, replace(CCAE, by="uid:0", ends_all=True), node)
+        found = public_faults.checked_fault(
+            "faults[0]", given, replace(CCAE, by="uid:0", ends_all=True), node
+        )
         assert found.ends_all
 
     def test_of_what_is_not_open_the_device_has_to_be_known(self, given: pb.PublicFault) -> None:
         with pytest.raises(Refusal, match="'gpu-that-was-replaced' is not known"):
-            fields.fault("faults[0]", given, CCAE, ANY)
+            public_faults.checked_fault("faults[0]", given, CCAE, ANY)

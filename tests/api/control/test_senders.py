@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control.public.senders import Senders, Word
+from nodeagent.api.control.senders import Reporter, Senders
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.config.public import PublicConfig, SenderConfig
 from nodeagent.core.catalog.settings import SECOND_NS
@@ -97,8 +97,8 @@ def test_the_configuration_adds_senders_and_refuses_others() -> None:
 
 def test_an_operator_uses_any_name_and_a_client_that_of_its_certificate() -> None:
     senders = Senders(PublicConfig(senders={"other.example.org": SenderConfig(enabled=False)}))
-    assert senders.admit("nccl-test", ROOT) == Word(sender="nccl-test", by="uid:0", ends_all=True)
-    assert senders.admit("checker.example.org", CHECKER) == Word(
+    assert senders.admit("nccl-test", ROOT) == Reporter(sender="nccl-test", by="uid:0", ends_all=True)
+    assert senders.admit("checker.example.org", CHECKER) == Reporter(
         sender="checker.example.org", by=CHECKER.identity, ends_all=False
     )
     for name, caller in (("checker.example.org", OTHER), ("other.example.org", OTHER)):
@@ -117,12 +117,12 @@ def test_names_that_are_not_configured_share_what_an_operator_may_send(clock: Cl
     assert dict(senders.faults) == {("(unknown)", "taken"): 1}
 
 
-def test_whose_word_it_is_hangs_on_whether_the_name_is_kept() -> None:
+def test_the_reporter_depends_on_whether_the_name_is_reserved() -> None:
     own = SenderConfig(certificates=("checker.example.org",))
     senders = Senders(PublicConfig(senders={"my-checker": own}))
-    assert senders.admit("my-checker", CHECKER) == Word(sender="my-checker", by="", ends_all=True)
-    assert senders.admit("CCAE", CHECKER) == Word(sender="CCAE", by=CHECKER.identity, ends_all=False)
-    assert senders.admit("CCAE", ROOT) == Word(sender="CCAE", by="uid:0", ends_all=True)
+    assert senders.admit("my-checker", CHECKER) == Reporter(sender="my-checker", by="", ends_all=True)
+    assert senders.admit("CCAE", CHECKER) == Reporter(sender="CCAE", by=CHECKER.identity, ends_all=False)
+    assert senders.admit("CCAE", ROOT) == Reporter(sender="CCAE", by="uid:0", ends_all=True)
 
 
 def test_names_that_are_none_of_ours_are_counted_as_one() -> None:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.jobs.listener import JobListener
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.catalog import Catalog

@@ -1,14 +1,12 @@
 """What a start reads of the record of resets."""
 
 from pathlib import Path
+
 import pytest
-from nodeagent.core.model import NODE
-from nodeagent.core.model import ResetsRecorded
+
+from nodeagent.core.model import NODE, ResetsRecorded
 from nodeagent.daemon.resets.exchange import resets_recorded
-from nodeagent.reset_unit.exchange.record import now
-from nodeagent.reset_unit.exchange.record import RecordedTime
-from nodeagent.reset_unit.exchange.record import ResetEntry
-from nodeagent.reset_unit.exchange.record import ResetRecord
+from nodeagent.reset_unit.exchange.record import RecordedTime, ResetEntry, ResetRecord, now
 from nodeagent.reset_unit.exchange.requests import RequestedDevice
 
 AGO_NS = 60 * 10**9

@@ -2,22 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
+
 import msgspec
+
 from nodeagent.config.load import load_config
 from nodeagent.core.model import Reason
 from nodeagent.daemon.clock import Clock
-from nodeagent.daemon.resets.exchange import attempt_of
-from nodeagent.daemon.resets.exchange import RequestBuilder
+from nodeagent.daemon.resets.exchange import RequestBuilder, attempt_of
 from nodeagent.reset_unit.exchange.requests import MAX_BYTES
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Publication
-from nodeagent.store.records import Transaction
-from tests.daemon.resets.test_actuator import action
-from tests.daemon.resets.test_actuator import view
-from tests.store.samples import PATIENT
-from tests.store.samples import WALL_NS
-from tests.store.samples import event
+from nodeagent.store.records import Publication, Transaction
+from tests.daemon.resets.test_actuator import action, view
+from tests.store.samples import PATIENT, WALL_NS, event
 
 EVENTS = 300
 FAULTS = 256

@@ -3,21 +3,22 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
 import pytest
+
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.workers.worker import WorkerSpec
+from nodeagent.drivers.ascend.driver import ENUMERATE_EACH, AscendDriver
 from nodeagent.drivers.ascend.watched_chip import REMOVED
-from nodeagent.drivers.ascend.driver import ENUMERATE_EACH
-from nodeagent.drivers.ascend.driver import AscendDriver
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate
-from tests.drivers.ascend.judged import Judged
-from tests.drivers.ascend.judged import judged
-from tests.drivers.worker_specs import ascend_spec
+from tests.drivers.ascend.judged import Judged, judged
 from tests.drivers.ascend.recorder import Recorder
+from tests.drivers.worker_specs import ascend_spec
 
 HBM, HBM_CODE = 0x80E01801, "80E01801"
+
 
 @pytest.fixture
 def spec(node: EmulatedNode) -> WorkerSpec:

@@ -2,14 +2,15 @@
 
 import errno
 from typing import Any
+
 import pytest
+
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.bmc import BmcFault
 from nodeagent.emulator.node import EmulatedNode
-from tests.drivers.contract import DriverContract
-from tests.drivers.contract import Inapplicable
-from tests.drivers.contract import Scene
+from tests.drivers.contract import DriverContract, Inapplicable, Scene
 from tests.drivers.worker_specs import bmc_spec
+
 
 class BmcScene(Scene):
     device = "node"

@@ -2,19 +2,17 @@
 
 import os
 import signal
+
 import pytest
-from nodeagent.core.model import ActiveSet
-from nodeagent.core.model import CounterMark
-from nodeagent.core.model import DeviceGone
-from nodeagent.core.model import DeviceSeen
-from nodeagent.daemon.workers.worker import WorkerSpec
+
+from nodeagent.core.model import ActiveSet, CounterMark, DeviceGone, DeviceSeen
 from tests.daemon.staged import staged
 from tests.drivers.link.namespace import Namespace
+from tests.drivers.link.port_worker import signals, spec_of
 from tests.drivers.link.tree import Tree
-from tests.drivers.link.port_worker import signals
-from tests.drivers.link.port_worker import spec_of
 
 TINY = "tests.drivers.link.tiny_buffer"
+
 
 async def test_a_port_that_loses_its_carrier_is_down_until_it_has_it_again(
     network: Namespace, tree: Tree

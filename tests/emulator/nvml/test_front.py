@@ -11,7 +11,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from nodeagent.cli.shared import front_commands as commands
+from nodeagent.cli.local import emulator as commands
 from nodeagent.emulator.build import SOURCES
 from nodeagent.emulator.layout import FieldError
 from nodeagent.emulator.nvml import Front

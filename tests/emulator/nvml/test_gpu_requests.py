@@ -8,7 +8,7 @@ import pynvml
 import pytest
 from click.testing import CliRunner
 
-from nodeagent.cli.commands.rehearse.emulator import command
+from nodeagent.cli.local.emulator import command
 from nodeagent.emulator.server import Server
 from tests.emulator.nvml.conftest import Opened
 

@@ -1,1 +1,0 @@
-"""Faults that other systems report: the call, what its fields may hold, and who sends."""

@@ -1,0 +1,1 @@
+"""Commands that ask the daemon, and print what it answers. They order nothing."""

@@ -1,1 +1,0 @@
-"""The commands that ask: how the node is, why, and who follows it."""

@@ -1,1 +1,0 @@
-"""The commands that work on files: fault tables, the configuration, logs."""

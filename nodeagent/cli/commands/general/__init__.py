@@ -1,1 +1,0 @@
-"""The commands that start the daemon, and that speak of nodeagent itself."""

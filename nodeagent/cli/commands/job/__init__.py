@@ -1,1 +1,0 @@
-"""Commands for jobs whose command is supervised."""

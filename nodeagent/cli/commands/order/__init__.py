@@ -1,1 +1,0 @@
-"""The commands that order something of the daemon."""

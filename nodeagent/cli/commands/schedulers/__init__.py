@@ -1,1 +1,0 @@
-"""Commands that act for a scheduler."""

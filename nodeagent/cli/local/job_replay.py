@@ -1,0 +1,97 @@
+"""``nodeagent job replay FILE``: what is found of a hang in a recorded run. ``nodeagent.job`` judges."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+import click
+
+from nodeagent.cli.shared.errors import CommandFailure
+from nodeagent.cli.shared.options import Output, output_option
+from nodeagent.cli.shared.output import write, write_json
+from nodeagent.job.hang.replay import Finding, replay
+from nodeagent.job.hang.settings import Settings
+from nodeagent.job.inputs import Hang
+from nodeagent.job.model import HangMode
+from nodeagent.job.series import Series, SeriesError, read
+
+_READS: Final[Mapping[str, Callable[[str], object]]] = {
+    each.name: {"kind": str, "mode": HangMode}.get(each.name, float) for each in fields(Settings)
+}
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"A setting in place of the file's; may be given again. Keys: {', '.join(_READS)}.",
+)
+@output_option
+def command(file: Path, changes: tuple[str, ...], output: Output) -> None:
+    """Show which hangs would have been found in a recorded run, and at which second.
+
+    FILE has JSON lines, as a supervised run keeps them next to the evidence of a hang. The mode is restart,
+    unless another one is set: so it shows which findings would have acted.
+    Exit status: 0, also if nothing would be found; 1 if FILE cannot be read.
+    """
+    series = _series(file)
+    for finding in replay(series.rows, _settings(series, changes)):
+        if output == Output.JSON:
+            write_json(_form(finding))
+        else:
+            write(_line(finding))
+
+
+def _series(file: Path) -> Series:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return read(lines, str(file))
+    except OSError as error:
+        raise CommandFailure(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CommandFailure(f"{file}: not JSON lines in UTF-8: {error}") from error
+    except SeriesError as error:
+        raise CommandFailure(str(error)) from error
+
+
+def _settings(series: Series, changes: Iterable[str]) -> Settings:
+    values: dict[str, object] = {
+        "hang_time_s": series.header.T_min * 60,
+        "period_s": series.header.period_s,
+        "kind": series.header.kind,
+        "mode": HangMode.RESTART,
+    }
+    for change in changes:
+        key, separator, value = change.partition("=")
+        if not separator or key not in _READS:
+            raise click.UsageError(f"--set {change}: KEY=VALUE, where KEY is one of {', '.join(_READS)}")
+        try:
+            values[key] = _READS[key](value)
+        except ValueError:
+            right = ", ".join(each.value for each in HangMode) if key == "mode" else "a number"
+            raise click.UsageError(f"--set {change}: {key}: {right}, not {value!r}") from None
+    try:
+        return Settings(**values)  # type: ignore[arg-type]  # each was read by its key
+    except ValueError as error:
+        raise click.UsageError(f"{error}; set it with --set") from error
+
+
+def _form(finding: Finding) -> dict[str, object]:
+    hung = finding.hung
+    return {
+        "at_s": finding.t_s,
+        "what": hung.what.value,
+        "acts": hung.acts,
+        "since_s": hung.since_s,
+        "why": hung.why,
+    }
+
+
+def _line(finding: Finding) -> str:
+    hung = finding.hung
+    only = "" if hung.acts or hung.what is not Hang.CONFIRMED else " (only reported)"
+    return f"{finding.t_s:.0f} s: {hung.what.value}{only}, still for {hung.since_s:.0f} s: {hung.why}"

@@ -1,1 +1,0 @@
-"""What a command can say of the node without a daemon."""

@@ -1,1 +1,0 @@
-"""What orders share: in whose name, for how long, whether they last, and faults as senders write them."""

@@ -1,0 +1,112 @@
+"""The status of a node with 16 NPUs, some of them out of service: its first screen is the whole truth."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodeagent.cli.local.emulator import configuration_of
+from nodeagent.emulator.node import EmulatedNode
+from tests.cli.conftest import Nodeagent
+from tests.cli.live import Node
+from tests.cli.terminal import COLOUR, on_terminal
+
+BROKEN = ("npu3", "npu4", "npu10", "npu11")
+HBM = 0x80E01801
+HUNG = "npu9"
+LINES = 24
+"""Of a terminal."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The configuration of a daemon on them: one isolated by a person, four faulty, one that hangs."""
+    folder = tmp_path_factory.mktemp("status")
+    chips = EmulatedNode.create(folder / "chips", "16xA3")
+    polled = f'{configuration_of(chips)}\npoll_interval = "100ms"\ncall_deadline = "1s"\n'
+    node = Node.within(folder, f'{polled}[reset]\nmode = "off"\n')
+    with chips, node.daemon() as stream:
+        for _ in range(24):
+            stream.until(" ALLOW ")
+        for name in BROKEN:
+            chips.raise_code(name, HBM, severity=2)
+        chips.hang(HUNG)
+        stream.until("driver_unresponsive")
+        yield node.configuration
+
+
+def test_it_begins_with_how_many_chips_take_work(node: Path, nodeagent: Nodeagent) -> None:
+    nodeagent("isolate", "npu2", "--reason", "RMA", "--config", node)
+    lines = nodeagent("status", "--config", node).out.splitlines()
+    every = nodeagent("status", "--config", node, "--all").out
+    form = nodeagent("status", "--config", node, "-o", "json").json[0]
+
+    assert lines[0].endswith(": 10 of 16 NPUs are well, 5 isolated, 1 unknown")
+    table = lines[lines.index("DEVICE  VERDICT  HANDLING    LEVEL") :]
+    assert [line.split() for line in table[1:8]] == [
+        ["npu2", "ISOLATE", "RESCHEDULE", "-"],
+        *([name, "ISOLATE", "RESCHEDULE", "RestartBusiness"] for name in BROKEN),
+        ["npu9", "UNKNOWN", "NONE", "-"],
+        ["17", "other", "devices", "are", "well;", "--all", "shows", "each"],
+    ]
+    assert re.findall(r"^(npu\d+|ub\d) +ALLOW", every, re.MULTILINE) == [
+        *(f"npu{number}" for number in (0, 1, 5, 6, 7, 8, 12, 13, 14, 15)),
+        *(f"ub{number}" for number in range(7)),
+    ]
+    assert [each["name"] for each in form["devices"]][:12] == [
+        "node",
+        *(f"npu{number}" for number in range(11)),
+    ]
+
+
+@pytest.mark.parametrize("command", ["status", "scan", "devices", "consumers"])
+def test_who_may_use_the_control_socket_asks_there_where_readers_take_no_place(
+    node: Path, nodeagent: Nodeagent, tmp_path: Path, command: str
+) -> None:
+    without_public = tmp_path / "without.toml"
+    without_public.write_text(node.read_text().replace("/n.sock", "/nobody.sock"))
+    asked = nodeagent(command, "--config", node, "-o", "json")
+    assert asked.status in (0, 1)
+    again = nodeagent(command, "--config", without_public, "-o", "json")
+    assert (again.status, again.err) == (asked.status, "")
+    assert [each.get("by") for each in again.json] == [each.get("by") for each in asked.json]
+
+
+def test_the_first_screen_of_a_terminal_holds_all_that_is_wrong_and_cuts_no_word(
+    node: Path, nodeagent: Nodeagent
+) -> None:
+    nodeagent("isolate", "npu2", "--reason", "RMA", "--config", node)
+    whole = nodeagent("status", "--config", node).out
+    screen = COLOUR.sub("", on_terminal("status", "--config", node)).splitlines()
+
+    first = "\n".join(screen[:LINES])
+    assert [line for line in screen if len(line) > 80] == []
+    assert {*BROKEN, HUNG, "npu2"} <= set(re.findall(r"npu\d+", first))
+    assert len(re.findall(r"^npu\d+ +80E01801 ", first, re.MULTILINE)) == len(BROKEN)
+    assert "isolated: npu2 by alice: RMA" in first
+    short = {word for word in first.split() if re.fullmatch(r"\d\d:\d\d:\d\dZ", word)} | {"UTC"}
+    assert set(first.split()) - short <= set(whole.split())
+
+
+def test_a_damaged_store_is_below_the_headline_with_what_was_lost_and_what_to_do(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    node = Node.within(tmp_path)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "store.db").write_bytes(b"no store" * 1024)
+    with node.daemon():
+        lines = nodeagent("status", "--config", node.configuration).out.splitlines()
+        form = nodeagent("status", "--config", node.configuration, "-o", "json").json[0]
+        released = nodeagent("release", "node", "--reason", "seen", "--config", node.configuration)
+        after = nodeagent("status", "--config", node.configuration).out
+
+    evidence = {each["code"]: each["evidence"] for each in form["conditions"]}["store_damaged.incomplete"]
+    assert lines[1:6] == [
+        f"store_damaged.incomplete: {evidence['reason']}",
+        "   lost: everything",
+        f"   kept as: {evidence['kept_as']}",
+        "   resets: none begins until somebody has acknowledged this",
+        '   do: nodeagent release node --reason "..."',
+    ]
+    assert (released.status, "store_damaged" in after) == (0, False)

@@ -1,0 +1,52 @@
+"""On a terminal of 80 columns lines are wrapped and coloured; in a pipe they are whole and plain."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nodeagent
+from tests.cli.live import Node
+from tests.cli.terminal import COLOUR, on_terminal
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    log = tmp_path / "kern.log"
+    log.write_text(f"[ 3600.500000] {XID}\n")
+    return log
+
+
+def test_events_are_coloured_and_fit_on_a_terminal(log: Path) -> None:
+    shown = on_terminal("replay", log)
+
+    assert "\x1b[31mISOLATE\x1b[0m" in shown
+    assert COLOUR.sub("", shown).splitlines() == [
+        "1970-01-01T01:00:00.500Z raised 0000:3b:00.0 XID_79 ISOLATE RESCHEDULE",
+        "                         GPU has fallen off the bus (SeparateNPU); once from",
+        "                         kmsg",
+    ]
+
+
+def test_who_wants_no_colour_gets_none(log: Path) -> None:
+    assert COLOUR.search(on_terminal("replay", log, NO_COLOR="1")) is None
+
+
+def test_in_a_pipe_an_event_is_one_plain_line(log: Path, nodeagent_process: Nodeagent) -> None:
+    assert nodeagent_process("replay", log).out == (
+        "1970-01-01T01:00:00.500Z raised          0000:3b:00.0 XID_79 ISOLATE RESCHEDULE"
+        " GPU has fallen off the bus (SeparateNPU); once from kmsg\n"
+    )
+
+
+def test_the_status_fits_on_a_terminal(tmp_path: Path) -> None:
+    node = Node.within(tmp_path)
+    with node.daemon() as stream:
+        node.write(XID)
+        stream.until("XID_79")
+        shown = COLOUR.sub("", on_terminal("status", "--config", node.configuration))
+
+    assert re.search(r"^0000:3b:00\.0 +ISOLATE +RESCHEDULE +SeparateNPU", shown, re.MULTILINE)
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
