@@ -21,8 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nodeagent.job.model import Wish
-from nodeagent.job.model import Word as Word
+from nodeagent.job.model import Wish, Word
 from nodeagent.job.plain import PlainError, from_plain, to_plain
 
 PROTOCOL: Final = 1

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
-from nodeagent.job.model import Wish
+from nodeagent.job.model import Wish, Word
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
 from tests.cli.supervising import Supervising, supervising

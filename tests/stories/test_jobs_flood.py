@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from tests.api.jobs.supervisor import connected
 from tests.reset_unit.acting import Acting, acting
 

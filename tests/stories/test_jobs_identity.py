@@ -13,7 +13,7 @@ import pytest
 
 from nodeagent.client import EventKind, JobStage
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from tests.api.jobs.supervisor import (
     Supervisor,
     as_user,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, JobStage
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from tests.api.jobs.supervisor import Supervisor, connected
 from tests.reset_unit.acting import CODE, INBAND, Acting, acting
 

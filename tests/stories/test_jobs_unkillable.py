@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.job.lines import Word
-from nodeagent.job.model import Status
+from nodeagent.job.model import Status, Word
 from tests.api.jobs.supervisor import connected
 from tests.cgroups import freeze, freezer, needs
 from tests.reset_unit.acting import INBAND, Acting, acting

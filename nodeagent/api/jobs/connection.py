@@ -39,9 +39,9 @@ METHOD: Final = "SuperviseJob"
 """The name of the method in the audit log."""
 
 _RUNS_AFTER: Final = {
-    lines.Word.STARTED: True,
-    lines.Word.STOPPED: False,
-    lines.Word.EXITED: False,
+    model.Word.STARTED: True,
+    model.Word.STOPPED: False,
+    model.Word.EXITED: False,
 }
 """Whether a run is there after what was said of it; other words say nothing of that."""
 
@@ -237,7 +237,7 @@ class Connection:
             raise Ended
         if said.number > job.said:
             # What is seen of it comes first: the job leaves a node that takes no new work then.
-            is_stuck = said.what is lines.Word.UNKILLABLE
+            is_stuck = said.what is model.Word.UNKILLABLE
             seen = self._shared.unkillable.look_at(job) if is_stuck else []
             given = await self._spending.pay_for(conversion.said(self.name, said))
             if given is not None:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from nodeagent.job import lines
+from nodeagent.job import lines, model
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 CHANNEL = """
@@ -121,7 +121,7 @@ class Supervisor:
         usual = {"kind": "training", "run": 1, "is_running": False, "in_place": True, "yields": False}
         self.send(lines.Begin(**{**usual, "reschedules": True, **how}))
 
-    async def say(self, what: lines.Word, run: int = 1, **words: Any) -> None:
+    async def say(self, what: model.Word, run: int = 1, **words: Any) -> None:
         """And wait until it is taken."""
         self.said += 1
         self.send(lines.Said(number=self.said, run=run, what=what, **words))

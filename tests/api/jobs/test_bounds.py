@@ -17,7 +17,7 @@ from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.core.model import Assertion, EventKind, JobBegun, JobStage, Peer, Signal
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
 from tests.api.jobs.supervisor import connected, slurm_step

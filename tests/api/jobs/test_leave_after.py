@@ -6,7 +6,7 @@ from nodeagent.api.jobs.leave_after import HOLD_LEAVE_S, LeaveAfter
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Assertion, JobStage, Level, Signal
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from nodeagent.store.consumers import Consumer
 from tests.api.jobs.stage import DoorStage, staged
 from tests.api.jobs.supervisor import Supervisor, connected

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nodeagent.core.model import EventKind, Handling, Holder, JobStage, Operator, Signal
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
 from tests.api.jobs.supervisor import connected

@@ -8,7 +8,7 @@ from nodeagent.api.access.limits import ByteLimit, Bytes
 from nodeagent.api.jobs import limits
 from nodeagent.core.model import EventKind, JobStage
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from tests.api.jobs.stage import staged
 from tests.api.jobs.supervisor import connected, slurm_step
 from tests.api.jobs.test_whose import JOB

@@ -29,7 +29,7 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoreId, Taken
 from tests.api.jobs.stage import DoorStage, staged

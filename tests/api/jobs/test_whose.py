@@ -13,7 +13,7 @@ from nodeagent.api.refusal import Refusal
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import EventKind, Holder, JobBegun, JobStage, Peer
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
 from tests.api.jobs.supervisor import connected, slurm_scope, slurm_step

@@ -23,11 +23,10 @@ from nodeagent.job.lines import (
     Taken,
     Want,
     Welcome,
-    Word,
     decode,
     encode,
 )
-from nodeagent.job.model import Wish
+from nodeagent.job.model import Wish, Word
 from tests.waiting import WAIT_LIMIT_S
 
 T = TypeVar("T", bound=Line)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.lines import Chip, Word
-from nodeagent.job.model import Wish
+from nodeagent.job.lines import Chip
+from nodeagent.job.model import Wish, Word
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.daemon_double import DaemonDouble
 from tests.job.shell.supervised import Place, pids_in

@@ -19,11 +19,10 @@ from nodeagent.job.lines import (
     Taken,
     Want,
     Welcome,
-    Word,
     decode,
     encode,
 )
-from nodeagent.job.model import SECOND_NS, Wish
+from nodeagent.job.model import SECOND_NS, Wish, Word
 from nodeagent.job.orders import Report
 from nodeagent.job.shell.link import DEFAULT_SOCKET, Link, Lost, socket_path
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.inputs import Signalled
-from nodeagent.job.lines import Bye, Word
-from nodeagent.job.model import Counts, Policy, Wish
+from nodeagent.job.lines import Bye
+from nodeagent.job.model import Counts, Policy, Wish, Word
 from nodeagent.job.shell.disk.recovery import Recovered
 from tests.job.play import Play
 from tests.job.shell import daemon_double as daemons

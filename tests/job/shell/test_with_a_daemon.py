@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.lines import Ask, Begin, Bye, Hello, Said, Word
-from nodeagent.job.model import Wish
+from nodeagent.job.lines import Ask, Begin, Bye, Hello, Said
+from nodeagent.job.model import Wish, Word
 from tests.cgroups import freeze, freezer, needs
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.supervised import Place, lives, pids_in

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.job.lines import Word
+from nodeagent.job.model import Word
 from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER
 from tests.api.certificates import Authority
 from tests.api.jobs.supervisor import connected
