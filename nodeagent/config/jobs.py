@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog.settings import SECOND_NS, JobSettings
-from nodeagent.job.policy import policy_keys
+from nodeagent.job.policy import keys
 from nodeagent.toml.quantities import duration
 from nodeagent.toml.texts import OptionalPath
 
@@ -57,7 +57,7 @@ class JobsConfig(Struct, frozen=True, kw_only=True):
         """What is no key of a policy, or has no such value or limit: ``report((table, key), reason)``."""
         for table, policies in (("defaults", self.defaults), ("limits", self.limits)):
             for key, text in policies.items():
-                wrong = policy_keys.problem(key, text, as_limit=table == "limits")
+                wrong = keys.problem(key, text, as_limit=table == "limits")
                 if wrong is not None:
                     report((table, key), wrong.removeprefix(f"{key}: "))
         if self.defaults.get("unconditional", "").lower() == "true" and "placements" not in self.defaults:

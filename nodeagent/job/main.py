@@ -20,23 +20,23 @@ def main(words: Sequence[str]) -> int:
     """Run the supervisor; the answer is its exit status."""
     # All that is loaded now stays: to look through it for garbage again and again is a tenth of the start.
     gc.disable()
-    from nodeagent.job.model import Status
+    from nodeagent.job.model import ExitStatus
     from nodeagent.job.policy import arguments
     from nodeagent.job.shell import assembly
-    from nodeagent.job.shell.messages import print_message, with_words_on_one_line
+    from nodeagent.job.shell.standard_error import print_message, with_words_on_one_line
 
     gc.enable()
     try:
         if words[:1] == ["run"]:
             return assembly.run(arguments.parse(words[1:]), os.environ)
         if words[:1] == ["step"]:
-            from nodeagent.job.step import arguments as of_step
-            from nodeagent.job.step import assembly as step
+            from nodeagent.job.policy import options as of_step
+            from nodeagent.job.step import process as step
 
-            return step.run(of_step.parse(words[1:]), os.environ)
+            return step.run(of_step.parse_step(words[1:]), os.environ)
     except assembly.NotBegun as error:
         for line in with_words_on_one_line(str(error), words).splitlines():
             print_message(line)
     else:
         sys.stderr.write("usage: nodeagent-job run|step [OPTIONS] -- COMMAND\n")
-    return Status.BAD_POLICY.value
+    return ExitStatus.BAD_POLICY.value

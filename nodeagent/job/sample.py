@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Phase(str, Enum):
+class ProgramPhase(str, Enum):
     """What a program says that it does. Only in ``train`` its steps must advance soon."""
 
     TRAIN = "train"
@@ -64,7 +64,7 @@ class ChipSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class RunSample:
     """Everything that was measured at one moment. ``chips`` is () where the daemon cannot be asked."""
 
     t_s: float
@@ -78,5 +78,5 @@ class Beat:
 
     t_s: float
     step: int | None = None
-    phase: Phase = Phase.TRAIN
+    phase: ProgramPhase = ProgramPhase.TRAIN
     checkpoint: int | None = None

@@ -3,23 +3,24 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from nodeagent.job.inputs import (
-    Began,
+from nodeagent.job.model import SECOND_NS, Counts, Policy, RunRequest, Wish
+from nodeagent.job.session.session import JobSession
+from nodeagent.job.session.state import SessionPhase
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
     Emptied,
-    Exited,
-    Failure,
-    Given,
+    Leave,
     LinkBack,
     LinkLost,
-    Process,
+    ProcessId,
     Ran,
-    Tick,
-    Wanted,
+    SessionBegan,
+    SessionEffect,
+    SessionInput,
+    SessionTick,
+    Start,
 )
-from nodeagent.job.model import SECOND_NS, Counts, Policy, Wish
-from nodeagent.job.orders import Leave, Order, Start
-from nodeagent.job.session.session import Session
-from nodeagent.job.session.session_state import Phase
 
 T = TypeVar("T")
 
@@ -30,15 +31,15 @@ class Play:
     """``orders`` are all that were given so far, ``now_s`` is the time of the last of them."""
 
     def __init__(self, policy: Policy | None = None, counts: Counts | None = None) -> None:
-        self.session = Session()
+        self.session = JobSession()
         self.now_s = 0.0
-        self.orders: list[Order] = []
+        self.orders: list[SessionEffect] = []
         self.policy = policy or Policy()
         self.counts = counts or Counts()
 
     # ------------------------------------------------------------------ one step
 
-    def give(self, given: Given, after_s: float = 0.0) -> list[Order]:
+    def give(self, given: SessionInput, after_s: float = 0.0) -> list[SessionEffect]:
         """At ``after_s`` from the last; what is due before is done at its time."""
         until_s = self.now_s + after_s
         orders = self._pass_until(until_s)
@@ -46,52 +47,54 @@ class Play:
         orders += self._step(given)
         return orders
 
-    def wait(self, seconds: float) -> list[Order]:
-        return self.give(Tick(), seconds)
+    def wait(self, seconds: float) -> list[SessionEffect]:
+        return self.give(SessionTick(), seconds)
 
-    def wait_for_deadline(self) -> list[Order]:
+    def wait_for_deadline(self) -> list[SessionEffect]:
         due_ns = self.session.next_deadline_ns()
         assert due_ns is not None, "nothing is due"
-        return self.give(Tick(), due_ns / SECOND_NS - self.now_s)
+        return self.give(SessionTick(), due_ns / SECOND_NS - self.now_s)
 
-    def _pass_until(self, until_s: float) -> list[Order]:
-        orders: list[Order] = []
+    def _pass_until(self, until_s: float) -> list[SessionEffect]:
+        orders: list[SessionEffect] = []
         while (due_ns := self.session.next_deadline_ns()) is not None and due_ns < until_s * SECOND_NS:
             self.now_s = due_ns / SECOND_NS
-            orders += self._step(Tick())
+            orders += self._step(SessionTick())
         return orders
 
-    def _step(self, given: Given) -> list[Order]:
+    def _step(self, given: SessionInput) -> list[SessionEffect]:
         orders = list(self.session.step(round(self.now_s * SECOND_NS), given))
         self.orders += orders
         return orders
 
     # ------------------------------------------------------------------ what a supervisor meets
 
-    def begin(self) -> list[Order]:
-        return self.give(Began(boot_id=BOOT_ID, policy=self.policy, counts=self.counts))
+    def begin(self) -> list[SessionEffect]:
+        return self.give(SessionBegan(boot_id=BOOT_ID, policy=self.policy, counts=self.counts))
 
-    def begin_with_daemon(self) -> list[Order]:
+    def begin_with_daemon(self) -> list[SessionEffect]:
         return [*self.begin(), *self.give(LinkBack(job="slurm:7.0")), *self.allow()]
 
-    def begin_without_daemon(self) -> list[Order]:
+    def begin_without_daemon(self) -> list[SessionEffect]:
         return [*self.begin(), *self.give(LinkLost(why="no such file"))]
 
-    def allow(self) -> list[Order]:
+    def allow(self) -> list[SessionEffect]:
         """The daemon lets the next run begin; it does."""
         return self.want(Wish.RUN)
 
-    def want(self, wish: Wish, *, run: int | None = None, isolated: bool = False) -> list[Order]:
-        return self.give(Wanted(wish=wish, run=run or self.run, isolated=isolated))
+    def want(self, wish: Wish, *, run: int | None = None, isolated: bool = False) -> list[SessionEffect]:
+        return self.give(RunRequest(wish=wish, run=run or self.run, isolated=isolated))
 
-    def ran(self) -> list[Order]:
-        return self.give(Ran(run=self.run, process=Process(pid=1000 + self.run, start_time=self.run)))
+    def ran(self) -> list[SessionEffect]:
+        return self.give(Ran(run=self.run, process=ProcessId(pid=1000 + self.run, start_time=self.run)))
 
-    def exited(self, status: int | None = None, *, signal: int | None = None, **said: str) -> list[Order]:
+    def exited(
+        self, status: int | None = None, *, signal: int | None = None, **said: str
+    ) -> list[SessionEffect]:
         """The command and all that it began."""
-        failure = Failure(status=status, signal=signal, **said)
+        failure = CommandFailure(status=status, signal=signal, **said)
         run = self.run
-        return [*self.give(Exited(run=run, failure=failure)), *self.give(Emptied(run=run))]
+        return [*self.give(CommandExited(run=run, failure=failure)), *self.give(Emptied(run=run))]
 
     # ------------------------------------------------------------------ what became of it
 
@@ -100,7 +103,7 @@ class Play:
         return self.session.state.run
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> SessionPhase:
         return self.session.state.phase
 
     @property
@@ -121,12 +124,12 @@ def running(policy: Policy, counts: Counts | None = None) -> Play:
     return play
 
 
-def only(orders: list[Order], of: type[T]) -> T:
+def only(orders: list[SessionEffect], of: type[T]) -> T:
     """The one order of that sort."""
     found = [each for each in orders if isinstance(each, of)]
     assert len(found) == 1, f"{len(found)} of {of.__name__}: {orders}"
     return found[0]
 
 
-def kinds(orders: list[Order]) -> list[str]:
+def kinds(orders: list[SessionEffect]) -> list[str]:
     return [type(each).__name__ for each in orders]

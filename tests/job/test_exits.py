@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.failure.exit_rows import ROWS
-from nodeagent.job.failure.exits import Raised, known, signature_of
-from nodeagent.job.failure.known import FailureKind, Known
-from nodeagent.job.inputs import Failure
+from nodeagent.job.model import FailureKind, KnownFailure
+from nodeagent.job.session.failure_patterns import ROWS
+from nodeagent.job.session.failures import Raised, known, signature_of
+from nodeagent.job.session.values import CommandFailure
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -40,13 +40,15 @@ RAISED = CHILD_FAILED % (
 ABORTED = CHILD_FAILED % ("-6 (pid: 90)", "Signal 6 (SIGABRT) received by PID 90")
 
 
-def _by_tail(tail: str, status: int = 1) -> Known:
-    return known(Failure(status=status, tail=tail))
+def _by_tail(tail: str, status: int = 1) -> KnownFailure:
+    return known(CommandFailure(status=status, tail=tail))
 
 
 @pytest.mark.parametrize("status", [1, 2, 3, 127, 255])
 def test_a_status_alone_means_nothing(status: int) -> None:
-    assert known(Failure(status=status)) == Known(kind=FailureKind.UNKNOWN, signature="", line="")
+    assert known(CommandFailure(status=status)) == KnownFailure(
+        kind=FailureKind.UNKNOWN, signature="", line=""
+    )
 
 
 def test_no_row_judges_by_a_status_alone() -> None:
@@ -62,7 +64,7 @@ def test_each_row_names_its_source() -> None:
 
 def test_a_value_error_is_the_users_and_its_line_is_named() -> None:
     found = _by_tail(_traceback("ValueError: hidden size 100 is not a multiple of 64"))
-    assert found == Known(
+    assert found == KnownFailure(
         kind=FailureKind.USER,
         signature="ValueError: hidden size 100 is not a multiple of 64",
         line="ValueError: hidden size 100 is not a multiple of 64",
@@ -76,12 +78,12 @@ def test_the_cause_is_found_below_torchruns_own_error() -> None:
 
 def test_torchrun_ends_with_one_after_an_abort_too() -> None:
     handled = _traceback("ValueError: handled long ago")
-    assert _by_tail(handled + ABORTED) == Known()
+    assert _by_tail(handled + ABORTED) == KnownFailure()
 
 
 def test_what_was_handled_before_a_signal_is_not_the_cause() -> None:
-    failure = Failure(signal=signal.SIGSEGV, tail=_traceback("ValueError: handled long ago"))
-    assert known(failure) == Known()
+    failure = CommandFailure(signal=signal.SIGSEGV, tail=_traceback("ValueError: handled long ago"))
+    assert known(failure) == KnownFailure()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_of_a_chain_of_exceptions_the_last_was_raised() -> None:
         + "\nThe above exception was the direct cause of the following exception:\n\n"
         + _traceback("ConfigError: no learning rate")
     )
-    assert _by_tail(tail) == Known(
+    assert _by_tail(tail) == KnownFailure(
         signature="ConfigError: no learning rate", line="ConfigError: no learning rate"
     )
 
@@ -117,7 +119,7 @@ HANDLED = "\nDuring handling of the above exception, another exception occurred:
 
 def test_what_was_handled_when_the_network_failed_is_not_the_cause() -> None:
     tail = _traceback("KeyError: 'shard-7'") + HANDLED + _traceback("ConnectionResetError: [Errno 104]")
-    assert _by_tail(tail) == Known(
+    assert _by_tail(tail) == KnownFailure(
         kind=FailureKind.TRANSIENT,
         signature="ConnectionResetError: [Errno 104]",
         line="ConnectionResetError: [Errno 104]",
@@ -150,7 +152,7 @@ def test_a_traceback_that_ended_no_process_is_not_the_cause(before: str) -> None
     raised = _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
     passed_over = f"{before}\n" + _traceback("AttributeError: 'NoneType' object has no attribute 'get'")
     assert _by_tail(raised + passed_over).kind is FailureKind.TRANSIENT
-    assert _by_tail(passed_over) == Known()
+    assert _by_tail(passed_over) == KnownFailure()
 
 
 def test_a_traceback_that_was_logged_before_the_last_was_handled() -> None:
@@ -261,7 +263,7 @@ def test_an_abort_in_cpp_is_read() -> None:
         "terminate called after throwing an instance of 'c10::DistBackendError'\n"
         "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=880)\n"
     )
-    found = known(Failure(signal=signal.SIGABRT, tail=tail))
+    found = known(CommandFailure(signal=signal.SIGABRT, tail=tail))
     assert (found.kind, found.line[:50]) == (
         FailureKind.TRANSIENT,
         "c10.DistBackendError: [Rank 3] Watchdog caught col",
@@ -269,8 +271,8 @@ def test_an_abort_in_cpp_is_read() -> None:
 
 
 def test_a_run_that_was_killed_is_not_judged_by_what_it_wrote() -> None:
-    failure = Failure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
-    assert known(failure) == Known(kind=FailureKind.TRANSIENT)
+    failure = CommandFailure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
+    assert known(failure) == KnownFailure(kind=FailureKind.TRANSIENT)
 
 
 def test_wrong_arguments_are_the_users() -> None:
@@ -287,7 +289,9 @@ def test_a_command_that_the_shell_does_not_find_is_the_users() -> None:
 
 
 def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
-    failure = Failure(status=1, error_type="TypeError", message="x", tail=_traceback("RuntimeError: y"))
+    failure = CommandFailure(
+        status=1, error_type="TypeError", message="x", tail=_traceback("RuntimeError: y")
+    )
     assert known(failure).line == "TypeError: x"
 
 
@@ -299,7 +303,7 @@ def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
     ],
 )
 def test_torch_may_have_written_no_cause(said: Raised) -> None:
-    found = known(Failure(status=1, error_type=said.error_type, message=said.message))
+    found = known(CommandFailure(status=1, error_type=said.error_type, message=said.message))
     assert (found.kind, found.signature) == (FailureKind.UNKNOWN, "")
 
 

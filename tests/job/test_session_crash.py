@@ -11,29 +11,33 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.inputs import (
-    Began,
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, RunReport, RunRequest, Wish
+from nodeagent.job.session.session import JobSession
+from nodeagent.job.session.state import SessionPhase
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
     Emptied,
-    Exited,
-    Failure,
     Gathered,
-    Given,
-    Hang,
+    HangStage,
     Hung,
+    KeepCounts,
+    Kill,
+    Leave,
     LinkBack,
     LinkLost,
-    Process,
+    ProcessId,
     Progressed,
     Ran,
+    SessionBegan,
+    SessionEffect,
+    SessionInput,
+    SessionTick,
     Signalled,
-    Tick,
-    Wanted,
+    Start,
+    Terminate,
 )
-from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish
-from nodeagent.job.orders import Keep, Kill, Leave, Order, Report, Start, Terminate
-from nodeagent.job.session.journal_records import decode, encode, replay
-from nodeagent.job.session.session import Session
-from nodeagent.job.session.session_state import Phase
+from nodeagent.job.shell.journal import decode_records, encode_record, replay
 
 POLICIES: Final = (
     Policy(in_place=True, placements=4, unconditional=True, in_place_retries=2, hang=HangMode.RESTART),
@@ -49,28 +53,28 @@ NO_CRASH: Final = 9
 @dataclass
 class World:
     policy: Policy
-    session: Session = field(default_factory=Session)
+    session: JobSession = field(default_factory=JobSession)
     journal: list[bytes] = field(default_factory=list)
     now_ns: int = 0
     alive: int | None = None
     is_dying: bool = False
     starts: list[int] = field(default_factory=list)
-    reports: dict[int, Report] = field(default_factory=dict)
+    reports: dict[int, RunReport] = field(default_factory=dict)
     kept: Counts = field(default_factory=Counts)
     left: list[int] = field(default_factory=list)
     progress: int = 0
 
     def begin(self) -> None:
-        survivors = () if self.alive is None else (Process(pid=1, start_time=self.alive),)
-        self.give(Began(boot_id="b", policy=self.policy, counts=self.kept, survivors=survivors))
+        survivors = () if self.alive is None else (ProcessId(pid=1, start_time=self.alive),)
+        self.give(SessionBegan(boot_id="b", policy=self.policy, counts=self.kept, survivors=survivors))
 
-    def give(self, value: Given, crash_at: int = NO_CRASH) -> None:
+    def give(self, value: SessionInput, crash_at: int = NO_CRASH) -> None:
         """``crash_at``: before that order of the step; its number of orders: after all of them; above: in the
         step that follows from a start."""
         if self.left:
             return
         if self.session.is_written(self.now_ns, value):
-            self.journal.append(encode(self.now_ns, value))
+            self.journal.append(encode_record(self.now_ns, value))
         orders = self.session.step(self.now_ns, value)
         for place, order in enumerate(orders):
             if place == crash_at:
@@ -82,11 +86,11 @@ class World:
             return
         started = next((each.run for each in orders if isinstance(each, Start)), None)
         if started is not None:
-            ran = Ran(run=started, process=Process(pid=1, start_time=started))
+            ran = Ran(run=started, process=ProcessId(pid=1, start_time=started))
             self.give(ran, NO_CRASH if crash_at == NO_CRASH else crash_at - len(orders) - 1)
         self.look()
 
-    def do(self, order: Order) -> None:
+    def do(self, order: SessionEffect) -> None:
         if isinstance(order, Start):
             assert self.alive is None, "two runs at once"
             assert order.run not in self.starts, "one run twice"
@@ -94,9 +98,9 @@ class World:
             self.alive, self.is_dying = order.run, False
         elif isinstance(order, Kill | Terminate):
             self.is_dying = True
-        elif isinstance(order, Report):
+        elif isinstance(order, RunReport):
             assert self.reports.setdefault(order.number, order) == order, "two reports of one number"
-        elif isinstance(order, Keep):
+        elif isinstance(order, KeepCounts):
             self.kept = order.counts
         elif isinstance(order, Leave):
             self.left.append(order.status)
@@ -104,21 +108,21 @@ class World:
     def look(self) -> None:
         """A process that was killed is seen to have ended."""
         if self.alive is not None and self.is_dying:
-            self.end(Failure(signal=15))
+            self.end(CommandFailure(signal=15))
 
-    def end(self, failure: Failure, crash_at: int = NO_CRASH) -> None:
+    def end(self, failure: CommandFailure, crash_at: int = NO_CRASH) -> None:
         run, self.alive = self.alive, None
         if run is not None:
             run = self.session.state.run
-            self.give(Exited(run=run, failure=failure), crash_at)
+            self.give(CommandExited(run=run, failure=failure), crash_at)
             self.give(Emptied(run=run))
 
     def crash(self) -> None:
         before = self.session.state
-        self.session, orders = replay(decode(self.journal))
+        self.session, orders = replay(decode_records(self.journal))
         assert self.session.state == before
         for order in orders:
-            if isinstance(order, Report):
+            if isinstance(order, RunReport):
                 self.do(order)
         for order in self.session.leave_again():
             self.do(order)
@@ -127,13 +131,13 @@ class World:
     def act(self, action: int, seconds: int, crash_at: int) -> None:
         self.now_ns += seconds * SECOND_NS
         run = self.session.state.run
-        hung = Hung(run=run, what=Hang.CONFIRMED, why="quiet", since_s=1800)
-        givens: dict[int, Given] = {
-            1: Wanted(wish=Wish.RUN, run=run),
-            2: Wanted(wish=Wish.RUN, run=run, handling="RESCHEDULE"),
-            3: Wanted(wish=Wish.STOP, run=run),
-            4: Wanted(wish=Wish.HOLD, run=run),
-            5: Wanted(wish=Wish.LEAVE, run=run, isolated=True),
+        hung = Hung(run=run, what=HangStage.CONFIRMED, why="quiet", since_s=1800)
+        givens: dict[int, SessionInput] = {
+            1: RunRequest(wish=Wish.RUN, run=run),
+            2: RunRequest(wish=Wish.RUN, run=run, handling="RESCHEDULE"),
+            3: RunRequest(wish=Wish.STOP, run=run),
+            4: RunRequest(wish=Wish.HOLD, run=run),
+            5: RunRequest(wish=Wish.LEAVE, run=run, isolated=True),
             6: LinkLost(why="restarted"),
             7: LinkBack(job="slurm:7.0"),
             8: hung,
@@ -145,20 +149,20 @@ class World:
             self.progress += 1
         if action in (12, 13):
             error = (
-                Failure(status=1, error_type="RuntimeError", message="x")
+                CommandFailure(status=1, error_type="RuntimeError", message="x")
                 if action == 12
-                else Failure(status=0)
+                else CommandFailure(status=0)
             )
             self.end(error, crash_at)
         else:
-            self.give(givens.get(action, Tick()), crash_at)
+            self.give(givens.get(action, SessionTick()), crash_at)
 
     def finish(self) -> None:
         """The scheduler ends it, however it stands."""
         for _ in range(3):
             self.give(Signalled(number=15))
             self.now_ns += 60 * SECOND_NS
-            self.give(Tick())
+            self.give(SessionTick())
 
 
 STEPS: Final = st.tuples(
@@ -181,7 +185,7 @@ def test_nothing_is_lost_or_done_twice_wherever_it_is_killed(
         world.act(action, seconds, crash_at)
     world.finish()
     assert len(world.left) == 1
-    assert world.session.state.phase is Phase.LEFT
+    assert world.session.state.phase is SessionPhase.LEFT
     assert world.kept == world.session.state.counts
     assert sorted(world.reports) == list(range(1, world.session.state.reports + 1))
     assert world.starts == sorted(world.starts)

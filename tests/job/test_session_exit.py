@@ -2,10 +2,20 @@
 
 import pytest
 
-from nodeagent.job.inputs import Emptied, Exited, Failure, LinkBack, LinkLost, Progressed, Signalled, Wanted
-from nodeagent.job.model import Counts, Policy, Wish
-from nodeagent.job.orders import Kill, Report, Start, Terminate
-from nodeagent.job.session.session_state import Phase
+from nodeagent.job.model import Counts, Policy, RunReport, RunRequest, Wish
+from nodeagent.job.session.state import SessionPhase
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
+    Emptied,
+    Kill,
+    LinkBack,
+    LinkLost,
+    Progressed,
+    Signalled,
+    Start,
+    Terminate,
+)
 from tests.job.play import Play, kinds, only, running
 
 RETRIES = Policy(in_place=True, placements=3, in_place_retries=3)
@@ -29,18 +39,18 @@ def _run_again(play: Play) -> None:
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (Failure(status=42), 42),
-        (Failure(signal=11), 139),
-        (Failure(status=1, tail=VALUE_ERROR), 1),
+        (CommandFailure(status=42), 42),
+        (CommandFailure(signal=11), 139),
+        (CommandFailure(status=1, tail=VALUE_ERROR), 1),
     ],
 )
-def test_a_watched_command_ends_at_once_with_its_own_status(failure: Failure, status: int) -> None:
+def test_a_watched_command_ends_at_once_with_its_own_status(failure: CommandFailure, status: int) -> None:
     play = Play()
     play.begin()
     play.give(LinkBack(job="x"))
     play.ran()
-    orders = play.give(Exited(run=1, failure=failure))
-    assert kinds(orders) == ["Report", "Leave"]
+    orders = play.give(CommandExited(run=1, failure=failure))
+    assert kinds(orders) == ["RunReport", "Leave"]
     assert play.left() == status
 
 
@@ -51,7 +61,7 @@ def test_nothing_that_the_daemon_wants_moves_a_watched_command() -> None:
     play.give(LinkBack(job="x"))
     for wish in Wish:
         assert play.want(wish) == []
-    assert play.phase is Phase.RUNNING
+    assert play.phase is SessionPhase.RUNNING
 
 
 def test_a_watched_command_gets_the_signal_and_all_the_time_that_it_takes() -> None:
@@ -83,16 +93,16 @@ def test_a_failure_is_judged_once_the_daemon_had_its_time() -> None:
     assert play.exited(1) == []
     assert play.wait(4.9) == []
     orders = play.wait(0.1)
-    assert (only(orders, Report).what, only(orders, Report).status) == ("exited", 1)
-    assert (play.phase, play.run) == (Phase.PAUSING, 2)
+    assert (only(orders, RunReport).what, only(orders, RunReport).status) == ("exited", 1)
+    assert (play.phase, play.run) == (SessionPhase.PAUSING, 2)
 
 
 def test_a_fault_found_within_that_time_decides() -> None:
     play = running(RETRIES)
     play.exited(1)
     orders = play.want(Wish.STOP)
-    assert only(orders, Report).what == "stopped"
-    assert (play.phase, play.session.state.counts.retries) == (Phase.GATE, 0)
+    assert only(orders, RunReport).what == "stopped"
+    assert (play.phase, play.session.state.counts.retries) == (SessionPhase.GATE, 0)
     only(play.want(Wish.RUN, run=2), Start)
 
 
@@ -105,16 +115,16 @@ def test_a_node_that_is_isolated_within_that_time_is_left() -> None:
 
 def test_a_fault_that_was_told_just_before_decides_at_once() -> None:
     play = running(RETRIES)
-    play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART", code="80E18005"))
+    play.give(RunRequest(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART", code="80E18005"))
     play.wait(29)
     play.exited(1, error_type="ValueError", message="the chip gave nonsense")
-    assert (play.phase, play.run, play.left()) == (Phase.GATE, 2, None)
+    assert (play.phase, play.run, play.left()) == (SessionPhase.GATE, 2, None)
     assert (play.session.state.why.value, play.session.state.counts) == ("healed", Counts())
 
 
 def test_a_fault_that_was_told_long_before_explains_nothing() -> None:
     play = running(RETRIES)
-    play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
+    play.give(RunRequest(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
     play.wait(31)
     play.exited(1, error_type="ValueError", message="x")
     play.wait(5)
@@ -123,7 +133,7 @@ def test_a_fault_that_was_told_long_before_explains_nothing() -> None:
 
 def test_the_same_word_said_again_is_no_new_fault() -> None:
     play = running(RETRIES)
-    word = Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART")
+    word = RunRequest(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART")
     play.give(word)
     play.wait(31)
     play.give(LinkLost(why="restarted"))
@@ -136,7 +146,7 @@ def test_the_same_word_said_again_is_no_new_fault() -> None:
 
 def test_a_request_of_a_person_alone_is_no_fault() -> None:
     play = running(RETRIES)
-    play.give(Wanted(wish=Wish.RUN, run=1, handling="RERUN_REQUEST"))
+    play.give(RunRequest(wish=Wish.RUN, run=1, handling="RERUN_REQUEST"))
     play.exited(1, error_type="ValueError", message="x")
     play.wait(5)
     assert play.left() == 87
@@ -148,7 +158,7 @@ def test_without_a_daemon_no_fault_is_known_after_the_same_time() -> None:
     play.ran()
     play.exited(1)
     play.wait(5)
-    assert play.phase is Phase.PAUSING
+    assert play.phase is SessionPhase.PAUSING
     only(play.wait(1), Start)
 
 
@@ -157,7 +167,7 @@ def test_a_job_that_needs_the_daemon_waits_for_its_verdict() -> None:
     play.give(LinkLost(why="restarted"))
     play.exited(1)
     play.wait(60)
-    assert play.phase is Phase.JUDGING
+    assert play.phase is SessionPhase.JUDGING
     play.give(LinkBack(job="x"))
     assert play.want(Wish.STOP) != []
     assert play.session.state.why.value == "healed"
@@ -176,23 +186,23 @@ def test_the_scheduler_ends_it_while_the_verdict_is_awaited() -> None:
 
 def test_what_a_failed_command_left_behind_ends_before_the_next_run() -> None:
     play = running(RETRIES)
-    play.give(Exited(run=1, failure=Failure(status=1)))
+    play.give(CommandExited(run=1, failure=CommandFailure(status=1)))
     only(play.wait(5), Terminate)
     only(play.wait(20), Kill)
     orders = play.give(Emptied(run=1))
-    assert only(orders, Report).what == "exited"
-    assert play.phase is Phase.PAUSING
+    assert only(orders, RunReport).what == "exited"
+    assert play.phase is SessionPhase.PAUSING
 
 
 def test_what_a_command_that_is_done_left_behind_goes_on() -> None:
     play = running(RETRIES)
-    assert kinds(play.give(Exited(run=1, failure=Failure(status=0)))) == ["Report", "Leave"]
+    assert kinds(play.give(CommandExited(run=1, failure=CommandFailure(status=0)))) == ["RunReport", "Leave"]
     assert play.left() == 0
 
 
 def test_no_run_begins_on_a_chip_that_a_process_still_holds() -> None:
     play = running(RETRIES)
-    play.give(Exited(run=1, failure=Failure(status=1)))
+    play.give(CommandExited(run=1, failure=CommandFailure(status=1)))
     play.wait(5 + 20 + 5)
     assert play.left() == 86
     assert len(play.starts) == 1
@@ -202,7 +212,7 @@ def test_a_run_that_vanished_has_failed() -> None:
     play = running(RETRIES)
     play.give(Emptied(run=1))
     play.wait(5)
-    assert (play.phase, play.run) == (Phase.PAUSING, 2)
+    assert (play.phase, play.run) == (SessionPhase.PAUSING, 2)
 
 
 # ---------------------------------------------------------------------- the table of verdicts, run by run
@@ -214,7 +224,7 @@ def test_a_value_error_in_the_configuration_is_run_once_and_its_line_is_told() -
     orders = play.wait(5)
     assert play.left() == 87
     assert len(play.starts) == 1
-    report = only(orders, Report)
+    report = only(orders, RunReport)
     assert report.evidence == {"class": "user", "line": "ValueError: hidden size 100 is not a multiple of 64"}
     assert report.why == "an error of the job itself: ValueError: hidden size 100 is not a multiple of 64"
 
@@ -287,5 +297,5 @@ def test_progress_gives_placements_back_only_where_that_is_wanted() -> None:
 def test_counts_are_kept_before_it_leaves() -> None:
     play = running(Policy(placements=3, unconditional=True))
     play.exited(1)
-    assert kinds(play.wait(5)) == ["Report", "Keep", "Print", "Leave"]
+    assert kinds(play.wait(5)) == ["RunReport", "KeepCounts", "Print", "Leave"]
     assert (play.left(), play.session.state.counts.placements_in_row) == (75, 1)

@@ -4,10 +4,9 @@ import errno
 
 import pytest
 
-from nodeagent.job.inputs import LinkBack, LinkLost, NotRun, Signalled, Wanted
-from nodeagent.job.model import Counts, Policy, Status, Wish
-from nodeagent.job.orders import Report, Start
-from nodeagent.job.session.session_state import Phase
+from nodeagent.job.model import Counts, ExitStatus, Policy, RunReport, RunRequest, Wish
+from nodeagent.job.session.state import SessionPhase
+from nodeagent.job.session.values import LinkBack, LinkLost, NotRun, Signalled, Start
 from tests.job.play import Play, kinds, only
 
 IN_PLACE = Policy(in_place=True, placements=3)
@@ -26,7 +25,7 @@ def test_a_job_that_is_only_watched_begins_at_once() -> None:
 def test_nothing_begins_before_it_is_known_whether_the_daemon_answers() -> None:
     play = _at_gate()
     assert play.wait(1) == []
-    assert play.phase is Phase.GATE
+    assert play.phase is SessionPhase.GATE
 
 
 def test_without_a_daemon_the_gate_is_open() -> None:
@@ -75,7 +74,7 @@ def test_an_old_word_does_not_open_the_gate_for_the_next_run() -> None:
     play.ran()
     play.exited(1)
     play.wait(2)
-    assert (play.phase, play.run) == (Phase.GATE, 2)
+    assert (play.phase, play.run) == (SessionPhase.GATE, 2)
     assert play.want(Wish.RUN, run=1) == []
     only(play.want(Wish.RUN, run=2), Start)
 
@@ -90,7 +89,7 @@ def test_a_daemon_that_comes_back_must_say_it_anew() -> None:
     play.give(LinkLost(why="restarted"))
     play.give(LinkBack(job="x"))
     play.wait(2)
-    assert play.phase is Phase.GATE
+    assert play.phase is SessionPhase.GATE
     only(play.want(Wish.RUN, run=2), Start)
 
 
@@ -98,7 +97,7 @@ def test_a_daemon_that_comes_back_must_say_it_anew() -> None:
 def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> None:
     play = _at_gate()
     play.give(LinkBack(job="x"))
-    assert kinds(play.want(Wish.LEAVE, isolated=isolated)) == ["Keep", "Print", "Leave"]
+    assert kinds(play.want(Wish.LEAVE, isolated=isolated)) == ["KeepCounts", "Print", "Leave"]
     assert play.left() == status
 
 
@@ -109,7 +108,7 @@ def test_a_run_that_is_stopped_before_it_began_is_told_and_waits() -> None:
     play.ran()
     play.exited(1)
     play.want(Wish.RUN, run=2)
-    report = only(play.want(Wish.STOP, run=2), Report)
+    report = only(play.want(Wish.STOP, run=2), RunReport)
     assert (report.run, report.what) == (2, "stopped")
     assert play.want(Wish.STOP, run=2) == []
     assert play.wait(10) == []
@@ -130,20 +129,20 @@ def test_what_an_operator_has_stopped_waits_for_the_operator() -> None:
     play = Play(IN_PLACE)
     play.begin_with_daemon()
     play.ran()
-    play.give(Wanted(wish=Wish.STOP, run=1, by_operator=True))
+    play.give(RunRequest(wish=Wish.STOP, run=1, by_operator=True))
     play.exited(signal=15)
-    play.give(Wanted(wish=Wish.HOLD, run=2, by_operator=True))
+    play.give(RunRequest(wish=Wish.HOLD, run=2, by_operator=True))
     play.wait(7 * 24 * 3600)
-    assert (play.left(), play.phase) == (None, Phase.GATE)
-    start = only(play.give(Wanted(wish=Wish.RUN, run=2)), Start)
+    assert (play.left(), play.phase) == (None, SessionPhase.GATE)
+    start = only(play.give(RunRequest(wish=Wish.RUN, run=2)), Start)
     assert start.environment["NODEAGENT_WHY"] == "ordered"
 
 
 def test_after_the_operators_hold_the_time_for_healing_begins_anew() -> None:
     play = _at_gate()
     play.give(LinkBack(job="x"))
-    play.give(Wanted(wish=Wish.HOLD, run=1, by_operator=True))
-    play.give(Wanted(wish=Wish.HOLD, run=1), 5000)
+    play.give(RunRequest(wish=Wish.HOLD, run=1, by_operator=True))
+    play.give(RunRequest(wish=Wish.HOLD, run=1), 5000)
     play.wait(599)
     assert play.left() is None
     play.wait(1)
@@ -161,7 +160,7 @@ def test_a_command_that_cannot_be_run_ends_as_a_shell_ends(error: int, status: i
     play = Play(IN_PLACE)
     play.begin_without_daemon()
     orders = play.give(NotRun(run=1, error=error, why="no such file: trian.py"))
-    assert only(orders, Report).status == status
+    assert only(orders, RunReport).status == status
     assert play.left() == status
 
 
@@ -187,7 +186,7 @@ def test_a_command_that_cannot_be_begun_for_a_while_is_begun_again() -> None:
     assert [each["NODEAGENT_RUN"] for each in play.starts] == ["1", "2"]
     assert play.left() is None
     play.give(NotRun(run=2, error=errno.EAGAIN, why="Resource temporarily unavailable"))
-    assert play.left() == Status.GIVEN_UP
+    assert play.left() == ExitStatus.GIVEN_UP
 
 
 def test_a_watched_command_that_cannot_be_begun_for_a_while_gives_the_status_of_a_shell() -> None:

@@ -1,9 +1,19 @@
 """A run hangs: evidence, then as the policy says; three in a row, and the fourth ends the job."""
 
-from nodeagent.job.inputs import Exited, Failure, Gathered, Hang, Hung, Progressed, Signalled
-from nodeagent.job.model import Counts, HangMode, Policy, Wish
-from nodeagent.job.orders import Gather, Report, Start, Terminate
-from nodeagent.job.session.session_state import Phase
+from nodeagent.job.model import Counts, HangMode, Policy, RunReport, Wish
+from nodeagent.job.session.state import SessionPhase
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
+    Gather,
+    Gathered,
+    HangStage,
+    Hung,
+    Progressed,
+    Signalled,
+    Start,
+    Terminate,
+)
 from tests.job.play import Play, kinds, only, running
 
 RESTART = Policy(in_place=True, placements=3, hang=HangMode.RESTART)
@@ -11,7 +21,7 @@ DAY_S = 24 * 3600.0
 
 
 def _confirmed(play: Play, *, acts: bool = True) -> Hung:
-    return Hung(run=play.run, what=Hang.CONFIRMED, why="all ranks quiet", since_s=1800, acts=acts)
+    return Hung(run=play.run, what=HangStage.CONFIRMED, why="all ranks quiet", since_s=1800, acts=acts)
 
 
 def _hang(play: Play) -> None:
@@ -26,8 +36,8 @@ def test_the_evidence_is_gathered_and_told_before_the_run_is_stopped() -> None:
     gather = only(play.give(_confirmed(play)), Gather)
     assert (gather.run, gather.run_ends) == (1, True)
     orders = play.give(Gathered(run=1, path="/state/run-1/hang", digest="abc"), 3)
-    assert kinds(orders) == ["Report", "Terminate"]
-    report = only(orders, Report)
+    assert kinds(orders) == ["RunReport", "Terminate"]
+    report = only(orders, RunReport)
     assert (report.what, report.why) == ("suspended", "all ranks quiet")
     assert report.evidence == {"path": "/state/run-1/hang", "digest": "abc", "since_s": "1800"}
 
@@ -43,7 +53,7 @@ def test_then_the_run_is_made_again_in_place() -> None:
 def test_evidence_that_does_not_come_is_not_waited_for() -> None:
     play = running(RESTART)
     play.give(_confirmed(play))
-    assert kinds(play.wait(20)) == ["Report", "Terminate"]
+    assert kinds(play.wait(20)) == ["RunReport", "Terminate"]
 
 
 def test_evidence_may_end_the_command() -> None:
@@ -52,13 +62,13 @@ def test_evidence_may_end_the_command() -> None:
     play.give(_confirmed(play))
     assert play.exited(1) == []
     play.give(Gathered(run=1, path="/state/run-1/hang"))
-    assert (play.phase, play.session.state.counts) == (Phase.GATE, Counts(hangs=1))
+    assert (play.phase, play.session.state.counts) == (SessionPhase.GATE, Counts(hangs=1))
 
 
 def test_a_command_that_is_done_meanwhile_did_not_hang() -> None:
     play = running(RESTART)
     play.give(_confirmed(play))
-    play.give(Exited(run=1, failure=Failure(status=0)))
+    play.give(CommandExited(run=1, failure=CommandFailure(status=0)))
     assert play.left() == 0
 
 
@@ -102,8 +112,8 @@ def test_a_suspicion_within_that_day_does_not() -> None:
         play.allow()
         play.ran()
     play.wait(DAY_S / 2)
-    play.give(Hung(run=play.run, what=Hang.SUSPECTED, why="quiet", since_s=900))
-    play.give(Hung(run=play.run, what=Hang.CLEARED, why="it goes on", since_s=1000))
+    play.give(Hung(run=play.run, what=HangStage.SUSPECTED, why="quiet", since_s=900))
+    play.give(Hung(run=play.run, what=HangStage.CLEARED, why="it goes on", since_s=1000))
     play.wait(DAY_S - 1)
     _hang(play)
     assert play.left() == 87
@@ -127,21 +137,21 @@ def test_with_a_source_of_progress_time_alone_does_not() -> None:
 def test_by_default_a_hang_is_told_with_its_evidence_and_the_run_goes_on() -> None:
     play = running(Policy(in_place=True))
     assert only(play.give(_confirmed(play)), Gather).run_ends is False
-    report = only(play.give(Gathered(run=1, path="/state/run-1/hang")), Report)
-    assert (report.what, play.phase) == ("suspended", Phase.RUNNING)
+    report = only(play.give(Gathered(run=1, path="/state/run-1/hang")), RunReport)
+    assert (report.what, play.phase) == ("suspended", SessionPhase.RUNNING)
 
 
 def test_it_is_told_also_where_the_evidence_does_not_come() -> None:
     play = running(Policy(in_place=True))
     play.give(_confirmed(play))
-    assert [each.what for each in play.wait(20) if isinstance(each, Report)] == ["suspended"]
+    assert [each.what for each in play.wait(20) if isinstance(each, RunReport)] == ["suspended"]
     assert play.session.next_deadline_ns() is None
 
 
 def test_what_may_only_be_told_is_only_told() -> None:
     play = running(RESTART)
     assert only(play.give(_confirmed(play, acts=False)), Gather).run_ends is False
-    assert play.phase is Phase.RUNNING
+    assert play.phase is SessionPhase.RUNNING
 
 
 def test_switched_off_nothing_is_said() -> None:
@@ -151,8 +161,8 @@ def test_switched_off_nothing_is_said() -> None:
 
 def test_a_suspicion_and_its_end_are_told() -> None:
     play = running(RESTART)
-    found = (Hang.SUSPECTED, Hang.CLEARED, Hang.SUSPECTED, Hang.DROPPED)
-    reported = [only(play.give(Hung(run=1, what=what, why="w", since_s=1)), Report).what for what in found]
+    found = (HangStage.SUSPECTED, HangStage.CLEARED, HangStage.SUSPECTED, HangStage.DROPPED)
+    reported = [only(play.give(Hung(run=1, what=what, why="w", since_s=1)), RunReport).what for what in found]
     assert reported == ["suspected", "cleared", "suspected", "cleared"]
 
 
@@ -195,5 +205,5 @@ def test_what_is_said_of_an_earlier_run_is_past() -> None:
     _hang(play)
     play.want(Wish.RUN, run=2)
     play.ran()
-    assert play.give(Hung(run=1, what=Hang.CONFIRMED, why="late", since_s=1)) == []
-    assert play.phase is Phase.RUNNING
+    assert play.give(Hung(run=1, what=HangStage.CONFIRMED, why="late", since_s=1)) == []
+    assert play.phase is SessionPhase.RUNNING

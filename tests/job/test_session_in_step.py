@@ -2,21 +2,23 @@
 
 import pytest
 
-from nodeagent.job.inputs import (
-    Began,
+from nodeagent.job.model import Counts, HangMode, Policy, RunReason, RunRequest, Wish
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
     Emptied,
-    Exited,
-    Failure,
     Gathered,
-    Hang,
+    HangStage,
     Hung,
+    Kill,
+    Leave,
     LinkLost,
-    Process,
+    ProcessId,
+    SessionBegan,
     Signalled,
-    Wanted,
+    Start,
+    Terminate,
 )
-from nodeagent.job.model import Counts, HangMode, Policy, Why, Wish
-from nodeagent.job.orders import Kill, Leave, Start, Terminate
 from tests.job.play import BOOT_ID, Play, only, running
 
 IN_STEP = Policy(in_step=True, in_place=True, in_place_retries=2, hang=HangMode.RESTART)
@@ -41,16 +43,20 @@ def test_a_stop_for_a_fault_stays_one_when_the_step_is_ended_meanwhile() -> None
     play.want(Wish.STOP)
     play.give(TERM)
     play.exited(signal=15)
-    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, True, Why.HEALED)
+    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, True, RunReason.HEALED)
 
 
 def test_a_stop_for_a_hang_stays_one_when_the_step_is_ended_meanwhile() -> None:
     play = running(IN_STEP)
-    play.give(Hung(run=1, what=Hang.CONFIRMED, why="quiet", since_s=1800))
+    play.give(Hung(run=1, what=HangStage.CONFIRMED, why="quiet", since_s=1800))
     play.give(Gathered(run=1, path="/e"))
     play.give(TERM)
     play.exited(signal=15)
-    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, False, Why.SUSPENDED)
+    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (
+        85,
+        False,
+        RunReason.SUSPENDED,
+    )
 
 
 def test_a_fault_that_is_found_while_the_step_is_ended_is_told() -> None:
@@ -63,7 +69,7 @@ def test_a_fault_that_is_found_while_the_step_is_ended_is_told() -> None:
 
 def test_a_fault_that_was_told_just_before_explains_the_end_of_the_step() -> None:
     play = running(Policy(in_step=True, in_place=True))
-    play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
+    play.give(RunRequest(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
     play.give(TERM, 20)
     play.exited(signal=15)
     assert (_leave(play).status, _leave(play).fault) == (85, True)
@@ -71,7 +77,7 @@ def test_a_fault_that_was_told_just_before_explains_the_end_of_the_step() -> Non
 
 def test_a_fault_that_was_told_long_ago_explains_nothing() -> None:
     play = running(IN_STEP)
-    play.give(Wanted(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
+    play.give(RunRequest(wish=Wish.RUN, run=1, handling="STOP_RESET_RESTART"))
     play.give(TERM, 31)
     play.exited(signal=15)
     assert (_leave(play).status, _leave(play).fault) == (143, False)
@@ -79,7 +85,7 @@ def test_a_fault_that_was_told_long_ago_explains_nothing() -> None:
 
 def test_its_own_failure_stands_when_the_step_is_ended_while_it_is_judged() -> None:
     play = running(IN_STEP)
-    play.give(Exited(run=1, failure=Failure(status=1, error_type="ValueError", message="x")))
+    play.give(CommandExited(run=1, failure=CommandFailure(status=1, error_type="ValueError", message="x")))
     play.give(TERM)
     play.give(Emptied(run=1))
     assert (_leave(play).status, _leave(play).fault) == (87, False)
@@ -91,7 +97,7 @@ def test_one_that_is_held_when_the_step_is_ended_says_that_it_was() -> None:
     play.begin()
     play.want(Wish.HOLD)
     play.give(TERM, 300)
-    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, True, Why.HEALED)
+    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, True, RunReason.HEALED)
 
 
 def test_one_that_is_not_held_has_nothing_to_say_at_the_gate() -> None:
@@ -121,14 +127,14 @@ def test_leaving_a_node_of_a_step_costs_no_placement(isolated: bool) -> None:
 def test_what_is_left_of_a_run_before_is_ended_and_the_run_is_made() -> None:
     play = Play(IN_STEP)
     play.give(
-        Began(
+        SessionBegan(
             boot_id=BOOT_ID,
             policy=IN_STEP,
             counts=Counts(),
-            survivors=(Process(pid=9, start_time=1),),
+            survivors=(ProcessId(pid=9, start_time=1),),
             run=4,
             executions=3,
-            why=Why.PEER,
+            why=RunReason.PEER,
         )
     )
     play.give(LinkLost(why="no daemon"))

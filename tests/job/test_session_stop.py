@@ -4,10 +4,18 @@ import signal
 
 import pytest
 
-from nodeagent.job.inputs import Emptied, Exited, Failure, LinkBack, Signalled
-from nodeagent.job.model import SECOND_NS, Policy, Status, Wish
-from nodeagent.job.orders import Kill, Report, Start, Terminate
-from nodeagent.job.session.session_state import Phase
+from nodeagent.job.model import SECOND_NS, ExitStatus, Policy, RunReport, Wish
+from nodeagent.job.session.state import SessionPhase
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
+    Emptied,
+    Kill,
+    LinkBack,
+    Signalled,
+    Start,
+    Terminate,
+)
 from tests.job.play import Play, kinds, only, running
 
 IN_PLACE = Policy(in_place=True, placements=3, grace_s=20.0)
@@ -20,8 +28,8 @@ def test_a_run_begins_once_the_daemon_wants_it_and_leaves_with_the_status_of_its
     assert play.want(Wish.HOLD) == []
     start = only(play.want(Wish.RUN), Start)
     assert (start.run, start.environment["MA_PROC_START_CNT"]) == (1, "1")
-    assert only(play.ran(), Report).what == "started"
-    assert kinds(play.exited(0)) == ["Report", "Leave"]
+    assert only(play.ran(), RunReport).what == "started"
+    assert kinds(play.exited(0)) == ["RunReport", "Leave"]
     assert play.left() == 0
 
 
@@ -29,8 +37,8 @@ def test_asked_to_stop_it_ends_waits_and_runs_again_when_it_may() -> None:
     play = running(IN_PLACE)
     assert kinds(play.want(Wish.STOP)) == ["Terminate"]
     orders = play.exited(signal=signal.SIGTERM)
-    assert only(orders, Report).what == "stopped"
-    assert play.phase is Phase.GATE
+    assert only(orders, RunReport).what == "stopped"
+    assert play.phase is SessionPhase.GATE
     assert play.want(Wish.HOLD, run=2) == []
     start = only(play.want(Wish.RUN, run=2), Start)
     assert (start.environment["MA_PROC_START_CNT"], start.environment["NODEAGENT_WHY"]) == ("2", "healed")
@@ -41,8 +49,8 @@ def test_what_ignores_the_request_is_killed_after_its_grace() -> None:
     play.want(Wish.STOP)
     assert play.wait(19.9) == []
     assert kinds(play.wait(0.1)) == ["Kill"]
-    assert only(play.give(Emptied(run=1)), Report).what == "stopped"
-    assert play.phase is Phase.GATE
+    assert only(play.give(Emptied(run=1)), RunReport).what == "stopped"
+    assert play.phase is SessionPhase.GATE
 
 
 def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
@@ -50,8 +58,8 @@ def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
     play.want(Wish.STOP)
     play.wait(20)
     orders = play.wait(5)
-    assert only(orders, Report).what == "unkillable"
-    assert play.left() == Status.RESCHEDULE_ISOLATED
+    assert only(orders, RunReport).what == "unkillable"
+    assert play.left() == ExitStatus.RESCHEDULE_ISOLATED
     assert len(play.starts) == 1
 
 
@@ -60,9 +68,9 @@ def test_what_ended_while_the_supervisor_slept_could_be_killed() -> None:
     play = running(IN_PLACE)
     play.want(Wish.STOP)
     play.wait(20)
-    assert play.phase is Phase.KILLING
+    assert play.phase is SessionPhase.KILLING
     orders = play.session.step(3600 * SECOND_NS, Emptied(run=1))
-    assert only(list(orders), Report).what == "stopped"
+    assert only(list(orders), RunReport).what == "stopped"
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -97,15 +105,15 @@ def test_a_node_that_must_be_left_while_the_run_stops_is_left() -> None:
     play.want(Wish.STOP)
     play.want(Wish.LEAVE, isolated=True)
     orders = play.exited(signal=signal.SIGTERM)
-    assert only(orders, Report).what == "stopped"
-    assert play.left() == Status.RESCHEDULE_ISOLATED
+    assert only(orders, RunReport).what == "stopped"
+    assert play.left() == ExitStatus.RESCHEDULE_ISOLATED
 
 
 def test_a_second_signal_kills_at_once() -> None:
     play = running(IN_PLACE)
     only(play.give(Signalled(number=signal.SIGTERM)), Terminate)
     only(play.give(Signalled(number=signal.SIGTERM), 0.1), Kill)
-    play.give(Exited(run=1, failure=Failure(signal=signal.SIGKILL)))
+    play.give(CommandExited(run=1, failure=CommandFailure(signal=signal.SIGKILL)))
     assert play.left() is None
     play.give(Emptied(run=1))
     assert play.left() == 143

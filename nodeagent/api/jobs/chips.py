@@ -6,7 +6,7 @@ from typing import Final
 
 from nodeagent.api.jobs.peers import PROCFS, ancestry
 from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
-from nodeagent.job.lines import Chip
+from nodeagent.job.lines import ChipReading
 
 Readings = Mapping[str, float]
 
@@ -81,12 +81,12 @@ def devices_of(view: View, job: JobView) -> list[DeviceView]:
     return [device for device in view.devices if device.id in wanted]
 
 
-def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int | None]) -> Chip:
+def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int | None]) -> ChipReading:
     """``pids_there`` are the pids that processes of the host have for the supervisor, None for none."""
     pids = None if device.holders is None else [pids_there[holder] for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
-    return Chip(
+    return ChipReading(
         name=device.name,
         known=device.observed,
         util=None if use is None else use * _PERCENT,

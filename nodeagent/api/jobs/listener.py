@@ -19,18 +19,19 @@ from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import limits, names, peers
+from nodeagent.api.jobs import limits, peers
 from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
+from nodeagent.api.jobs.peers import live_jobs
 from nodeagent.api.jobs.shared import Shared
-from nodeagent.api.jobs.stream import Lines
+from nodeagent.api.jobs.stream import LineStream
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.core.state.job_names import answers_for
-from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode
+from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 
@@ -186,7 +187,7 @@ class JobListener:
         with accepted:
             accepted.setblocking(False)
             try:
-                accepted.send(encode(Refused(why=why)))
+                accepted.send(encode(SupervisorRefused(why=why)))
             except OSError as error:
                 log.debug("%s: %s", KEY, error)
 
@@ -203,7 +204,7 @@ class JobListener:
 
     async def _serve(self, accepted: socket.socket, peer: Peer, of_cgroup: str) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=accepted, limit=MAX_LINE_BYTES)
-        stream = Lines(reader, writer, self._shared.share_of(of_cgroup).lines, identity(peer))
+        stream = LineStream(reader, writer, self._shared.share_of(of_cgroup).lines, identity(peer))
         await Connection(self._shared, peer, of_cgroup, stream).serve()
 
     # ------------------------------------------------------------------ what they are sent
@@ -213,7 +214,7 @@ class JobListener:
         while True:
             publication = feed.current
             view, connections = publication.view, tuple(self._shared.connected.values())
-            jobs = names.live_jobs(view) if connections else {}
+            jobs = live_jobs(view) if connections else {}
             for connection in connections:
                 connection.show(view, jobs)
             if connections and self._holders_changed(view):

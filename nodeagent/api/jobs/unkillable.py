@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import chips, names, peers
+from nodeagent.api.jobs import chips, peers
 from nodeagent.api.jobs.dead_supervisors import is_of
+from nodeagent.api.jobs.peers import is_live
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.jobs.supervisor_reports import UNKILLABLE
@@ -135,7 +136,7 @@ class UnkillableHolders:
         """
         supervised = {job.name: job for job in view.jobs if job.stage is not None}
         before = {process: name for process, name in self._of_jobs.items() if name in supervised}
-        living = ((job.name, job.peer) for job in supervised.values() if names.is_live(job))
+        living = ((job.name, job.peer) for job in supervised.values() if is_live(job))
         supervisors = {(peer.pid, peer.start_time): name for name, peer in living if peer is not None}
         found = {process: before.get(process) or self._whose(process, supervisors) for process in holders}
         self._of_jobs = {process: name for process, name in found.items() if name}

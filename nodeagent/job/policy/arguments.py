@@ -34,9 +34,9 @@ def parse(words: Sequence[str]) -> Arguments:
     """Raises ``SystemExit``, after it has printed why."""
     if len(words) > 1 and words[0] == "--":
         return Arguments(command=tuple(words[1:]))
-    from nodeagent.job.policy.options import parser
+    from nodeagent.job.policy.options import run_parser
 
-    options = parser()
+    options = run_parser()
     return arguments_of(vars(options.parse_args(words)), options)
 
 

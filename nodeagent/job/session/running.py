@@ -2,13 +2,21 @@
 
 from dataclasses import replace
 
-from nodeagent.job.inputs import Emptied, Exited, Failure, Gathered, Hang, Hung, LinkBack, Progressed, Wanted
-from nodeagent.job.model import SECOND_NS, HangMode, Wish, Word
-from nodeagent.job.orders import Gather
-from nodeagent.job.session.ending import conclude, explains, is_blamed
-from nodeagent.job.session.session_state import Cause, Link, Phase, Turn
-from nodeagent.job.session.stopping import stop
-from nodeagent.job.session.verdict import own_status
+from nodeagent.job.model import SECOND_NS, HangMode, RunEvent, RunRequest, Wish
+from nodeagent.job.session.decision import own_status
+from nodeagent.job.session.ending import conclude, explains, is_blamed, stop
+from nodeagent.job.session.state import EndCause, LinkState, SessionPhase, Transition
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
+    Emptied,
+    Gather,
+    Gathered,
+    HangStage,
+    Hung,
+    LinkBack,
+    Progressed,
+)
 
 EVIDENCE_S = 15.0
 EVIDENCE_SLACK_S = 5.0
@@ -21,7 +29,7 @@ ROW_ENDS_NS = 24 * 3600 * SECOND_NS
 # ---------------------------------------------------------------------- the daemon
 
 
-def wanted_while_running(turn: Turn, given: Wanted) -> None:
+def wanted_while_running(turn: Transition, given: RunRequest) -> None:
     """Also while a run starts, or evidence of its hang is gathered: then it is the fault's case, no hang."""
     cause = asks_for(turn, given)
     if cause is not None:
@@ -29,49 +37,49 @@ def wanted_while_running(turn: Turn, given: Wanted) -> None:
         stop(turn, cause)
 
 
-def asks_for(turn: Turn, given: Wanted) -> Cause | None:
+def asks_for(turn: Transition, given: RunRequest) -> EndCause | None:
     """What that means for the run that is made. A wish for an earlier run is past."""
     state = turn.state
     if given.wish is Wish.LEAVE and state.may_be_sent_away:
-        return Cause.SENT_AWAY
+        return EndCause.SENT_AWAY
     if given.wish is Wish.STOP and given.run == state.run and state.policy.in_place:
-        return Cause.ASKED
+        return EndCause.ASKED
     return None
 
 
 # ---------------------------------------------------------------------- the command's own end
 
 
-def exited(turn: Turn, given: Exited) -> None:
+def exited(turn: Transition, given: CommandExited) -> None:
     report_hang(turn)
-    turn.change(failure=given.failure, cause=Cause.EXITED)
+    turn.change(failure=given.failure, cause=EndCause.EXITED)
     state = turn.state
-    if own_status(given.failure) == 0 or state.is_watched_only:
-        conclude(turn, Cause.EXITED)
+    if own_status(given.failure) == 0 or not state.role.acts:
+        conclude(turn, EndCause.EXITED)
     elif is_blamed(state, turn.now_ns):
         settle(turn)
     else:
         await_verdict(turn)
 
 
-def await_verdict(turn: Turn) -> None:
+def await_verdict(turn: Transition) -> None:
     policy = turn.state.policy
-    waits_for_daemon = policy.need_daemon and turn.state.link is not Link.UP
-    turn.enter(Phase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s)
+    waits_for_daemon = policy.need_daemon and turn.state.link is not LinkState.UP
+    turn.enter(SessionPhase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s)
 
 
-def emptied(turn: Turn, given: Emptied) -> None:
+def emptied(turn: Transition, given: Emptied) -> None:
     """Nothing is left, and nobody saw how the command ended."""
     turn.change(emptied=True)
-    exited(turn, Exited(run=given.run, failure=Failure()))
+    exited(turn, CommandExited(run=given.run, failure=CommandFailure()))
 
 
-def link_back_while_judging(turn: Turn, _: LinkBack) -> None:
+def link_back_while_judging(turn: Transition, _: LinkBack) -> None:
     if turn.state.policy.need_daemon:
-        turn.enter(Phase.JUDGING, turn.state.policy.verdict_wait_s)
+        turn.enter(SessionPhase.JUDGING, turn.state.policy.verdict_wait_s)
 
 
-def wanted_while_judging(turn: Turn, given: Wanted) -> None:
+def wanted_while_judging(turn: Transition, given: RunRequest) -> None:
     cause = asks_for(turn, given)
     if cause is not None:
         turn.change(cause=cause)
@@ -80,14 +88,14 @@ def wanted_while_judging(turn: Turn, given: Wanted) -> None:
         settle(turn)
 
 
-def emptied_while_judging(turn: Turn, _: Emptied) -> None:
+def emptied_while_judging(turn: Transition, _: Emptied) -> None:
     turn.change(emptied=True)
 
 
-def settle(turn: Turn) -> None:
+def settle(turn: Transition) -> None:
     """The daemon has had its say. What the command left behind does not outlive it."""
-    cause = turn.state.cause or Cause.EXITED
-    if cause is Cause.EXITED and not is_blamed(turn.state, turn.now_ns):
+    cause = turn.state.cause or EndCause.EXITED
+    if cause is EndCause.EXITED and not is_blamed(turn.state, turn.now_ns):
         turn.change(blame=None)
     if turn.state.emptied:
         conclude(turn, cause)
@@ -98,61 +106,61 @@ def settle(turn: Turn) -> None:
 # ---------------------------------------------------------------------- hangs
 
 
-def hung(turn: Turn, given: Hung) -> None:
+def hung(turn: Transition, given: Hung) -> None:
     state = turn.state
     if state.policy.hang is HangMode.OFF:
         return
-    if given.what in (Hang.CLEARED, Hang.DROPPED):
+    if given.what in (HangStage.CLEARED, HangStage.DROPPED):
         turn.change(suspicion_ns=turn.now_ns)
-        turn.report(Word.CLEARED, given.why)
+        turn.report(RunEvent.CLEARED, given.why)
         return
     _end_old_row(turn)
     turn.change(suspicion_ns=turn.now_ns)
-    if given.what is Hang.SUSPECTED:
-        turn.report(Word.SUSPECTED, given.why)
+    if given.what is HangStage.SUSPECTED:
+        turn.report(RunEvent.SUSPECTED, given.why)
     elif given.acts and state.policy.hang is HangMode.RESTART:
-        turn.change(hung=given, cause=Cause.SUSPENDED)
+        turn.change(hung=given, cause=EndCause.SUSPENDED)
         turn.print_message(
             f"run {state.run} hangs ({given.why}); it is stopped as soon as the evidence is gathered"
         )
-        turn.enter(Phase.GATHERING, EVIDENCE_S + EVIDENCE_SLACK_S)
+        turn.enter(SessionPhase.GATHERING, EVIDENCE_S + EVIDENCE_SLACK_S)
         turn.order(Gather(run=state.run, within_s=EVIDENCE_S, run_ends=True))
     else:
         turn.change(hung=given, evidence_due_ns=turn.after(EVIDENCE_S + EVIDENCE_SLACK_S))
         turn.order(Gather(run=state.run, within_s=EVIDENCE_S))
 
 
-def gathered(turn: Turn, given: Gathered) -> None:
+def gathered(turn: Transition, given: Gathered) -> None:
     """The evidence of a hang is there, of a run that is not stopped for it."""
     report_hang(turn, given)
 
 
-def report_hang(turn: Turn, given: Gathered | None = None) -> None:
+def report_hang(turn: Transition, given: Gathered | None = None) -> None:
     """A hang that was confirmed and not yet reported, with its evidence, or without."""
     confirmed = turn.state.hung
     if confirmed is None:
         return
     evidence = {"path": given.path, "digest": given.digest} if given is not None and given.path else {}
-    turn.report(Word.SUSPENDED, confirmed.why, evidence={**evidence, "since_s": f"{confirmed.since_s:g}"})
+    turn.report(RunEvent.SUSPENDED, confirmed.why, evidence={**evidence, "since_s": f"{confirmed.since_s:g}"})
     turn.change(hung=None, evidence_due_ns=None)
 
 
-def gathered_before_stop(turn: Turn, given: Gathered | None) -> None:
+def gathered_before_stop(turn: Transition, given: Gathered | None) -> None:
     report_hang(turn, given)
     if turn.state.emptied:
-        conclude(turn, Cause.SUSPENDED)
+        conclude(turn, EndCause.SUSPENDED)
     else:
-        stop(turn, Cause.SUSPENDED)
+        stop(turn, EndCause.SUSPENDED)
 
 
-def no_evidence(turn: Turn) -> None:
-    if turn.state.phase is Phase.GATHERING:
+def no_evidence(turn: Transition) -> None:
+    if turn.state.phase is SessionPhase.GATHERING:
         gathered_before_stop(turn, None)
     else:
         report_hang(turn)
 
 
-def exited_while_gathering(turn: Turn, given: Exited) -> None:
+def exited_while_gathering(turn: Transition, given: CommandExited) -> None:
     """What the evidence is gathered from may end by it; only a command that is done did not hang."""
     if own_status(given.failure) == 0:
         turn.change(hung=None)
@@ -161,7 +169,7 @@ def exited_while_gathering(turn: Turn, given: Exited) -> None:
         turn.change(failure=given.failure)
 
 
-def _end_old_row(turn: Turn) -> None:
+def _end_old_row(turn: Transition) -> None:
     state = turn.state
     if state.counts.best is None and turn.now_ns - state.suspicion_ns >= ROW_ENDS_NS:
         turn.keep(replace(state.counts, hangs=0))
@@ -170,7 +178,7 @@ def _end_old_row(turn: Turn) -> None:
 # ---------------------------------------------------------------------- progress
 
 
-def progressed(turn: Turn, given: Progressed) -> None:
+def progressed(turn: Transition, given: Progressed) -> None:
     """Running up to the old best again is no progress."""
     counts = turn.state.counts
     if counts.best is not None and given.number <= counts.best:

@@ -15,13 +15,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nodeagent.job.model import SECOND_NS
-from nodeagent.job.orders import Report
+from nodeagent.job.model import SECOND_NS, RunReport
 
 if TYPE_CHECKING:
-    from nodeagent.job.lines import Begin, Bye, Chips, FromSupervisor, Hello, Said, Taken, Want, Welcome
+    from nodeagent.job.lines import (
+        Bye,
+        ChipReadings,
+        FromSupervisor,
+        JobBegin,
+        ReportTaken,
+        SupervisorHello,
+        Welcome,
+    )
+    from nodeagent.job.model import RunRequest
 
-    Received: TypeAlias = "Welcome | Want | Chips | Taken | Lost"
+    Received: TypeAlias = "Welcome | RunRequest | ChipReadings | ReportTaken | ConnectionLost"
 
 DEFAULT_SOCKET: Final = "/run/nodeagent/jobs.sock"
 SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
@@ -39,23 +47,23 @@ MAX_UNSENT_BYTES: Final = 4 * MAX_READ_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ConnectionLost:
     """The connection has ended, or none came about."""
 
     why: str
 
 
-class Link:
+class DaemonLink:
     """``is_welcome`` is true between a welcome and the end of that connection. ``hello`` makes the first line
     of each."""
 
-    def __init__(self, path: str, hello: Callable[[], Hello]) -> None:
+    def __init__(self, path: str, hello: Callable[[], SupervisorHello]) -> None:
         self._path = path
         self._hello = hello
         self._socket: socket.socket | None = None
         self._inward = bytearray()
         self._outward = bytearray()
-        self._untaken: dict[int, Report | Bye] = {}
+        self._untaken: dict[int, RunReport | Bye] = {}
         self._received: deque[Received] = deque()
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns: int | None = 0
@@ -97,25 +105,25 @@ class Link:
 
     # ------------------------------------------------------------------ what the supervisor says
 
-    def begin(self, begin: Begin, now_ns: int) -> None:
+    def begin(self, begin: JobBegin, now_ns: int) -> None:
         """After a welcome. Whatever was said and not taken goes after it."""
         self._has_begun = self.is_welcome
         self._due_ns = now_ns + WANT_WITHIN_NS if self.is_welcome else self._due_ns
         self._put(begin, now_ns)
         for said in self._untaken.values():
-            self._put(_line(said), now_ns)
+            self._put(said, now_ns)
 
-    def say(self, said: Report | Bye, now_ns: int) -> None:
+    def say(self, said: RunReport | Bye, now_ns: int) -> None:
         self._untaken[said.number] = said
         if self._has_begun:
-            self._put(_line(said), now_ns)
+            self._put(said, now_ns)
 
     def ask(self, number: int, now_ns: int) -> bool:
         """Ask for the readings of the job's chips; false where nobody can be asked."""
         if self._has_begun:
-            from nodeagent.job.lines import Ask
+            from nodeagent.job.lines import AskChips
 
-            self._put(Ask(number=number), now_ns)
+            self._put(AskChips(number=number), now_ns)
         return self._has_begun
 
     @property
@@ -142,7 +150,7 @@ class Link:
         self._put(self._hello(), now_ns)
 
     def _retry(self, why: str, now_ns: int) -> None:
-        self._received.append(Lost(why))
+        self._received.append(ConnectionLost(why))
         self._due_ns = now_ns + self._pause_ns
         self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
 
@@ -196,22 +204,24 @@ class Link:
             self._lose("the daemon sent a line that is too long", now_ns)
 
     def _understand(self, data: bytes, now_ns: int) -> None:
-        from nodeagent.job.lines import Chips, LineError, Refused, Taken, Want, Welcome, decode
+        from nodeagent.job.codec import CodecError
+        from nodeagent.job.lines import ChipReadings, ReportTaken, SupervisorRefused, Welcome, decode
+        from nodeagent.job.model import RunRequest
 
         try:
             line = decode(data)
-        except LineError as error:
+        except CodecError as error:
             self._lose(f"the daemon sent a line that is not understood: {error}", now_ns)
             return
-        if isinstance(line, Refused):
+        if isinstance(line, SupervisorRefused):
             self._lose(f"the daemon refuses: {line.why}", now_ns)
         elif isinstance(line, Welcome):
             self._welcomed(line, now_ns)
-        elif isinstance(line, Taken):
+        elif isinstance(line, ReportTaken):
             self._untaken.pop(line.number, None)
             self._received.append(line)
-        elif isinstance(line, Want | Chips) and self.is_welcome:
-            if isinstance(line, Want):
+        elif isinstance(line, RunRequest | ChipReadings) and self.is_welcome:
+            if isinstance(line, RunRequest):
                 self._due_ns = None
             self._received.append(line)
         else:
@@ -232,21 +242,6 @@ class Link:
         received = list(self._received)
         self._received.clear()
         return received
-
-
-def _line(said: Report | Bye) -> Said | Bye:
-    if not isinstance(said, Report):
-        return said
-    from nodeagent.job.lines import Said
-
-    return Said(
-        number=said.number,
-        run=said.run,
-        what=said.what,
-        why=said.why,
-        status=said.status,
-        evidence=said.evidence,
-    )
 
 
 def socket_path(given: str, environment: Mapping[str, str]) -> str:

@@ -10,24 +10,37 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from nodeagent.job.inputs import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
-from nodeagent.job.model import SECOND_NS, Status
-from nodeagent.job.orders import Gather, Keep, Kill, Leave, Print, Report, Start, Terminate
-from nodeagent.job.session import session_state
-from nodeagent.job.session.session import Session
-from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.disk.record import Record
-from nodeagent.job.shell.evidence.gathering import Gathering
-from nodeagent.job.shell.link import Link, Lost
-from nodeagent.job.shell.messages import print_message
-from nodeagent.job.shell.processes import received_signals
-from nodeagent.job.shell.processes.received_signals import Signals
-from nodeagent.job.shell.processes.runner import Runner
-from nodeagent.job.shell.watching.beats import BeatSocket
-from nodeagent.job.shell.watching.watching import Watching
+from nodeagent.job.model import SECOND_NS, ExitStatus, RunReport, RunRequest
+from nodeagent.job.session.session import JobSession
+from nodeagent.job.session.state import LinkState
+from nodeagent.job.session.values import (
+    Gather,
+    KeepCounts,
+    Kill,
+    Leave,
+    LinkBack,
+    LinkLost,
+    Print,
+    SessionBegan,
+    SessionInput,
+    SessionTick,
+    Signalled,
+    Start,
+    Terminate,
+)
+from nodeagent.job.shell import loop
+from nodeagent.job.shell.command import CommandRunner
+from nodeagent.job.shell.link import ConnectionLost, DaemonLink
+from nodeagent.job.shell.loop import ReceivedSignals, now_ns, seconds
+from nodeagent.job.shell.record import SupervisorRecord
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.watching.beats import BeatSocket
+from nodeagent.job.watching.evidence import Gathering
+from nodeagent.job.watching.watching import Watching
 
 if TYPE_CHECKING:
-    from nodeagent.job.lines import Begin, Chips, Taken, Want, Welcome
+    from nodeagent.job.lines import ChipReadings, JobBegin, ReportTaken, Welcome
+    from nodeagent.job.model import RunRequest
     from nodeagent.job.shell.link import Received
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
@@ -40,14 +53,14 @@ BETWEEN_BEATS_NS: Final = SECOND_NS // 10
 """Beats are read so often at most: a program that sends one a microsecond costs no more."""
 
 
-class Supervisor:
+class JobSupervisor:
     def __init__(
         self,
-        session: Session,
-        record: Record,
-        link: Link,
-        signals: Signals,
-        runner: Runner,
+        session: JobSession,
+        record: SupervisorRecord,
+        link: DaemonLink,
+        signals: ReceivedSignals,
+        runner: CommandRunner,
         watching: Watching,
         gathering: Gathering,
         beats: BeatSocket | None,
@@ -61,7 +74,7 @@ class Supervisor:
         self._gathering = gathering
         self._beats = beats
         self._beats_due_ns = 0
-        self._waiting: deque[Given] = deque()
+        self._waiting: deque[SessionInput] = deque()
         self.left: Leave | None = None
         """What the session has left with, once it has."""
 
@@ -70,13 +83,13 @@ class Supervisor:
             Terminate: self._terminate,
             Kill: lambda order: self._runner.kill(order.run, now_ns()),
             Gather: self._gather,
-            Report: lambda order: self._link.say(order, now_ns()),
-            Keep: lambda order: self._record.keep(order.counts),
+            RunReport: lambda order: self._link.say(order, now_ns()),
+            KeepCounts: lambda order: self._record.keep(order.counts),
             Print: lambda order: print_message(order.text),
             Leave: self._leave,
         }
 
-    def run(self, began: Began, received: list[Received], reports: Iterable[Report]) -> int:
+    def run(self, began: SessionBegan, received: list[Received], reports: Iterable[RunReport]) -> int:
         """Until the session leaves; its status. ``received`` is what the daemon has said already, ``reports``
         what an earlier supervisor was to say.
         """
@@ -90,7 +103,7 @@ class Supervisor:
         self._say_goodbye(self.left)
         return self.left.status
 
-    def leave_again(self, reports: Iterable[Report]) -> int:
+    def leave_again(self, reports: Iterable[RunReport]) -> int:
         """An earlier supervisor had left, and was ended before it could exit. Its status."""
         for order in (*reports, *self._session.leave_again()):
             self._do[type(order)](order)
@@ -116,7 +129,7 @@ class Supervisor:
         self._give_found()
         due_ns = self._session.next_deadline_ns()
         if due_ns is not None and due_ns <= at_ns:
-            self._give(Tick())
+            self._give(SessionTick())
 
     def _wait(self) -> None:
         """Until something can be read, or something is due."""
@@ -138,9 +151,9 @@ class Supervisor:
 
     def _take_signals(self) -> None:
         for number in self._signals.take():
-            if number in received_signals.ENDING:
+            if number in loop.ENDING:
                 self._give(Signalled(number=number))
-            elif number in received_signals.PASSED_ON:
+            elif number in loop.PASSED_ON:
                 self._runner.pass_on(number)
 
     def _take_ended(self) -> None:
@@ -170,7 +183,7 @@ class Supervisor:
 
     # ------------------------------------------------------------------ the session
 
-    def _give(self, given: Given) -> None:
+    def _give(self, given: SessionInput) -> None:
         """What follows from an order is given after all orders of the step are done."""
         self._waiting.append(given)
         if len(self._waiting) > 1:
@@ -208,33 +221,34 @@ class Supervisor:
 
     def _hear(self, received: list[Received]) -> None:
         for each in received:
-            if isinstance(each, Lost):
+            if isinstance(each, ConnectionLost):
                 self._lost(each)
             else:
                 self._hear_line(each)
 
-    def _hear_line(self, line: Welcome | Want | Chips | Taken) -> None:
-        from nodeagent.job.lines import Chips, Want, Welcome
+    def _hear_line(self, line: Welcome | RunRequest | ChipReadings | ReportTaken) -> None:
+        from nodeagent.job.lines import ChipReadings, Welcome
+        from nodeagent.job.model import RunRequest
 
         if isinstance(line, Welcome):
             self._give(LinkBack(job=line.job))
             self._link.begin(self._begin(), now_ns())
-        elif isinstance(line, Want):
-            self._give(_wanted(line))
-        elif isinstance(line, Chips):
+        elif isinstance(line, RunRequest):
+            self._give(line)
+        elif isinstance(line, ChipReadings):
             self._watching.answered(line, now_ns())
 
-    def _lost(self, lost: Lost) -> None:
+    def _lost(self, lost: ConnectionLost) -> None:
         """Given once, not at each attempt that fails."""
-        if self._session.state.link is not session_state.Link.DOWN:
+        if self._session.state.link is not LinkState.DOWN:
             self._give(LinkLost(why=lost.why))
 
-    def _begin(self) -> Begin:
-        from nodeagent.job.lines import Begin
+    def _begin(self) -> JobBegin:
+        from nodeagent.job.lines import JobBegin
 
         state = self._session.state
         policy = state.policy
-        return Begin(
+        return JobBegin(
             kind=policy.kind,
             run=max(1, state.run),
             is_running=self._runner.is_running,
@@ -252,7 +266,7 @@ class Supervisor:
 
         bye = Bye(number=self._session.state.reports + 1, status=leave.status, why=leave.why)
         self._link.say(bye, now_ns())
-        is_held = leave.status == Status.RESCHEDULE_ISOLATED
+        is_held = leave.status == ExitStatus.RESCHEDULE_ISOLATED
         end_ns = now_ns() + (HELD_WORDS_NS if is_held else LAST_WORDS_NS)
         while self._link.has_untaken and (at_ns := now_ns()) < end_ns:
             connection = self._link.fileno()
@@ -262,20 +276,7 @@ class Supervisor:
                 selector.register(connection, self._link.events)
                 selector.register(self._signals, selectors.EVENT_READ)
                 selector.select(seconds(end_ns - at_ns))
-            is_ended = any(number in received_signals.ENDING for number in self._signals.take())
+            is_ended = any(number in loop.ENDING for number in self._signals.take())
             if is_held and is_ended:
                 return
             self._link.ready(now_ns())
-
-
-def _wanted(want: Want) -> Wanted:
-    return Wanted(
-        wish=want.wish,
-        run=want.run,
-        why=want.why,
-        chip=want.chip,
-        code=want.code,
-        isolated=want.isolated,
-        handling=want.handling,
-        by_operator=want.by_operator,
-    )

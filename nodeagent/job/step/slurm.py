@@ -1,14 +1,23 @@
 """Slurm's words: how a step is started, what the environment of a batch script must lose, what squeue says.
 
 Pure: it starts nothing. Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05.
+
+Asks Slurm which nodes the job has, and starts its steps. It decides nothing.
+
+A controller that does not answer is asked again, for as long as it takes: it may be started anew, and the job
+has its nodes all the same.
 """
+
+from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from nodeagent.job.step.model import Allocated
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.step.values import Allocated
 
 PROGRAMS: Final = ("srun", "squeue", "scontrol")
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
@@ -35,7 +44,7 @@ _RUNS: Final = frozenset({"RUNNING", "SUSPENDED"})
 _NO_NODES: Final = frozenset({"", "(null)", "None"})
 
 
-class NoAnswer(Exception):
+class SchedulerError(Exception):
     """The scheduler's answer is none. The text says what it was."""
 
 
@@ -73,7 +82,7 @@ def state_and_list(answer: str, job: str) -> tuple[str, str]:
     """
     lines = [each.split("|") for each in answer.split()]
     if any(len(each) != len(_FIELDS) for each in lines):
-        raise NoAnswer(f"squeue: lines {'|'.join(_FIELDS)}, not {answer.strip()[:200]!r}")
+        raise SchedulerError(f"squeue: lines {'|'.join(_FIELDS)}, not {answer.strip()[:200]!r}")
     for number, state, nodes in lines:
         if number == job:
             return state, "" if nodes in _NO_NODES else nodes
@@ -87,3 +96,64 @@ def names(abbreviated: str) -> tuple[str, ...]:
 def allocated(state: str, hostnames: str) -> Allocated:
     """``hostnames`` is what ``names`` prints."""
     return Allocated(nodes=tuple(hostnames.split()), ends=state not in _RUNS)
+
+
+ANSWER_LIMIT_S: Final = 30.0
+LONGEST_PAUSE_S: Final = 10.0
+_UNKNOWN_JOB: Final = "Invalid job id"
+"""What squeue says of a job that it has forgotten: slurm_errno.h, ESLURM_INVALID_JOB_ID."""
+
+
+class Scheduler:
+    def __init__(self, of_batch: Mapping[str, str]) -> None:
+        self._job = of_batch[JOB_VARIABLE]
+        self._environment = environment(of_batch)
+        self._names = ("", "")
+
+    def allocated(self, pause: Callable[[float], bool]) -> Allocated | None:
+        """``pause`` waits that long, and is true where somebody wants the loop to end: then None."""
+        seconds = 0.5
+        has_printed = False
+        while True:
+            try:
+                return self._asked()
+            except SchedulerError as error:
+                if not has_printed:
+                    print_message(f"{error}; it is asked again until it answers")
+                has_printed = True
+            if pause(seconds):
+                return None
+            seconds = min(2 * seconds, LONGEST_PAUSE_S)
+
+    def start(self, nodes: Sequence[str], command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Raises ``OSError``."""
+        words = srun(nodes, command)
+        return subprocess.Popen(words, env=self._environment, start_new_session=True)
+
+    def _asked(self) -> Allocated:
+        state, abbreviated = state_and_list(self._output(asks(self._job)), self._job)
+        if abbreviated != self._names[0]:  # it seldom changes
+            self._names = abbreviated, self._output(names(abbreviated)) if abbreviated else ""
+        return allocated(state, self._names[1])
+
+    def _output(self, words: Sequence[str]) -> str:
+        try:
+            done = subprocess.run(
+                words,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=ANSWER_LIMIT_S,
+                check=False,
+            )
+        except OSError as error:
+            raise SchedulerError(f"{words[0]}: {error.strerror}") from error
+        except subprocess.TimeoutExpired as error:
+            raise SchedulerError(f"{words[0]} has not answered within {ANSWER_LIMIT_S:g} s") from error
+        if done.returncode == 0:
+            return done.stdout
+        if _UNKNOWN_JOB in done.stderr:
+            return ""
+        said = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise SchedulerError(f"{words[0]}: {said}")

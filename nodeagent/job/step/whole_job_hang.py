@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.job.inputs import Hang
+from nodeagent.job.session.values import HangStage
 
 STALE_PERIODS: Final = 9
 """A word so old is none. The files of another node may be seen a minute late: nfs(5), acdirmax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeWord:
+class NodeHangReport:
     """What a node's own watch has seen, up to its sample ``number``.
 
     ``flat_s``: how long every chip of the node has been flat; ``idle_high_s``: and in use without any sign of
@@ -33,11 +33,11 @@ class NodeWord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class JobHangFinding:
     """What the loop reports to all nodes of a run; ``number`` grows by one with each."""
 
     number: int
-    what: Hang
+    what: HangStage
     why: str
     since_s: float
     acts: bool = False
@@ -49,14 +49,14 @@ class WholeJobHang:
     def __init__(self, nodes: Sequence[str]) -> None:
         self._nodes = tuple(nodes)
         self._newest: dict[str, tuple[int, float]] = {}
-        self._announced: Finding | None = None
+        self._announced: JobHangFinding | None = None
         self._number = 0
 
-    def received(self, words: Mapping[str, NodeWord], now_s: float) -> Finding | None:
+    def received(self, words: Mapping[str, NodeHangReport], now_s: float) -> JobHangFinding | None:
         """``words`` are those that can be read. What is new to report; None: nothing."""
         fresh = [word for node in self._nodes if (word := self._fresh(node, words, now_s)) is not None]
         if len(fresh) < len(self._nodes):
-            return self._ended(Hang.DROPPED, "not every node tells how its chips are")
+            return self._ended(HangStage.DROPPED, "not every node tells how its chips are")
         acting = min(_share(each.idle_high_s, each) for each in fresh)
         flat = min(_share(each.flat_s, each) for each in fresh)
         since_s = min(each.flat_s for each in fresh)
@@ -64,9 +64,9 @@ class WholeJobHang:
             return self._found("without any sign of work", min(each.idle_high_s for each in fresh), acts=True)
         if flat >= 1:
             return self._found("flat", since_s, acts=False)
-        return self._ended(Hang.CLEARED, "the chips of a node are not flat any more")
+        return self._ended(HangStage.CLEARED, "the chips of a node are not flat any more")
 
-    def _fresh(self, node: str, words: Mapping[str, NodeWord], now_s: float) -> NodeWord | None:
+    def _fresh(self, node: str, words: Mapping[str, NodeHangReport], now_s: float) -> NodeHangReport | None:
         word = words.get(node)
         if word is None:
             return None
@@ -76,25 +76,25 @@ class WholeJobHang:
             return word
         return word if now_s - since_s <= STALE_PERIODS * word.period_s else None
 
-    def _found(self, what: str, since_s: float, *, acts: bool) -> Finding | None:
+    def _found(self, what: str, since_s: float, *, acts: bool) -> JobHangFinding | None:
         announced = self._announced
         if announced is not None and (announced.acts or not acts):
             return None
         why = f"every chip on {len(self._nodes)} nodes is {what}"
-        return self._announce(Hang.CONFIRMED, why, since_s, acts=acts)
+        return self._announce(HangStage.CONFIRMED, why, since_s, acts=acts)
 
-    def _ended(self, what: Hang, why: str) -> Finding | None:
+    def _ended(self, what: HangStage, why: str) -> JobHangFinding | None:
         if self._announced is None:
             return None
         finding = self._announce(what, why, 0.0, acts=False)
         self._announced = None
         return finding
 
-    def _announce(self, what: Hang, why: str, since_s: float, *, acts: bool) -> Finding:
+    def _announce(self, what: HangStage, why: str, since_s: float, *, acts: bool) -> JobHangFinding:
         self._number += 1
-        self._announced = Finding(number=self._number, what=what, why=why, since_s=since_s, acts=acts)
+        self._announced = JobHangFinding(number=self._number, what=what, why=why, since_s=since_s, acts=acts)
         return self._announced
 
 
-def _share(seconds: float, word: NodeWord) -> float:
+def _share(seconds: float, word: NodeHangReport) -> float:
     return seconds / word.hang_time_s

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nodeagent.job.hang import arming, chips, members, others
+from nodeagent.job.hang import chips, processes, timers
 from tests.job.hang.cases import Case, found_in, summary
 from tests.job.hang.hangs import HANGS
 from tests.job.hang.lookalikes import LOOKALIKES
@@ -15,9 +15,9 @@ Break = Callable[[pytest.MonkeyPatch], None]
 def launchers_count(patch: pytest.MonkeyPatch) -> None:
     """All that is alive is a rank."""
     patch.setattr(
-        members.Members,
+        processes.Members,
         "of",
-        lambda _self, sample: members.Roles(ranks=sample.processes, others=(), stopped=()),
+        lambda _self, sample: processes.Roles(ranks=sample.processes, others=(), stopped=()),
     )
 
 
@@ -31,14 +31,14 @@ def power_is_low_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def other_processes_do_no_work(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(others.Others, "measured", lambda _self, _others, _rates: "")
+    patch.setattr(processes.Others, "measured", lambda _self, _others, _rates: "")
 
 
 def each_run_is_armed(patch: pytest.MonkeyPatch) -> None:
-    def armed(self: arming.Arming, began_s: float, now_s: float, *, chips_vary: bool) -> None:
+    def armed(self: timers.Arming, began_s: float, now_s: float, *, chips_vary: bool) -> None:
         self.armed = True
 
-    patch.setattr(arming.Arming, "measured", armed)
+    patch.setattr(timers.Arming, "measured", armed)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from nodeagent.job.hang.replay import replay
-from nodeagent.job.inputs import Hang
-from nodeagent.job.sample import Phase
+from nodeagent.job.hang.watch import replay
+from nodeagent.job.sample import ProgramPhase
+from nodeagent.job.session.values import HangStage
 from tests.job.hang.cases import settings_of
 from tests.job.hang.parts import (
     GPU_STEADY,
@@ -86,7 +86,9 @@ def life(chance: Chance, hours: float, *, beats: bool) -> Iterator[Act]:
         )
         pause = chance.choice(INTERRUPTIONS)(chance)
         if beats:
-            phase = chance.choice((Phase.EVAL, Phase.CHECKPOINT, Phase.COMPILE, Phase.LOAD))
+            phase = chance.choice(
+                (ProgramPhase.EVAL, ProgramPhase.CHECKPOINT, ProgramPhase.COMPILE, ProgramPhase.LOAD)
+            )
             pause = replace(
                 pause, minutes=min(pause.minutes, 110), beats=Beating(every_s=10, phase=phase, advances=False)
             )
@@ -103,7 +105,7 @@ def wrong_ends(seed: int, hours: float) -> list[str]:
     return [
         f"{each.t_s:.0f} s: {each.hung.why}"
         for each in replay(made.rows, settings_of(made))
-        if each.hung.what is Hang.CONFIRMED and each.hung.acts
+        if each.hung.what is HangStage.CONFIRMED and each.hung.acts
     ]
 
 

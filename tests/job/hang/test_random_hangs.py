@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.hang.replay import replay
-from nodeagent.job.inputs import Hang
+from nodeagent.job.hang.watch import replay
+from nodeagent.job.session.values import HangStage
 from tests.job.hang.cases import settings_of
 from tests.job.hang.parts import GPU_WAITS, GPU_WORKS, NPU_IDLE, SLEEPS, SPINS, Act, Does, series
 from tests.job.hang.test_healthy_jobs import life
@@ -33,7 +33,7 @@ def test_a_hang_after_some_hours_is_confirmed_half_an_hour_later(seed: int) -> N
     acted = [
         each.t_s - began_s
         for each in replay(made.rows, settings_of(made))
-        if each.hung.what is Hang.CONFIRMED and each.hung.acts
+        if each.hung.what is HangStage.CONFIRMED and each.hung.acts
     ]
     assert len(acted) == 1
     assert 0 < acted[0] <= made.header.T_min * 60 + 60

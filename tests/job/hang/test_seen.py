@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from nodeagent.job.hang.watch import HangWatch, Seen
+from nodeagent.job.hang.watch import ChipsSeen, RunWatch
 from nodeagent.job.model import HangMode
 from nodeagent.job.sample import Beat
-from nodeagent.job.series import Series
+from nodeagent.job.series import SampleSeries
 from tests.job.hang.cases import settings_of
 from tests.job.hang.parts import (
     GPU_STEADY,
@@ -31,9 +31,9 @@ GPU_TRAINS = Act(minutes=30, ranks=TRAINS, chips=GPU_WORKS)
 GPU_HANGS = Act(minutes=30, ranks=SPINS, chips=GPU_WAITS)
 
 
-def seen(made: Series, *, beats: bool = False, **settings: Any) -> Seen:
+def seen(made: SampleSeries, *, beats: bool = False, **settings: Any) -> ChipsSeen:
     """At the end of the series. ``beats``: with a beat for each sample, of a step that advances."""
-    watch = HangWatch(settings_of(made, **settings))
+    watch = RunWatch(settings_of(made, **settings))
     for number, row in enumerate(made.rows):
         if beats:
             watch.beaten(Beat(t_s=row.sample.t_s, step=number))
@@ -41,7 +41,7 @@ def seen(made: Series, *, beats: bool = False, **settings: Any) -> Seen:
     return watch.seen(made.rows[-1].sample.t_s)
 
 
-def made_of(*acts: Act) -> Series:
+def made_of(*acts: Act) -> SampleSeries:
     return series("a node", *acts, minutes=T_S / 60, ranks=2)
 
 
@@ -61,15 +61,15 @@ def test_a_steady_chip_at_full_power_is_flat_and_shows_work() -> None:
 
 
 def test_a_job_that_works_shows_nothing() -> None:
-    assert seen(made_of(WORKS)) == Seen(0.0, 0.0, True)
+    assert seen(made_of(WORKS)) == ChipsSeen(0.0, 0.0, True)
 
 
 def test_a_run_that_is_not_armed_shows_nothing() -> None:
-    assert seen(made_of(POLLS)) == Seen(0.0, 0.0, False)
+    assert seen(made_of(POLLS)) == ChipsSeen(0.0, 0.0, False)
 
 
 def test_a_run_whose_steps_advance_shows_nothing() -> None:
-    assert seen(made_of(WORKS, POLLS), beats=True) == Seen(0.0, 0.0, False)
+    assert seen(made_of(WORKS, POLLS), beats=True) == ChipsSeen(0.0, 0.0, False)
 
 
 def test_what_cannot_be_read_is_not_flat() -> None:

@@ -11,7 +11,7 @@ from tests.waiting import WAIT_LIMIT_S
 DEFECT = """\
 import sys
 from nodeagent.job.main import main
-from nodeagent.job.shell.watching.watching import Watching
+from nodeagent.job.watching.watching import Watching
 def tick(self, now_ns):
     if self._run:
         raise KeyError("seeded")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.shell.processes import procfs
-from nodeagent.job.shell.processes.tree import send
+from nodeagent.job.shell import procfs
+from nodeagent.job.shell.tree import send
 from tests.cgroups import freeze, freezer, needs
 from tests.job.shell.supervised import Place, below, lives, pids_in, stat_of
 from tests.waiting import WAIT_LIMIT_S, wait_until

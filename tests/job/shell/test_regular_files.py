@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.shell.disk import atomic_write, regular_files, state
-from nodeagent.job.shell.disk.journal import MAX_BYTES, Journal, JournalError, Owner
-from nodeagent.job.shell.disk.regular_files import NotRegularError
-from nodeagent.job.step.folder import Folder
+from nodeagent.job.shell import files, state_folder
+from nodeagent.job.shell.files import NotRegularError
+from nodeagent.job.shell.journal import MAX_BYTES, Journal, JournalError, JournalOwner
+from nodeagent.job.step.folder import StepFolder
 from tests.job.shell.supervised import Place
 
 
@@ -58,7 +58,7 @@ Make = Callable[[Path], None]
 @MAKES
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path, make: Make, why: str) -> None:
     make(tmp_path / "file")
-    for reads in (regular_files.read, regular_files.read_start):
+    for reads in (files.read, files.read_start):
         with pytest.raises(NotRegularError) as refused:
             reads(tmp_path / "file", 100)
         assert (refused.value.strerror, refused.value.filename) == (why, str(tmp_path / "file"))
@@ -71,30 +71,30 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path, make: Make, why: st
 def test_what_is_no_regular_file_is_not_written(tmp_path: Path, make: Make, why: str, flags: int) -> None:
     make(tmp_path / "file")
     with pytest.raises(OSError, match=why):
-        regular_files.open_own(tmp_path / "file", flags)
+        files.open_own(tmp_path / "file", flags)
 
 
 def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"12345")
-    assert (regular_files.read(file, 5), regular_files.read_start(file, 2)) == (b"12345", b"12")
+    assert (files.read(file, 5), files.read_start(file, 2)) == (b"12345", b"12")
     with pytest.raises(NotRegularError, match="it has more than 4 bytes"):
-        regular_files.read(file, 4)
+        files.read(file, 4)
 
 
 def test_a_file_that_the_user_names_may_be_a_link(tmp_path: Path) -> None:
     """As the kubelet makes them, and not to what has no end."""
     (tmp_path / "data").write_text("a=b")
     (tmp_path / "named").symlink_to("data")
-    assert regular_files.read(tmp_path / "named", 100, is_own=False) == b"a=b"
+    assert files.read(tmp_path / "named", 100, is_own=False) == b"a=b"
     link_to_zero(tmp_path / "zero")
     with pytest.raises(NotRegularError, match="it is a device, and a regular file is needed"):
-        regular_files.read(tmp_path / "zero", 100, is_own=False)
+        files.read(tmp_path / "zero", 100, is_own=False)
 
 
 def test_one_that_is_not_there_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        regular_files.read(tmp_path / "file", 100)
+        files.read(tmp_path / "file", 100)
 
 
 @pytest.mark.parametrize("make", [fifo, link_to_zero])
@@ -104,7 +104,7 @@ def test_what_lies_where_a_file_is_made_anew_is_not_written_to(tmp_path: Path, m
     (tmp_path / "linked.new").symlink_to(precious)
     make(tmp_path / "file.new")
     for name in ("linked", "file"):
-        atomic_write.write(tmp_path / f"{name}.json", name)
+        files.write(tmp_path / f"{name}.json", name)
         assert (tmp_path / f"{name}.json").read_text() == name
     assert precious.read_text() == "of somebody"
 
@@ -114,8 +114,8 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     precious.write_text("of somebody")
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "lock").symlink_to(precious)
-    with pytest.raises(state.StateError, match="it is a link, and a regular file is needed"):
-        state.open_alone(tmp_path / "state")
+    with pytest.raises(state_folder.StateFolderError, match="it is a link, and a regular file is needed"):
+        state_folder.open_alone(tmp_path / "state")
     assert precious.read_text() == "of somebody"
 
 
@@ -127,11 +127,11 @@ def test_another_name_of_a_file_is_not_written_to(tmp_path: Path, flags: int) ->
     (tmp_path / "keys").write_text("mine")
     (tmp_path / "file").hardlink_to(tmp_path / "keys")
     with pytest.raises(NotRegularError, match="it is a hard link, and a file with one name is needed"):
-        regular_files.open_own(tmp_path / "file", flags)
+        files.open_own(tmp_path / "file", flags)
     with pytest.raises(NotRegularError, match="it is a hard link"):
-        regular_files.read(tmp_path / "file", 100)
+        files.read(tmp_path / "file", 100)
     assert (tmp_path / "keys").read_text() == "mine"
-    assert regular_files.read(tmp_path / "file", 100, is_own=False) == b"mine"
+    assert files.read(tmp_path / "file", 100, is_own=False) == b"mine"
 
 
 @pytest.mark.parametrize("name", ["lock", "run_state.json", "journal.jsonl"])
@@ -147,7 +147,7 @@ def test_a_state_with_another_name_of_a_file_leaves_that_alone(
 
 
 def test_a_folder_of_a_run_that_is_a_link_is_not_used(tmp_path: Path) -> None:
-    opened = state.open_alone(tmp_path / "state")
+    opened = state_folder.open_alone(tmp_path / "state")
     (tmp_path / "state" / "run-1").symlink_to(tmp_path)
     with pytest.raises(NotRegularError, match="it is a link, and a folder is needed"):
         opened.run(1)
@@ -157,7 +157,7 @@ def test_a_folder_of_a_run_that_is_a_link_is_not_used(tmp_path: Path) -> None:
 def test_a_journal_without_end_is_refused(tmp_path: Path) -> None:
     endless(tmp_path / "journal.jsonl")
     with pytest.raises(JournalError, match=f"journal.jsonl: it has more than {MAX_BYTES} bytes"):
-        Journal(tmp_path / "journal.jsonl", Owner("boot", "job", ("true",)))
+        Journal(tmp_path / "journal.jsonl", JournalOwner("boot", "job", ("true",)))
 
 
 # ---------------------------------------------------------------------- the supervisor itself
@@ -209,7 +209,7 @@ def test_a_file_of_a_step_s_folder_counts_as_if_it_were_not_there(
     tmp_path: Path, make: Make, why: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Another node, or another user, has put it there."""
-    step = Folder(tmp_path)
+    step = StepFolder(tmp_path)
     (tmp_path / "run-1").mkdir()
     for name in ("plan.json", "node-n1.json"):
         make(tmp_path / "run-1" / name)

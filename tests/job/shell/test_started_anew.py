@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.inputs import Signalled
 from nodeagent.job.lines import Bye
-from nodeagent.job.model import Counts, Policy, Wish, Word
-from nodeagent.job.shell.disk.recovery import Recovered
+from nodeagent.job.model import Counts, Policy, RunEvent, Wish
+from nodeagent.job.session.values import Signalled
+from nodeagent.job.shell.record import RecoveredSession
 from tests.job.play import Play
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.supervised import Place, lives, pids_in
@@ -158,14 +158,14 @@ def test_reports_that_were_not_taken_are_said_by_the_next(place: Place, tmp_path
         daemons.opened(place.socket, takes=False) as daemon,
         place.started(*command, options=options) as first,
     ):
-        said = daemon.received_word(Word.STARTED)
+        said = daemon.received_word(RunEvent.STARTED)
         os.kill(first.pid, signal.SIGKILL)
         first.wait(WAIT_LIMIT_S)
     with daemons.opened(place.socket) as daemon, place.started(*command, options=options) as second:
-        again = daemon.received_word(Word.STARTED)
-        ended = daemon.received_word(Word.EXITED)
+        again = daemon.received_word(RunEvent.STARTED)
+        ended = daemon.received_word(RunEvent.EXITED)
         daemon.want(Wish.RUN, 2)
-        of_second = daemon.received_word(Word.STARTED)
+        of_second = daemon.received_word(RunEvent.STARTED)
 
         assert again == said
         assert said.number < ended.number < of_second.number
@@ -219,5 +219,5 @@ def test_job_that_a_signal_ended_runs_when_it_is_begun_anew() -> None:
     failed.exited(3)
     failed.wait_for_deadline()
 
-    assert (ended.left(), Recovered(session=ended.session).has_left(Counts())) == (143, False)
-    assert (failed.left(), Recovered(session=failed.session).has_left(Counts())) == (3, True)
+    assert (ended.left(), RecoveredSession(session=ended.session).has_left(Counts())) == (143, False)
+    assert (failed.left(), RecoveredSession(session=failed.session).has_left(Counts())) == (3, True)

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.counts import run_state
 from nodeagent.job.model import SECOND_NS, Counts
-from nodeagent.job.shell.clock import now_ns
-from nodeagent.job.shell.processes.received_signals import Signals
-from nodeagent.job.step import assembly
+from nodeagent.job.shell import record
+from nodeagent.job.shell.loop import ReceivedSignals, now_ns
+from nodeagent.job.step.process import _is_ended
 from tests.job.shell.supervised import ROOT
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -33,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 from nodeagent.job.model import (Counts, Why)
 from nodeagent.job.step.folder import Folder
-from nodeagent.job.step.model import Outcome
+from nodeagent.job.step.values import Outcome
 from nodeagent.job.step.whole_job_hang import NodeWord
 
 folder = Folder(Path(os.environ["HERE"]) / "state")
@@ -126,7 +125,7 @@ def test_a_hang_of_all_nodes_is_told_to_them_and_they_run_again(stage: Stage) ->
     assert status == 0
     assert "confirmed: every chip on 2 nodes is without any sign of work" in said
     assert stage.plan(2)["whys"] == {"n1": "suspended", "n2": "peer"}
-    counts = run_state.decode((stage.folder / "state/run_state.json").read_text(), job="7")
+    counts = record.decode_counts((stage.folder / "state/run_state.json").read_text(), job="7")
     assert counts == Counts(hangs=1)
 
 
@@ -185,10 +184,10 @@ signal.signal(signal.SIGUSR1, lambda *_: (say("n1", 0), say("n2", 0), os._exit(0
 
 def test_a_controller_that_is_down_is_not_asked_again_at_once(stage: Stage) -> None:
     """The end of a child is no reason: squeue is one."""
-    signals = Signals()
+    signals = ReceivedSignals()
     subprocess.run(["true"], check=True)
     before_ns = now_ns()
-    assert not assembly._is_ended(signals, 0.1)
+    assert not _is_ended(signals, 0.1)
     assert now_ns() - before_ns >= SECOND_NS // 10
 
 

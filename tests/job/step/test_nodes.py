@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeagent.job.step.model import Wish
-from nodeagent.job.step.nodes import chosen
+from nodeagent.job.step.loop import chosen
+from nodeagent.job.step.values import StepOptions
 
 NAMES = tuple(f"n{number}" for number in range(6))
 SOME = st.sets(st.sampled_from(NAMES))
@@ -25,7 +25,7 @@ def test_as_many_as_are_wanted_and_none_that_is_left_out(
     in_order = [each for each in NAMES if each in has]
     usable = [each for each in in_order if each not in left_out]
     nodes = chosen(
-        Wish(nodes=most, at_least=least),
+        StepOptions(nodes=most, at_least=least),
         in_order,
         first=6,
         before=tuple(before),
@@ -45,9 +45,9 @@ def test_as_many_as_are_wanted_and_none_that_is_left_out(
 
 
 def test_without_a_wish_all_nodes_of_the_job_are_needed() -> None:
-    assert chosen(Wish(), ("a", "b"), first=2) == ("a", "b")
-    assert chosen(Wish(), ("a",), first=2) is None
+    assert chosen(StepOptions(), ("a", "b"), first=2) == ("a", "b")
+    assert chosen(StepOptions(), ("a",), first=2) is None
 
 
 def test_who_was_there_before_stays() -> None:
-    assert chosen(Wish(nodes=2), ("a", "b", "c"), first=3, before=("b", "c")) == ("b", "c")
+    assert chosen(StepOptions(nodes=2), ("a", "b", "c"), first=3, before=("b", "c")) == ("b", "c")
