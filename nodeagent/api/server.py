@@ -42,8 +42,8 @@ from nodeagent.api.faults.service import FaultService, Shown
 from nodeagent.api.faults.watch import Pace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.node import NodeFacts
-from nodeagent.api.nvrx.messages import SERVICE as NODE_HEALTH_SERVICE
-from nodeagent.api.nvrx.service import NodeHealthService
+from nodeagent.api.nvrx import SERVICE as NODE_HEALTH_SERVICE
+from nodeagent.api.nvrx import NodeHealthService
 from nodeagent.api.reflection import add_reflection
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog

@@ -1,12 +1,9 @@
-"""The process at the other end of a connection: who it is, its job by its cgroup, whether it still lives.
+"""The process at the other end of a connection: who it is, what its job is called, whether it still lives.
 
-The kernel says all of it; nothing that the process says of itself counts. A pid with the time when its
-process began is never another process. It signals nobody.
-
-What a supervised job is called, whose it is, and whether a hook has claimed a chip for it. Pure.
-
-The name is that which the supervisor's cgroup proves. A second supervisor of one job adds its pid, and so
-does one whose cgroup proves no job. A job has one user.
+All of it comes from the kernel; nothing that the process reports about itself counts. A pid with the time
+when its process began is never another process. The name of a job is the one that the supervisor's cgroup
+proves; a second supervisor of one job adds its pid, and so does one whose cgroup proves no job. A job has one
+user. It signals no process.
 """
 
 import re

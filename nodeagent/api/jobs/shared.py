@@ -1,9 +1,8 @@
-"""What all connections of supervisors share: what is published, how inputs get to the core, who is here.
+"""What the connections of supervisors share: the published view, the way of inputs to the core, and limits.
 
-What one supervisor leaves on the disk, against what it may: a budget in bytes of its user.
-
-Beyond it nothing is kept that only tells something; what moves a job is taken without its texts, and waits.
-A job is never lost for that: a chip may wait for what its supervisor says.
+``Spending`` is what one supervisor may write to the disk, counted for its user. Beyond that, reports that
+only inform are dropped, and those that move a job are taken late and without their texts. No job is lost for
+that: a chip may wait for the report of its supervisor.
 """
 
 import asyncio

@@ -1,16 +1,9 @@
-"""Which processes of a tree are ranks. Launchers count for nothing, all others may only stop the clock.
+"""The processes of a run: which are ranks, which of them are quiet, and which others are at work.
 
-Ranks are the processes that hold a chip. Where nobody knows who does, or none does yet: those with RANK in
-their environment, without the workers that inherited it from a rank; else the launcher's children.
-
-The processes that are neither ranks nor launchers: writers of checkpoints, compilers, loader workers.
-
-One of them at work is work of the run. Those that come and go, as compilers do, count as one together.
-
-A rank process: since when it has been quiet, and since when it has used no CPU.
-
-Quiet is the mean of six samples, so that polls and heartbeats do not count. A burst now and then (a log
-line, what a watchdog dumps) does not end it.
+Ranks are the processes that use a chip. If that is unknown, or none uses one yet, they are those with RANK in
+their environment, without the workers that inherited it from a rank; else the launcher's children. A launcher
+counts for nothing. Any other process at work (a writer of checkpoints, a compiler, a data loader) is work of
+the run: it stops the clock of a hang.
 """
 
 from collections import deque

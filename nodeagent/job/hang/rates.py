@@ -1,10 +1,9 @@
-"""Differences of counters between two samples. A counter that is not read, or stepped back, gives None.
+"""Rates between two samples, and the usual value of a rate.
 
-A process that was not in the sample before has done everything since then. Across a gap nothing is known.
-
-What is usual of one value: its median while the run was healthy, over the newest two hours.
-
-A value counts only after a delay, so that the beginning of a hang is not learned before the hang is found.
+A counter that is not read, or steps back, gives None. A process that was not in the sample before has done
+everything since then. Across a gap nothing is known. What is usual is the median while the run was healthy,
+over the newest two hours; a value counts only after a delay, so that the beginning of a hang is not learned
+before the hang is found.
 """
 
 from array import array

@@ -1,16 +1,7 @@
-"""How long a run has stood still: a stretch that begins in the past, where its first quiet sample was.
+"""The timers of a watch: how long a run has been still, when its next step is late, whether it was ever
+stable.
 
-Time of which nothing is known does not count. Too much of it ends the stretch: then it may have worked.
-
-What the program says of its steps, and when the next one is late.
-
-Only a step that differs from the last, or a phase that differs, is progress. Beats that go on without one
-show that the program lives, not that it works.
-
-Whether a run has shown that it is stable. Before that, nothing that is found about it acts.
-
-By the first step that it reports, or by chips that vary for long enough. A steady job that reports no steps
-never is.
+Time of which nothing is known does not count. Too much of it ends a stretch: the run may have worked then.
 """
 
 from collections import deque

@@ -1,12 +1,8 @@
-"""What was reported of one stand-still: each step of it once, and its end.
+"""The watch of one run: samples and beats in, what they show of a hang out.
 
-Samples and beats of a run in, what is found of a hang out.
-
-Two rules. Without beats: all ranks are quiet and all chips dead for the hang time. With beats: the next step
+Two rules. Without beats: all ranks are quiet and all chips idle for the hang time. With beats: the next step
 is late, and nothing moves. What is not known is never quiet. Nothing acts before the run is armed, nor for
-other kinds of work than training, nor unless the mode is ``restart``.
-
-What a watch finds in a recorded series, and at which second. It measures nothing itself.
+other kinds of work than training, nor unless the mode is ``restart``. ``replay`` applies it to a recording.
 """
 
 from collections.abc import Iterable

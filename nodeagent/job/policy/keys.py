@@ -1,6 +1,6 @@
 """The keys of a job's policy: their names, values and ranges. A table; ``policy`` reads the sources.
 
-The daemon checks by it what a site sets for its jobs, so it says of each key what is right, in words.
+The daemon checks a site's values for jobs by it, so each key describes its right values in words.
 """
 
 import dataclasses

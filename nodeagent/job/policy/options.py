@@ -1,8 +1,6 @@
-"""The options of ``job run``, as argparse reads them: loaded once there are any.
+"""The options of ``job run`` and ``job step``, as argparse reads them. Loaded only if there are any.
 
-The command line of ``job step``: how many nodes, then what ``job run`` takes, then the command.
-
-It checks no value of the policy, and no number against the nodes that there are.
+It checks no value of the policy, and no number of nodes against the nodes of the job.
 """
 
 import argparse

@@ -1,11 +1,8 @@
-"""What may be done to a job: put together from all who have a say, later ones winning.
+"""The policy of a job, put together from all its sources; a later source wins.
 
 The site's defaults < files (annotations, or a policy file) < the environment < the command line; the site's
-limits cap the whole. One bad value refuses all: a job must not run under another policy than was meant. Reads
-no file and no environment: texts and mappings come in.
-
-Reads the policy files that the user names, and joins them with the settings of the site, the environment
-and the command line. It decides nothing.
+limits cap the result. One bad value refuses all, because a job must not run under another policy than was
+meant. ``resolve`` and ``read_file`` are pure; ``settle`` reads the files that the user names.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""What becomes of a job whose run has ended, or may not begin: one pure function, a table of rows.
+"""What becomes of a job whose run has ended, or may not begin: one pure function over a table of rows.
 
-The first row that fits decides. It says whether the command runs again here, or with which status the
+The first row that fits decides. It gives the reason for another run here, or the exit status with which the
 supervisor leaves, and what that costs. It knows no time and no process, and changes nothing.
 """
 
@@ -99,10 +99,10 @@ def decide(ending: RunEnding, policy: Policy, counts: Counts) -> Decision:
     """The first row that fits. In a step of several nodes a rerun is one of all of them together."""
     case = EndingCase(ending=ending, policy=policy, counts=counts)
     row = next(each for each in ROWS if each.fits(case))
-    verdict = replace(row.decides(case), row=row.name, fault=row.is_fault)
-    if verdict.status is None and case.role.reruns_together:
-        return replace(verdict, status=ExitStatus.RESTART_TOGETHER.value)
-    return verdict
+    decision = replace(row.decides(case), row=row.name, fault=row.is_fault)
+    if decision.status is None and case.role.reruns_together:
+        return replace(decision, status=ExitStatus.RESTART_TOGETHER.value)
+    return decision
 
 
 def own_status(failure: CommandFailure | None) -> int:

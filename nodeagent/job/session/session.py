@@ -134,13 +134,13 @@ class JobSession:
         self.state = SessionState()
 
     def step(self, now_ns: int, given: SessionInput) -> tuple[SessionEffect, ...]:
-        turn = Transition(now_ns, self.state)
+        transition = Transition(now_ns, self.state)
         if not isinstance(given, _BEFORE_THE_TIME):
-            _do_what_is_due(turn)
-        _take(turn, given)
-        _do_what_is_due(turn)
-        self.state = turn.state
-        return tuple(turn.orders)
+            _do_what_is_due(transition)
+        _take(transition, given)
+        _do_what_is_due(transition)
+        self.state = transition.state
+        return tuple(transition.effects)
 
     def next_deadline_ns(self) -> int | None:
         """When something is to be done even if nothing is given: give a ``Tick`` then."""
@@ -165,36 +165,36 @@ def _next(state: SessionState) -> int | None:
     return min((each for each in (state.due_ns, state.evidence_due_ns) if each is not None), default=None)
 
 
-def _do_what_is_due(turn: Transition) -> None:
+def _do_what_is_due(transition: Transition) -> None:
     """Each thing once: what follows from it begins now, so that one that slept too long skips nothing."""
-    while (due_ns := _next(turn.state)) is not None and due_ns <= turn.now_ns:
-        if due_ns == turn.state.evidence_due_ns:
-            running.no_evidence(turn)
+    while (due_ns := _next(transition.state)) is not None and due_ns <= transition.now_ns:
+        if due_ns == transition.state.evidence_due_ns:
+            running.no_evidence(transition)
         else:
-            turn.change(due_ns=None)
-            _AT_ITS_END[turn.state.phase](turn)
+            transition.change(due_ns=None)
+            _AT_ITS_END[transition.state.phase](transition)
 
 
-def _take(turn: Transition, given: SessionInput) -> None:
+def _take(transition: Transition, given: SessionInput) -> None:
     if isinstance(given, SessionBegan):
-        starting.began(turn, given)
+        starting.began(transition, given)
         return
-    if isinstance(given, _OF_ONE_RUN) and given.run != turn.state.run:
+    if isinstance(given, _OF_ONE_RUN) and given.run != transition.state.run:
         return
-    _note(turn, given)
-    handler = _TABLE[turn.state.phase].get(type(given))
+    _note(transition, given)
+    handler = _TABLE[transition.state.phase].get(type(given))
     if handler is not None:
-        handler(turn, given)
+        handler(transition, given)
 
 
-def _note(turn: Transition, given: SessionInput) -> None:
+def _note(transition: Transition, given: SessionInput) -> None:
     """What holds in any phase."""
     if isinstance(given, LinkLost):
-        turn.change(link=LinkState.DOWN, is_fresh=False)
+        transition.change(link=LinkState.DOWN, is_fresh=False)
     elif isinstance(given, LinkBack):
-        turn.change(link=LinkState.UP, is_fresh=False, job=given.job)
+        transition.change(link=LinkState.UP, is_fresh=False, job=given.job)
     elif isinstance(given, RunRequest):
-        state = turn.state
+        state = transition.state
         if given != state.wanted and explains(given, state.run):
-            turn.change(blame=given, blamed_ns=turn.now_ns)
-        turn.change(wanted=given, is_fresh=True)
+            transition.change(blame=given, blamed_ns=transition.now_ns)
+        transition.change(wanted=given, is_fresh=True)

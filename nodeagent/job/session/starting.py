@@ -1,12 +1,11 @@
-"""Before each run: the gate, and the start.
+"""The beginning of a session, and the gate before each run.
 
-A run begins only if the daemon wants it to. Where the daemon cannot be asked the gate is open, unless the
-policy needs the daemon, or the daemon last wanted the job not to run. A job that is only watched has no gate.
+A placement is new if the journal is empty, its session has left, or the count of placements has changed.
+Otherwise the session goes on where the journal ends, and what outlived the earlier supervisor is ended first.
 
-The beginning of a supervisor: of a new placement, or anew in the middle of one.
-
-A placement is new where the journal is empty, its session has left, or the count of placements has changed.
-Otherwise the session goes on where the journal ends. What outlived the earlier supervisor is ended first.
+A run begins only if the daemon wants it to. While the daemon cannot be asked the gate is open, unless the
+policy needs the daemon, or the daemon last wanted the job not to run. A supervisor that only watches has no
+gate.
 """
 
 import errno
@@ -49,20 +48,20 @@ _MAY_PASS = frozenset(
 """No memory, no process, or storage that does not answer now: fork(2), execve(2)."""
 
 
-def come_to_gate(turn: Transition) -> None:
-    turn.enter(SessionPhase.GATE, turn.state.policy.heal_timeout_s)
-    look_again(turn)
+def come_to_gate(transition: Transition) -> None:
+    transition.enter(SessionPhase.GATE, transition.state.policy.heal_timeout_s)
+    look_again(transition)
 
 
-def look_again(turn: Transition) -> None:
+def look_again(transition: Transition) -> None:
     """At the gate: something has changed that may open it."""
-    state = turn.state
+    state = transition.state
     if may_run(state):
-        begin(turn)
+        begin(transition)
     elif _is_held_by_operator(state):
-        turn.change(due_ns=None)
+        transition.change(due_ns=None)
     elif state.due_ns is None:
-        turn.change(due_ns=turn.after(state.policy.heal_timeout_s))
+        transition.change(due_ns=transition.after(state.policy.heal_timeout_s))
 
 
 def may_run(state: SessionState) -> bool:
@@ -76,64 +75,64 @@ def may_run(state: SessionState) -> bool:
     return wanted is None or wanted.wish is Wish.RUN
 
 
-def begin(turn: Transition) -> None:
+def begin(transition: Transition) -> None:
     """The daemon may count further: it has called off a run of which this supervisor never heard."""
-    state = turn.state
+    state = transition.state
     if state.link is LinkState.UP and state.wanted is not None and state.wanted.run > state.run:
-        turn.change(run=state.wanted.run)
-        state = turn.state
-    turn.enter(SessionPhase.STARTING)
-    turn.change(blame=None)
+        transition.change(run=state.wanted.run)
+        state = transition.state
+    transition.enter(SessionPhase.STARTING)
+    transition.change(blame=None)
     variables = model.variables_of_run(
         run=state.run, execution=state.executions + 1, why=state.why, counts=state.counts, job=state.job
     )
-    turn.order(Start(run=state.run, environment=variables))
+    transition.add(Start(run=state.run, environment=variables))
 
 
-def wanted_at_gate(turn: Transition, given: RunRequest) -> None:
+def wanted_at_gate(transition: Transition, given: RunRequest) -> None:
     """Also while a pause goes on."""
-    if given.wish is Wish.LEAVE and turn.state.may_be_sent_away:
-        conclude(turn, EndCause.SENT_AWAY)
-    elif given.wish is Wish.STOP and given.run == turn.state.run and turn.state.policy.in_place:
-        call_off(turn, given)
-    elif turn.state.phase is SessionPhase.GATE:
-        look_again(turn)
+    if given.wish is Wish.LEAVE and transition.state.may_be_sent_away:
+        conclude(transition, EndCause.SENT_AWAY)
+    elif given.wish is Wish.STOP and given.run == transition.state.run and transition.state.policy.in_place:
+        call_off(transition, given)
+    elif transition.state.phase is SessionPhase.GATE:
+        look_again(transition)
 
 
-def call_off(turn: Transition, given: RunRequest) -> None:
+def call_off(transition: Transition, given: RunRequest) -> None:
     """The run was allowed, and is to stop before it has begun: nothing of it is left."""
-    turn.report(RunEvent.STOPPED, "it had not begun")
-    turn.next_run(RunReason.ORDERED if given.by_operator else RunReason.HEALED)
-    come_to_gate(turn)
+    transition.report(RunEvent.STOPPED, "it had not begun")
+    transition.next_run(RunReason.ORDERED if given.by_operator else RunReason.HEALED)
+    come_to_gate(transition)
 
 
-def link_at_gate(turn: Transition, _: LinkLost | LinkBack) -> None:
-    look_again(turn)
+def link_at_gate(transition: Transition, _: LinkLost | LinkBack) -> None:
+    look_again(transition)
 
 
-def not_healed(turn: Transition) -> None:
-    conclude(turn, EndCause.NOT_HEALED)
+def not_healed(transition: Transition) -> None:
+    conclude(transition, EndCause.NOT_HEALED)
 
 
-def ran(turn: Transition, given: Ran) -> None:
-    turn.change(process=given.process, executions=turn.state.executions + 1)
-    turn.enter(SessionPhase.RUNNING)
-    turn.report(RunEvent.STARTED, turn.state.why.value)
+def ran(transition: Transition, given: Ran) -> None:
+    transition.change(process=given.process, executions=transition.state.executions + 1)
+    transition.enter(SessionPhase.RUNNING)
+    transition.report(RunEvent.STARTED, transition.state.why.value)
 
 
-def not_run(turn: Transition, given: NotRun) -> None:
+def not_run(transition: Transition, given: NotRun) -> None:
     """What may pass is a failure as any other. Else the same would come of another attempt: the command is
     not there, or is no program.
     """
     missing = given.error in (errno.ENOENT, errno.ENOTDIR)
     failure = CommandFailure(status=NOT_FOUND_STATUS if missing else NOT_EXECUTABLE_STATUS)
-    turn.change(failure=failure, emptied=True)
-    turn.print_message(f"the command cannot be run: {given.why}")
+    transition.change(failure=failure, emptied=True)
+    transition.print_message(f"the command cannot be run: {given.why}")
     if given.error in _MAY_PASS:
-        conclude(turn, EndCause.EXITED)
+        conclude(transition, EndCause.EXITED)
         return
-    turn.report(RunEvent.EXITED, given.why, status=own_status(failure))
-    turn.leave(own_status(failure), given.why)
+    transition.report(RunEvent.EXITED, given.why, status=own_status(failure))
+    transition.leave(own_status(failure), given.why)
 
 
 def _is_held_by_operator(state: SessionState) -> bool:
@@ -141,64 +140,64 @@ def _is_held_by_operator(state: SessionState) -> bool:
     return wanted is not None and wanted.by_operator and wanted.wish in (Wish.HOLD, Wish.STOP)
 
 
-def began(turn: Transition, given: SessionBegan) -> None:
-    state = turn.state
+def began(transition: Transition, given: SessionBegan) -> None:
+    state = transition.state
     left = state.phase in (SessionPhase.NEW, SessionPhase.LEFT)
     if left or state.boot_id != given.boot_id or state.counts.schedule != given.counts.schedule:
-        _new_placement(turn, given)
+        _new_placement(transition, given)
     else:
-        _go_on(turn, given)
+        _go_on(transition, given)
 
 
-def _new_placement(turn: Transition, given: SessionBegan) -> None:
+def _new_placement(transition: Transition, given: SessionBegan) -> None:
     """Numbers of reports go on: nobody takes a new one for an old one."""
-    turn.state = SessionState(
+    transition.state = SessionState(
         policy=given.policy,
         counts=given.counts,
         boot_id=given.boot_id,
         run=given.run,
         executions=given.executions,
         why=given.why,
-        reports=turn.state.reports,
-        suspicion_ns=turn.now_ns,
+        reports=transition.state.reports,
+        suspicion_ns=transition.now_ns,
     )
     if given.survivors:
-        _end_what_is_left(turn)
+        _end_what_is_left(transition)
     else:
-        come_to_gate(turn)
+        come_to_gate(transition)
 
 
-def _go_on(turn: Transition, given: SessionBegan) -> None:
+def _go_on(transition: Transition, given: SessionBegan) -> None:
     """The counts of the journal are at least as new as those that were kept. A signal was for the earlier
     supervisor: whoever starts another wants the job to run. A start that nobody saw happen is made again, if
     the daemon still wants it."""
-    turn.change(policy=given.policy, link=LinkState.UNKNOWN, is_fresh=False)
-    turn.order(KeepCounts(counts=turn.state.counts))
-    report_hang(turn)
-    phase, cause = turn.state.phase, turn.state.cause
-    if cause is None or turn.state.signal is not None:
+    transition.change(policy=given.policy, link=LinkState.UNKNOWN, is_fresh=False)
+    transition.add(KeepCounts(counts=transition.state.counts))
+    report_hang(transition)
+    phase, cause = transition.state.phase, transition.state.cause
+    if cause is None or transition.state.signal is not None:
         cause = EndCause.ORPHANED
-    turn.change(signal=None)
+    transition.change(signal=None)
     if phase in (SessionPhase.GATE, SessionPhase.PAUSING):
         if given.survivors:
-            _end_what_is_left(turn)
+            _end_what_is_left(transition)
         elif phase is SessionPhase.GATE:
-            come_to_gate(turn)
+            come_to_gate(transition)
     elif phase is SessionPhase.STARTING and not given.survivors:
-        come_to_gate(turn)
+        come_to_gate(transition)
     elif given.survivors:
         if phase is SessionPhase.STARTING:
-            turn.change(executions=turn.state.executions + 1)
-        stop(turn, cause)
+            transition.change(executions=transition.state.executions + 1)
+        stop(transition, cause)
     elif phase is SessionPhase.JUDGING:
-        turn.change(emptied=True)
-        await_verdict(turn)
+        transition.change(emptied=True)
+        await_verdict(transition)
     else:
-        turn.change(emptied=True)
-        conclude(turn, cause)
+        transition.change(emptied=True)
+        conclude(transition, cause)
 
 
-def _end_what_is_left(turn: Transition) -> None:
+def _end_what_is_left(transition: Transition) -> None:
     """No run is made now: it is of the run before."""
-    turn.change(run=turn.state.run - 1, is_reported=True)
-    stop(turn, EndCause.ORPHANED)
+    transition.change(run=transition.state.run - 1, is_reported=True)
+    stop(transition, EndCause.ORPHANED)

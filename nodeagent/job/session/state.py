@@ -1,7 +1,7 @@
-"""What a session remembers, and the turn in which one given value changes it.
+"""The state of a session, and the transition in which one input changes it.
 
-A ``State`` is a frozen value: two sessions that were given the same at the same times have equal ones. A
-``Turn`` is one step under way: the handlers of each phase change its state and add orders. Nothing decides.
+A ``SessionState`` is a frozen value: two sessions with the same inputs at the same times have equal ones. A
+``Transition`` is one input being handled: the handlers of each phase change its state and add effects.
 """
 
 from collections.abc import Mapping
@@ -138,7 +138,7 @@ class Transition:
     def __init__(self, now_ns: int, state: SessionState) -> None:
         self.now_ns = now_ns
         self.state = state
-        self.orders: list[SessionEffect] = []
+        self.effects: list[SessionEffect] = []
 
     def change(self, **values: object) -> None:
         self.state = replace(self.state, **values)  # type: ignore[arg-type]
@@ -178,18 +178,18 @@ class Transition:
     ) -> None:
         self.change(status=status, evidence_due_ns=None)
         self.enter(SessionPhase.LEFT)
-        self.order(Leave(status=status, why=why, fault=fault, next_why=next_why, pause_s=pause_s))
+        self.add(Leave(status=status, why=why, fault=fault, next_why=next_why, pause_s=pause_s))
 
-    def order(self, order: SessionEffect) -> None:
-        self.orders.append(order)
+    def add(self, effect: SessionEffect) -> None:
+        self.effects.append(effect)
 
     def print_message(self, text: str) -> None:
-        self.order(Print(text=text))
+        self.add(Print(text=text))
 
     def keep(self, counts: Counts) -> None:
         if counts != self.state.counts:
             self.change(counts=counts)
-            self.order(KeepCounts(counts=counts))
+            self.add(KeepCounts(counts=counts))
 
     def report(
         self,
@@ -201,7 +201,7 @@ class Transition:
     ) -> None:
         number = self.state.reports + 1
         self.change(reports=number)
-        self.order(
+        self.add(
             RunReport(
                 number=number,
                 run=self.state.run,

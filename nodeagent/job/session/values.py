@@ -1,9 +1,8 @@
-"""What is given to a session. Frozen values; nothing here decides or does I/O.
+"""Inputs and effects of a session. Frozen values; nothing here decides or does I/O.
 
-Times are nanoseconds of CLOCK_BOOTTIME: they go on while the machine sleeps, and are the same line for a
-supervisor that is started anew in the same boot.
-
-What a session orders. Frozen values; nothing here decides or does I/O.
+Times are nanoseconds of CLOCK_BOOTTIME: it goes on while the machine sleeps, and is the same clock for a
+supervisor that is started again in the same boot. ``RunRequest`` (an input) and ``RunReport`` (an effect) are
+also messages of the daemon's socket (``lines``).
 """
 
 from collections.abc import Mapping

@@ -1,12 +1,8 @@
-"""Opens what a supervisor keeps on the disk: its folder, its journal, the socket of beats.
+"""Puts the parts of one supervisor together, from the command line, the environment and the files of its job.
 
-Only a folder that was asked for is needed. Where anything else cannot be opened, a message says so,
-and the command is run all the same.
-
-Puts the parts of one supervisor together, from the command line, the environment and what is on the disk.
-
-Only what stands in the way of the job's policy keeps a command from being run. Where the supervisor itself is
-hindered (no folder for its state, no socket for beats), it says so and runs the command all the same.
+Only a wrong policy, or a folder of ``--state`` that cannot be used, keeps the command from running. If
+anything else cannot be opened (the usual folder, the journal, the socket of beats), a message names it, and
+the command runs without it.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
-"""Starts the command of a run: its session, its limits, its environment. It waits for nothing.
+"""One run of the command after the other: started, asked to end, killed, seen to be empty; and how it ended.
+
+What it finds (the command began, it has ended, no process is left) is kept until ``take`` is called. It
+decides neither when a run begins nor how it ends, and judges no failure.
 
 The command has the supervisor's standard streams and every descriptor that the supervisor was given (a
-launcher's, of MPI or make); the supervisor's own are closed at its exec.
-
-How the command of a run ended: its status, and what the run has left to read about it.
-
-The error file is that of torch elastic: torch/distributed/elastic/multiprocessing/errors/error_handler.py
-writes ``{"message": {"message": "ValueError: no such layer", "extraInfo": {...}}}``, or a text in place of
-the inner object. It judges nothing.
-
-One run after the other of the command: started, asked to end, killed, and seen to be empty.
-
-What it finds (the command began, has ended, nothing is left) goes to whoever asks for it next. It decides
-neither when a run begins nor how it ends.
+launcher's, of MPI or make); the supervisor's own are closed at its exec. The error file is that of torch
+elastic: torch/distributed/elastic/multiprocessing/errors/error_handler.py writes
+``{"message": {"message": "ValueError: no such layer", "extraInfo": {...}}}``, or a text in place of the inner
+object.
 """
 
 import errno

@@ -1,12 +1,9 @@
-"""Opens files of a job: regular ones of bounded size. What waits for somebody, has no end or leads elsewhere
-is refused, with the reason.
+"""Opens and writes the files of a job: regular ones of bounded size, written whole.
 
-A folder of a job may be shared, and whoever may write there can put anything under the name of a file: a
-FIFO that waits for its other end, a link to a device without end or to a file of somebody else, or another
-name of such a file. A file that the user names himself may be a link: the kubelet makes such ones of the
-annotations of a pod.
-
-Writes a file whole, under another name first: who reads it sees the old text or the new one.
+A folder of a job may be shared, and a user who may write there can put anything under the name of a file: a
+FIFO that waits for its other end, a link to a device without end or to another user's file, or another name
+of such a file. These are refused, with the reason. A file that the user names on the command line may be a
+link: the kubelet makes such links for the annotations of a pod.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The file of what was given to the session: on the disk before anything is done for it.
+"""The journal: every input of the session, on the disk before its effects are done.
 
-The first line says of which boot and job it is; where either is another one, the file is moved aside, and
-the run begins anew. A supervisor that is started anew gets the lines back. What they mean it does not know.
-
-What was given to a session, as lines of its journal: one JSON object each, with the time.
-
-Written in order, and replayed in order: the session is the same then. A bad line is an error: what follows
-from a gap cannot be known. It reads and writes no file.
+The first line names the boot and the job. If either differs, the file is moved aside and the run begins new.
+A supervisor that is started again replays the lines in their order and has the same session.
 """
 
 import os

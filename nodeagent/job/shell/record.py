@@ -1,13 +1,9 @@
-"""What is put on the disk for the next supervisor: the journal of the session, and the counts.
+"""What a supervisor keeps on the disk for the next one, and what the next one reads of it.
 
-A job does not end because its supervisor cannot write: that is printed once, and the job goes on without.
-
-``run_state.json``: the counts of a job that outlive its placement, on storage that all its nodes see.
-
-A file that is torn, or is somebody else's, is an error, and never read as "nothing was counted". Whoever
-reads the file moves it aside then and says so. It reads and writes no file.
-
-What earlier supervisors have left: the session by its journal, what of its run still lives, the counts.
+The journal gives the session back; ``run_state.json`` holds the counts that outlive a placement, on storage
+that all nodes of the job see. A torn or foreign file of counts is an error, is moved aside with a message,
+and never reads as "nothing was counted". A job does not end because its supervisor cannot write: that is
+printed once, and the job goes on.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import ProcessId, SessionInput
 from nodeagent.job.shell import files
-from nodeagent.job.shell.journal import Journal, JournalError, decode_records, replay
+from nodeagent.job.shell.journal import Journal, JournalError, decode_records, encode_record, replay
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder
 from nodeagent.job.shell.tree import survivors_of
@@ -44,8 +40,6 @@ class SupervisorRecord:
     def write(self, at_ns: int, given: SessionInput) -> None:
         if self._journal is None:
             return
-        from nodeagent.job.shell.journal import encode_record
-
         try:
             self._journal.append(encode_record(at_ns, given))
         except JournalError as error:
@@ -134,10 +128,10 @@ def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered
 
     Raises ``journal_records.JournalError``.
     """
-    session, orders = replay(decode_records(lines))
+    session, effects = replay(decode_records(lines))
     return RecoveredSession(
         session=session,
-        reports=tuple(order for order in orders if isinstance(order, RunReport)),
+        reports=tuple(effect for effect in effects if isinstance(effect, RunReport)),
         survivors=survivors_of(session.state.process, marker),
     )
 

@@ -1,6 +1,7 @@
-"""Messages of the supervisor to people: one line each, on the standard error.
+"""The standard error, which a supervisor shares with its command: its own messages, and what a run has
+written.
 
-The end of what a run writes to the standard error, where that is a file. It writes nothing there.
+Messages are one line each. What a run writes can be read only where the standard error is a file.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The loop of one supervisor: what happens is given to the session, and what the session orders is done.
+"""The loop of one supervisor: what happens is given to the session, and what the session effects is done.
 
-Each given value is in the journal before its orders are done. It decides nothing itself.
+Each given value is in the journal before its effects are done. It decides nothing itself.
 """
 
 from __future__ import annotations
 
 import selectors
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +21,7 @@ from nodeagent.job.session.values import (
     LinkLost,
     Print,
     SessionBegan,
+    SessionEffect,
     SessionInput,
     SessionTick,
     Signalled,
@@ -31,7 +31,7 @@ from nodeagent.job.session.values import (
 from nodeagent.job.shell import loop
 from nodeagent.job.shell.command import CommandRunner
 from nodeagent.job.shell.link import ConnectionLost, DaemonLink
-from nodeagent.job.shell.loop import ReceivedSignals, now_ns, seconds
+from nodeagent.job.shell.loop import LoopRunner, ReceivedSignals, now_ns, seconds
 from nodeagent.job.shell.record import SupervisorRecord
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.watching.beats import BeatSocket
@@ -40,7 +40,6 @@ from nodeagent.job.watching.watching import Watching
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import ChipReadings, JobBegin, ReportTaken, Welcome
-    from nodeagent.job.model import RunRequest
     from nodeagent.job.shell.link import Received
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
@@ -74,20 +73,20 @@ class JobSupervisor:
         self._gathering = gathering
         self._beats = beats
         self._beats_due_ns = 0
-        self._waiting: deque[SessionInput] = deque()
         self.left: Leave | None = None
         """What the session has left with, once it has."""
 
-        self._do: Final[Mapping[type, Callable[[Any], None]]] = {
+        self._effects: Final[Mapping[type, Callable[[Any], None]]] = {
             Start: self._start,
             Terminate: self._terminate,
-            Kill: lambda order: self._runner.kill(order.run, now_ns()),
+            Kill: lambda effect: self._runner.kill(effect.run, now_ns()),
             Gather: self._gather,
-            RunReport: lambda order: self._link.say(order, now_ns()),
-            KeepCounts: lambda order: self._record.keep(order.counts),
-            Print: lambda order: print_message(order.text),
+            RunReport: lambda effect: self._link.say(effect, now_ns()),
+            KeepCounts: lambda effect: self._record.keep(effect.counts),
+            Print: lambda effect: print_message(effect.text),
             Leave: self._leave,
         }
+        self._loop = LoopRunner(self._step, self._effects, self._runner.take)
 
     def run(self, began: SessionBegan, received: list[Received], reports: Iterable[RunReport]) -> int:
         """Until the session leaves; its status. ``received`` is what the daemon has said already, ``reports``
@@ -96,7 +95,7 @@ class JobSupervisor:
         for report in reports:
             self._link.say(report, now_ns())
         self._runner.adopt(began.survivors, now_ns())
-        self._give(began)
+        self._loop.give(began)
         self._hear(received)
         while self.left is None:
             self._turn()
@@ -105,8 +104,8 @@ class JobSupervisor:
 
     def leave_again(self, reports: Iterable[RunReport]) -> int:
         """An earlier supervisor had left, and was ended before it could exit. Its status."""
-        for order in (*reports, *self._session.leave_again()):
-            self._do[type(order)](order)
+        for effect in (*reports, *self._session.leave_again()):
+            self._effects[type(effect)](effect)
         assert self.left is not None
         print_message(
             f"the job had come to its end with status {self.left.status} before its supervisor was ended"
@@ -129,7 +128,7 @@ class JobSupervisor:
         self._give_found()
         due_ns = self._session.next_deadline_ns()
         if due_ns is not None and due_ns <= at_ns:
-            self._give(SessionTick())
+            self._loop.give(SessionTick())
 
     def _wait(self) -> None:
         """Until something can be read, or something is due."""
@@ -152,7 +151,7 @@ class JobSupervisor:
     def _take_signals(self) -> None:
         for number in self._signals.take():
             if number in loop.ENDING:
-                self._give(Signalled(number=number))
+                self._loop.give(Signalled(number=number))
             elif number in loop.PASSED_ON:
                 self._runner.pass_on(number)
 
@@ -179,43 +178,35 @@ class JobSupervisor:
     def _give_found(self) -> None:
         for part in (self._runner, self._watching, self._gathering):
             for given in part.take():
-                self._give(given)
+                self._loop.give(given)
 
     # ------------------------------------------------------------------ the session
 
-    def _give(self, given: SessionInput) -> None:
-        """What follows from an order is given after all orders of the step are done."""
-        self._waiting.append(given)
-        if len(self._waiting) > 1:
-            return
-        while self._waiting:
-            at_ns = now_ns()
-            given = self._waiting[0]
-            if self._session.is_written(at_ns, given):
-                self._record.write(at_ns, given)
-            for order in self._session.step(at_ns, given):
-                self._do[type(order)](order)
-            self._waiting.popleft()
-            self._waiting.extend(self._runner.take())
+    def _step(self, given: SessionInput) -> Iterable[SessionEffect]:
+        """The input is in the journal before its effects are done."""
+        at_ns = now_ns()
+        if self._session.is_written(at_ns, given):
+            self._record.write(at_ns, given)
+        return self._session.step(at_ns, given)
 
-    def _start(self, order: Start) -> None:
+    def _start(self, effect: Start) -> None:
         self._watching.begins()
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
-        self._runner.start(order.run, {**order.environment, **beat}, self._record.folder_of(order.run))
+        self._runner.start(effect.run, {**effect.environment, **beat}, self._record.folder_of(effect.run))
         if self._runner.process is not None and self._runner.is_running:
-            self._watching.began(order.run, self._runner.process, now_ns())
+            self._watching.began(effect.run, self._runner.process, now_ns())
 
-    def _terminate(self, order: Terminate) -> None:
-        if order.alone:
-            self._runner.pass_on(order.number)
+    def _terminate(self, effect: Terminate) -> None:
+        if effect.alone:
+            self._runner.pass_on(effect.number)
         else:
-            self._runner.terminate(order.run, order.number)
+            self._runner.terminate(effect.run, effect.number)
 
-    def _gather(self, order: Gather) -> None:
-        self._gathering.begin(order, self._watching.ranks(), now_ns())
+    def _gather(self, effect: Gather) -> None:
+        self._gathering.begin(effect, self._watching.ranks(), now_ns())
 
-    def _leave(self, order: Leave) -> None:
-        self.left = order
+    def _leave(self, effect: Leave) -> None:
+        self.left = effect
 
     # ------------------------------------------------------------------ the daemon
 
@@ -228,20 +219,19 @@ class JobSupervisor:
 
     def _hear_line(self, line: Welcome | RunRequest | ChipReadings | ReportTaken) -> None:
         from nodeagent.job.lines import ChipReadings, Welcome
-        from nodeagent.job.model import RunRequest
 
         if isinstance(line, Welcome):
-            self._give(LinkBack(job=line.job))
+            self._loop.give(LinkBack(job=line.job))
             self._link.begin(self._begin(), now_ns())
         elif isinstance(line, RunRequest):
-            self._give(line)
+            self._loop.give(line)
         elif isinstance(line, ChipReadings):
             self._watching.answered(line, now_ns())
 
     def _lost(self, lost: ConnectionLost) -> None:
         """Given once, not at each attempt that fails."""
         if self._session.state.link is not LinkState.DOWN:
-            self._give(LinkLost(why=lost.why))
+            self._loop.give(LinkLost(why=lost.why))
 
     def _begin(self) -> JobBegin:
         from nodeagent.job.lines import JobBegin

@@ -1,10 +1,8 @@
-"""The processes of a run: found, signalled, ended, reaped.
+"""The processes of a run: found, signalled, killed, reaped.
 
-The supervisor is their subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): whatever leaves its parent, its group
-and its session stays below the supervisor. So "all descendants" misses nobody who lives. Signals go by pidfd
-to the very process that was seen, never to another one that got its number. It decides no signal itself.
-
-Two calls of prctl(2) that Python does not have.
+The supervisor is their subreaper (prctl(2), PR_SET_CHILD_SUBREAPER), so a process that leaves its parent, its
+group and its session stays below the supervisor: "all descendants" misses none that lives. A signal goes by
+pidfd to the process that was seen, never to another one that got its number. It decides no signal itself.
 """
 
 import ctypes

@@ -1,12 +1,9 @@
-"""What becomes of a job after a run on several nodes: one pure function, a table of rows.
+"""What becomes of a job after a run on several nodes, and what it costs. Pure; a table of rows.
 
-The first row that fits decides. A fault of the hardware on one node explains what fails on the others, so its
-rows come first. The status of the scheduler's own starter decides nothing that the nodes know: srun ends
-with 0, too, where a node was lost.
-
-The counts of a job after a run on many nodes, out of what each node has counted. Pure.
-
-Progress on one node is progress of the job. A failure, or a hang, costs one, on however many nodes it shows.
+The first row that fits decides. A hardware fault of one node explains what fails on the others, so its rows
+come first. The exit status of srun decides nothing that the nodes have reported: srun ends with 0, too, if a
+node was lost. Progress on one node is progress of the job; a failure, or a hang, costs one, on however many
+nodes it shows.
 """
 
 from collections.abc import Callable, Iterable, Mapping

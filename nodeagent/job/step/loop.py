@@ -1,11 +1,9 @@
-"""Which nodes of the allocation make a run, and which are spares. Pure.
-
-The loop of a step: values in, orders out. It does no I/O and knows no clock.
+"""The loop of a step: inputs in, effects out. It does no I/O and knows no clock.
 
     ask ──> run ──> ended ──> run ──> ended ──> pause ──> ask ──> run ...
 
-A signal ends it: before a run at once, during a run after the scheduler's step has ended. It never runs the
-command again then.
+A signal ends it: before a run at once, during a run after the scheduler's step has ended. The command is not
+run again then.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,13 +12,12 @@ from enum import Enum
 from typing import Any, Final
 
 from nodeagent.job.model import Counts, ExitStatus, RunReason
-from nodeagent.job.session.values import KeepCounts, Print, Signalled
+from nodeagent.job.session.values import KeepCounts, Leave, Print, Signalled
 from nodeagent.job.step.decision import StepCase, StepDecision, decide, merged, waited
 from nodeagent.job.step.values import (
     Allocated,
     AskScheduler,
     EndRun,
-    LeaveStep,
     RunPlan,
     StartRun,
     StepBegan,
@@ -120,7 +117,7 @@ def _began(_: StepState, given: StepBegan) -> Decided:
 
 def _allocated(state: StepState, given: Allocated) -> Decided:
     if given.ends:
-        return _left(state, LeaveStep(status=_ENDED_STATUS, why="the scheduler is ending the job"))
+        return _left(state, Leave(status=_ENDED_STATUS, why="the scheduler is ending the job"))
     nodes = chosen(
         state.wish,
         given.nodes,
@@ -165,12 +162,10 @@ def _elsewhere(state: StepState, why: str) -> Decided:
     counts = state.counts
     if state.placements is not None and counts.placements >= state.placements:
         why = f"{why}; all {state.placements} placements of the job are used"
-        return _left(state, LeaveStep(status=ExitStatus.GIVEN_UP.value, why=why))
+        return _left(state, Leave(status=ExitStatus.GIVEN_UP.value, why=why))
     counts = replace(counts, placements=counts.placements + 1)
-    left, orders = _left(
-        replace(state, counts=counts), LeaveStep(status=ExitStatus.RESCHEDULE.value, why=why)
-    )
-    return left, (KeepCounts(counts=counts), *orders)
+    left, effects = _left(replace(state, counts=counts), Leave(status=ExitStatus.RESCHEDULE.value, why=why))
+    return left, (KeepCounts(counts=counts), *effects)
 
 
 def _ended(state: StepState, given: StepEnded) -> Decided:
@@ -183,35 +178,37 @@ def _ended(state: StepState, given: StepEnded) -> Decided:
         reruns=state.wish.reruns,
         silent_before=state.silent,
     )
-    verdict = decide(case)
-    counts = merged(state.counts, case.said, verdict.decided_by)
+    decision = decide(case)
+    counts = merged(state.counts, case.said, decision.decided_by)
     known = [each.placements for each in case.said if each.placements is not None]
     after = replace(
         state,
         counts=counts,
-        left_out=state.left_out | verdict.left_out,
-        doubtful=verdict.doubtful,
-        whys=verdict.whys,
-        waited=waited(state.nodes, given, state.waited, verdict.pause_s),
+        left_out=state.left_out | decision.left_out,
+        doubtful=decision.doubtful,
+        whys=decision.whys,
+        waited=waited(state.nodes, given, state.waited, decision.pause_s),
         placements=min(known) if known else state.placements,
-        silent=state.silent + 1 if verdict.doubtful and not any(each.progressed for each in case.said) else 0,
+        silent=state.silent + 1
+        if decision.doubtful and not any(each.progressed for each in case.said)
+        else 0,
     )
     kept: tuple[StepEffect, ...] = () if counts == state.counts else (KeepCounts(counts=counts),)
-    if verdict.is_elsewhere:
-        left, orders = _elsewhere(after, verdict.why)
-        return left, (*kept, *orders)
-    if verdict.status is not None:
-        left, orders = _left(after, LeaveStep(status=verdict.status, why=verdict.why))
-        return left, (*kept, *orders)
-    message = Print(text=f"run {state.run} has ended ({verdict.row}): {verdict.why}")
-    again, orders = _again(replace(after, run=state.run + 1), verdict, given)
-    return again, (*kept, message, *orders)
+    if decision.is_elsewhere:
+        left, effects = _elsewhere(after, decision.why)
+        return left, (*kept, *effects)
+    if decision.status is not None:
+        left, effects = _left(after, Leave(status=decision.status, why=decision.why))
+        return left, (*kept, *effects)
+    message = Print(text=f"run {state.run} has ended ({decision.row}): {decision.why}")
+    again, effects = _again(replace(after, run=state.run + 1), decision, given)
+    return again, (*kept, message, *effects)
 
 
-def _again(state: StepState, verdict: StepDecision, ended: StepEnded) -> Decided:
+def _again(state: StepState, decision: StepDecision, ended: StepEnded) -> Decided:
     """After a pause the nodes may be others; else they are known from this run."""
-    if verdict.pause_s > 0:
-        return replace(state, phase=StepPhase.PAUSING), (Wait(seconds=verdict.pause_s),)
+    if decision.pause_s > 0:
+        return replace(state, phase=StepPhase.PAUSING), (Wait(seconds=decision.pause_s),)
     return _allocated(state, Allocated(nodes=ended.nodes, ends=ended.ends))
 
 
@@ -221,7 +218,7 @@ def _waited(state: StepState, _: Waited) -> Decided:
 
 def _signalled(state: StepState, given: Signalled) -> Decided:
     """Nothing of the job runs."""
-    return _left(state, LeaveStep(status=128 + given.number, why=f"signal {given.number}"))
+    return _left(state, Leave(status=128 + given.number, why=f"signal {given.number}"))
 
 
 def _signalled_while_running(state: StepState, given: Signalled) -> Decided:
@@ -230,7 +227,7 @@ def _signalled_while_running(state: StepState, given: Signalled) -> Decided:
     return replace(state, signal=given.number), ends
 
 
-def _left(state: StepState, leave: LeaveStep) -> Decided:
+def _left(state: StepState, leave: Leave) -> Decided:
     return replace(state, phase=StepPhase.LEFT), (leave,)
 
 

@@ -1,11 +1,7 @@
-"""One node's part in a run of a step: what the plan asks of it, and how the run has ended on it.
+"""One node's part in a step: what the plan asks of it, how the run has ended on it, what it sees of a hang.
 
-It decides nothing: the supervisor of this node does what it does everywhere, and the loop on the batch host
-reads what each node has left.
-
-What the supervisor of one node reports of a hang to all others of its step, and learns from all of them.
-
-With each sample its word goes into a file, and the loop's finding is read. It judges nothing.
+It decides nothing. The supervisor of the node works as it does everywhere; the loop on the batch host reads
+what each node has written.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The loop of a step as a process: what happens is given to the pure loop, and what that orders is done.
+"""The process of ``job step``: put together from the command line, the environment and the folder of
+``--state``.
 
-Outcomes are looked for once the scheduler's step has ended, each by its name. It decides nothing.
-
-Puts the loop of a step together, from the command line, the environment and what lies in STATE.
-
-What the user has given wrong is found before anything runs.
+It gives what happens to the pure loop and does the effects. The outcomes of the nodes are read once the
+scheduler's step has ended, each by its name. It decides nothing. A wrong option is found before anything
+runs.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ import signal
 import subprocess
 import sys
 import zipimport
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,14 +24,13 @@ from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.policy.options import StepArguments, words_of_run
 from nodeagent.job.policy.policy import PolicyError, PolicyFileError, settle
 from nodeagent.job.session.session import JobSession
-from nodeagent.job.session.values import KeepCounts, Print, Signalled
-from nodeagent.job.shell import loop, record, state_folder
+from nodeagent.job.session.values import KeepCounts, Leave, Print, Signalled
+from nodeagent.job.shell import record, state_folder
 from nodeagent.job.shell.assembly import NotBegun
-from nodeagent.job.shell.loop import ENDING, ReceivedSignals, now_ns, seconds
+from nodeagent.job.shell.loop import ENDING, LoopRunner, ReceivedSignals, now_ns, seconds
 from nodeagent.job.shell.record import counts_of
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
-from nodeagent.job.shell.state_folder import StateFolder as Place
 from nodeagent.job.step import slurm
 from nodeagent.job.step.decision import all_done
 from nodeagent.job.step.folder import StepFolder
@@ -43,10 +40,10 @@ from nodeagent.job.step.values import (
     Allocated,
     AskScheduler,
     EndRun,
-    LeaveStep,
     RunPlan,
     StartRun,
     StepBegan,
+    StepEffect,
     StepEnded,
     StepInput,
     StepOptions,
@@ -64,7 +61,7 @@ class StepProcess:
         self,
         signals: ReceivedSignals,
         scheduler: Scheduler,
-        place: Place,
+        place: StateFolder,
         command: RunCommand,
         *,
         key: str,
@@ -81,39 +78,32 @@ class StepProcess:
         self._key = key
         self._period_s = period_s
         self._state = StepState()
-        self._waiting: deque[StepInput] = deque()
         self._starter: subprocess.Popen[bytes] | None = None
         self._plan: RunPlan | None = None
-        self._left: LeaveStep | None = None
-        self._do: Final[Mapping[type, Callable[[Any], None]]] = {
+        self._left: Leave | None = None
+        effects: Final[Mapping[type, Callable[[Any], None]]] = {
             AskScheduler: lambda _: self._ask(),
-            StartRun: lambda order: self._run(order.plan),
+            StartRun: lambda effect: self._run(effect.plan),
             EndRun: lambda _: self._end(),
-            Wait: lambda order: self._wait(order.seconds),
+            Wait: lambda effect: self._wait(effect.seconds),
             KeepCounts: self._keep,
-            Print: lambda order: print_message(order.text),
-            LeaveStep: self._leave,
+            Print: lambda effect: print_message(effect.text),
+            Leave: self._leave,
         }
+        self._loop = LoopRunner(self._step, effects)
 
     def run(self, began: StepBegan) -> int:
         """Until the loop leaves; its status."""
-        self._give(began)
+        self._loop.give(began)
         while self._left is None:
             self._follow()
         if self._left.status and self._state.signal is None:
             print_message(f"leaves with status {self._left.status}: {self._left.why}")
         return self._left.status
 
-    def _give(self, given: StepInput) -> None:
-        """What follows from an order is given after all orders of the step are done."""
-        self._waiting.append(given)
-        if len(self._waiting) > 1:
-            return
-        while self._waiting:
-            self._state, orders = step(self._state, self._waiting[0])
-            for order in orders:
-                self._do[type(order)](order)
-            self._waiting.popleft()
+    def _step(self, given: StepInput) -> Iterable[StepEffect]:
+        self._state, effects = step(self._state, given)
+        return effects
 
     # ------------------------------------------------------------------ while a run goes on
 
@@ -151,7 +141,7 @@ class StepProcess:
         allocated: Allocated | None = Allocated(nodes=plan.nodes)
         if not all_done(plan.nodes, outcomes) and self._state.signal is None:
             allocated = self._scheduler.allocated(self._paused)
-        self._give(
+        self._loop.give(
             StepEnded(
                 run=plan.run,
                 status=_as_shell(status),
@@ -167,11 +157,11 @@ class StepProcess:
             selector.register(self._signals, selectors.EVENT_READ)
             selector.select(within_s)
         for number in self._signals.take():
-            if number in loop.ENDING:
-                self._give(Signalled(number=number))
+            if number in ENDING:
+                self._loop.give(Signalled(number=number))
             elif number in slurm.PASSED_ON and self._starter is not None:
                 self._starter.send_signal(number)
-        waiting = any(isinstance(each, Signalled) for each in self._waiting)
+        waiting = any(isinstance(each, Signalled) for each in self._loop.waiting)
         return waiting or self._state.signal is not None or self._state.phase is StepPhase.LEFT
 
     def _paused(self, within_s: float) -> bool:
@@ -187,7 +177,7 @@ class StepProcess:
     def _ask(self) -> None:
         allocated = self._scheduler.allocated(self._paused)
         if allocated is not None:
-            self._give(allocated)
+            self._loop.give(allocated)
 
     def _run(self, plan: RunPlan) -> None:
         """What cannot be begun is a run of which no node says anything."""
@@ -205,16 +195,16 @@ class StepProcess:
 
     def _wait(self, within_s: float) -> None:
         if not self._paused(within_s):
-            self._give(Waited())
+            self._loop.give(Waited())
 
-    def _keep(self, order: KeepCounts) -> None:
+    def _keep(self, effect: KeepCounts) -> None:
         try:
-            self._place.put_counts(record.encode_counts(order.counts, job=self._key))
+            self._place.put_counts(record.encode_counts(effect.counts, job=self._key))
         except OSError as error:
             print_message(f"{self._place.counts}: {error.strerror}; the next run will not know these counts")
 
-    def _leave(self, order: LeaveStep) -> None:
-        self._left = order
+    def _leave(self, effect: Leave) -> None:
+        self._left = effect
 
 
 def _as_shell(status: int) -> int:

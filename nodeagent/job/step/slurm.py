@@ -1,11 +1,8 @@
-"""Slurm's words: how a step is started, what the environment of a batch script must lose, what squeue says.
+"""Slurm's side of a step: command lines, environments, the answers of squeue, and the calls themselves.
 
-Pure: it starts nothing. Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05.
-
-Asks Slurm which nodes the job has, and starts its steps. It decides nothing.
-
-A controller that does not answer is asked again, for as long as it takes: it may be started anew, and the job
-has its nodes all the same.
+Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05. The functions are pure;
+``Scheduler`` calls. A controller that does not answer is asked again, for as long as it takes: it may be
+restarting, and the job has its nodes all the same. It decides nothing.
 """
 
 from __future__ import annotations

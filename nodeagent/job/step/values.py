@@ -1,13 +1,13 @@
-"""What goes into the loop of a step, and what it orders. Frozen values; nothing here decides or does I/O.
+"""Inputs and effects of the loop of a step. Frozen values; nothing here decides or does I/O.
 
-``Signalled``, ``Keep`` and ``Print`` are those of a session.
+``Signalled``, ``KeepCounts``, ``Print`` and ``Leave`` are those of a session.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeagent.job.model import Counts, RunReason
-from nodeagent.job.session.values import KeepCounts, Print, Signalled
+from nodeagent.job.session.values import KeepCounts, Leave, Print, Signalled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +131,4 @@ class Wait:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveStep:
-    status: int
-    why: str
-
-
-StepEffect = AskScheduler | StartRun | EndRun | Wait | KeepCounts | Print | LeaveStep
+StepEffect = AskScheduler | StartRun | EndRun | Wait | KeepCounts | Print | Leave

@@ -1,1 +1,3 @@
-"""TODO: what this folder is for, and what it refuses to do."""
+"""What a supervisor measures of a run: processes, chips, beats, progress, and the evidence of a hang. It
+judges nothing: ``hang`` does.
+"""

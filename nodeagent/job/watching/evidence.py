@@ -1,26 +1,21 @@
-"""What is kept of a run that stands still: its samples, where its threads wait, the stacks of its ranks.
+"""The evidence of a hang: samples, where the threads of each process wait, the Python stacks of the ranks.
 
-A child does it, so that the supervisor stays awake: to read of a process that the kernel holds may hang. The
-child ends in the time it is given, or is ended. It stops no process but ranks that print their stacks at
-SIGABRT, and these only where it is asked to: the run is to be stopped anyhow.
-
-The evidence of a hang, gathered by a child process: begun, waited for, cut off in time.
+A child process gathers it, so that the supervisor stays responsive: reading from a process that is stuck in
+the kernel may block. The child ends in the time it is given, or is ended. It stops no process but ranks that
+print their stacks at SIGABRT, and those only if the run is stopped afterwards anyway.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.values import Gather, Gathered, ProcessId, SessionInput
@@ -29,10 +24,6 @@ from nodeagent.job.shell.files import make_folder, read
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder
 from nodeagent.job.shell.tree import Tree, send
-
-if TYPE_CHECKING:
-    from nodeagent.job.shell.state_folder import StateFolder
-
 
 NEWEST: Final = 20
 MAX_BYTES: Final = 16 << 20
@@ -105,12 +96,14 @@ def begin_gathering(state: StateFolder, wanted: EvidenceRequest) -> EvidenceProc
 
 def make_room(state: StateFolder) -> None:
     """Keeps the newest, and as much of them as leaves room for one more."""
+    from shutil import rmtree
+
     kept = sorted(state.folder.glob("run-*/hang/*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
     room = MAX_BYTES - _MAX_OF_ONE
     for place, folder in enumerate(kept):
         room -= sum(file.stat().st_size for file in folder.iterdir())
         if place >= NEWEST - 1 or room < 0:
-            shutil.rmtree(folder)
+            rmtree(folder)
 
 
 def _next_folder(home: Path) -> Path:
@@ -137,6 +130,8 @@ def _gather_as_child(folder: Path, wanted: EvidenceRequest) -> None:
         _gather(folder, wanted)
     except BaseException:
         with (folder / _MISSING).open("a") as opened:
+            import traceback
+
             traceback.print_exc(file=opened)
         raise
     finally:
@@ -228,7 +223,9 @@ def _processes(members: Sequence[ProcessId], end_s: float) -> Iterator[bytes]:
 
 def _py_spy(ranks: Sequence[ProcessId], end_s: float) -> Iterator[bytes]:
     """https://github.com/benfred/py-spy: ``--nonblocking`` does not stop the process that it reads."""
-    if shutil.which("py-spy") is None:
+    from shutil import which
+
+    if which("py-spy") is None:
         return
     for process in ranks[:_MAX_PROCESSES]:
         limit_s = min(_PY_SPY_S, end_s - time.monotonic())
@@ -276,6 +273,8 @@ def _catches(process: ProcessId, number: int) -> bool:
 
 
 def _digest(folder: Path) -> str:
+    import hashlib
+
     whole = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         whole.update(file.name.encode() + b"\0")
@@ -295,29 +294,29 @@ class Gathering:
         self._due_ns: int | None = None
         self._found: list[SessionInput] = []
 
-    def begin(self, order: Gather, ranks: tuple[ProcessId, ...], now_ns: int) -> None:
+    def begin(self, effect: Gather, ranks: tuple[ProcessId, ...], now_ns: int) -> None:
 
         self._cut_off()
-        self._run = order.run
+        self._run = effect.run
         if self._state is None:
-            self._found.append(Gathered(run=order.run, path=""))
+            self._found.append(Gathered(run=effect.run, path=""))
             return
         wanted = EvidenceRequest(
-            run=order.run,
+            run=effect.run,
             members=[each.process for each in self._tree.members()],
             ranks=ranks,
-            aborts=order.run_ends,
+            aborts=effect.run_ends,
             samples=self._samples,
-            within_s=order.within_s,
+            within_s=effect.within_s,
         )
         try:
             self._process = begin_gathering(self._state, wanted)
         except OSError as error:
             print_message(f"no evidence of the hang is kept: {error}")
-            self._found.append(Gathered(run=order.run, path=""))
+            self._found.append(Gathered(run=effect.run, path=""))
             return
         self._tree.exclude(self._process.pid)
-        self._due_ns = now_ns + round(order.within_s * SECOND_NS)
+        self._due_ns = now_ns + round(effect.within_s * SECOND_NS)
 
     def next_deadline_ns(self) -> int | None:
         return self._due_ns

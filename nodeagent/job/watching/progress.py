@@ -1,17 +1,13 @@
-"""Whether a run makes progress: the number of the newest checkpoint that is whole, as far as can be told.
+"""Whether a run makes progress: the number of the newest checkpoint that is whole, as far as can be known.
 
 Its sources: a file that holds a number (Megatron's ``latest_checkpointed_iteration.txt``, DeepSpeed's
-``latest``), the names of checkpoints, or beats. What is looked at comes in, with what it looks like; the
-answer is a number, or None where nothing new is known. None changes nothing.
+``latest``), the names of checkpoints, or beats. ``ByFile``, ``ByNames`` and ``ByBeats`` are pure: what was
+read goes in, a number comes out, or None if nothing new is known. ``ProgressReader`` reads, in a thread,
+because shared storage may not answer for minutes.
 
 A run that is killed may leave a checkpoint half written. So a name counts only once it is seen twice alike
-while the run lives, or another came after it; and never where it lay there, as it is now, before the run.
-After the end of a run, do not look.
-
-Reads where a run's progress shows: the file, or the names, that ``--progress`` names.
-
-They lie on shared storage, which may not answer for minutes: a thread reads, the loop takes what is there.
-What the numbers mean is judged elsewhere.
+while the run lives, or another came after it; and never if it was there, as it is now, before the run. After
+the end of a run nothing is read.
 """
 
 import glob

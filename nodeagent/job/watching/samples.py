@@ -1,9 +1,7 @@
-"""Measures the processes of a run: what they have read, written and computed since they began.
+"""Measures the processes of a run, and keeps the samples of its newest two hours for ``job replay``.
 
-Of each it reads two small files of ``/proc``, which makes no process wait. Whether a process holds a chip is
-the daemon's word. It judges nothing.
-
-The samples of a run, as ``job replay`` reads them: the newest hour and the one before, a file each.
+Of each process it reads two small files of ``/proc``, which makes no process wait. Whether a process uses a
+chip is known from the daemon only. It judges nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nodeagent.job.sample import ProcessSample
 from nodeagent.job.session.values import ProcessId
 from nodeagent.job.shell import files, procfs
 from nodeagent.job.shell.procfs import Stat
@@ -23,7 +20,7 @@ from nodeagent.job.shell.tree import Tree
 
 if TYPE_CHECKING:
     from nodeagent.job.hang.settings import HangSettings
-    from nodeagent.job.sample import Beat, RunSample
+    from nodeagent.job.sample import Beat, ProcessSample, RunSample
 
 
 Holders = Mapping[int, tuple[str, ...]]
@@ -66,6 +63,8 @@ class Sampler:
 
 
 def _sample(found: Stat, holders: Holders | None, *, has_rank: bool, is_launcher: bool) -> ProcessSample:
+    from nodeagent.job.sample import ProcessSample
+
     io = procfs.counters(found.pid)
     chips = () if holders is None else holders.get(found.pid, ())
     holds = None if holders is None else bool(chips)

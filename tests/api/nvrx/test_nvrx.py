@@ -16,7 +16,7 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from nodeagent.api.nvrx.messages import SERVICE, HealthCheckResponse
+from nodeagent.api.nvrx import SERVICE, HealthCheckResponse
 from nodeagent.config.nvrx import NvrxConfig
 from nodeagent.core.model import Level
 from nodeagent.messages.pb import fault_service_pb2

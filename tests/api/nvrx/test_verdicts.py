@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.api.nvrx.verdicts import NodeHealth, health
+from nodeagent.api.nvrx import NodeHealth, health
 from nodeagent.core.model import DeviceView, Kind, Reason, Verdict
 from tests.api.samples import NODE_DEVICE, device, event
 

@@ -3,11 +3,10 @@
 from typing import TypeVar
 
 from nodeagent.job.model import Counts
-from nodeagent.job.session.values import KeepCounts
+from nodeagent.job.session.values import KeepCounts, Leave
 from nodeagent.job.step.loop import StepState, step
 from nodeagent.job.step.values import (
     Allocated,
-    LeaveStep,
     NodeOutcome,
     RunPlan,
     StartRun,
@@ -68,7 +67,7 @@ class Play:
 
     @property
     def left(self) -> int | None:
-        statuses = [each.status for each in self.orders if isinstance(each, LeaveStep)]
+        statuses = [each.status for each in self.orders if isinstance(each, Leave)]
         assert len(statuses) <= 1, "it left twice"
         return statuses[0] if statuses else None
 

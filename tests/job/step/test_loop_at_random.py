@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeagent.job.model import Counts, RunReason
-from nodeagent.job.session.values import KeepCounts, Signalled
+from nodeagent.job.session.values import KeepCounts, Leave, Signalled
 from nodeagent.job.step.loop import StepPhase
-from nodeagent.job.step.values import LeaveStep, NodeOutcome, StartRun, StepOptions, Waited
+from nodeagent.job.step.values import NodeOutcome, StartRun, StepOptions, Waited
 from tests.job.step.play import NODES, Play
 
 SAID: st.SearchStrategy[dict[str, object]] = st.builds(
@@ -79,4 +79,4 @@ def test_what_holds_whatever_happens(
                 assert set(order.plan.whys) == set(order.plan.nodes)
             if isinstance(order, KeepCounts):
                 assert min(order.counts.placements, order.counts.retries, order.counts.hangs) >= 0
-        assert len([each for each in orders if isinstance(each, LeaveStep | StartRun)]) == 1
+        assert len([each for each in orders if isinstance(each, Leave | StartRun)]) == 1
