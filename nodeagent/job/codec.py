@@ -158,6 +158,9 @@ class TaggedLines:
         """With its newline. ``first`` are fields of the line itself."""
         return line_of({**first, self._key: self._tags[type(value)], **to_plain(value)}).encode()
 
+    def tag_of(self, value: Any) -> str:
+        return self._tags[type(value)]
+
     def decode(self, data: bytes) -> Any:
         """Raises ``CodecError``."""
         return self.value_in(object_in(data))
@@ -186,7 +189,7 @@ def encode_document(value: Any, form: str, **more: str) -> str:
 
 
 def document_values(text: str, form: str) -> Mapping[str, Any]:
-    """A torn text, or one of another format, never reads as if it said less. Raises ``CodecError``."""
+    """A torn text, or one of another format, is never read as one that holds less. Raises ``CodecError``."""
     try:
         values = object_in(text)
     except CodecError as error:

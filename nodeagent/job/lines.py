@@ -11,9 +11,9 @@
                                         <-  chips    number, what is read of the job's chips, who holds them
     bye       why, status               ->
 
-Either side ends a connection whose lines it does not understand, and says why in ``refused`` first. A
-supervisor that connects anew says ``begin`` again, and every ``said`` that was not taken; what was taken is
-not taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
+Either side ends a connection whose lines it does not understand; the daemon sends the reason in ``refused``
+first. A supervisor that connects again sends ``begin`` and every ``said`` that was not taken; what was taken
+is not taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class SupervisorHello:
     version: str
     protocol: int = PROTOCOL
     job: str = ""
-    """The job in the submitter's words; whose it is follows from the peer's cgroup, never from this."""
+    """The submitter's name for the job; whose it is follows from the peer's cgroup, never from this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +134,10 @@ _LINES: Final = TaggedLines(
 def encode(line: Line) -> bytes:
     """The line with its newline."""
     return _LINES.encode(line)
+
+
+def tag_of(line: Line) -> str:
+    return _LINES.tag_of(line)
 
 
 def decode(data: bytes) -> Line:

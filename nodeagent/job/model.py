@@ -33,12 +33,12 @@ class ExitStatus(int, Enum):
 
 
 class Wish(str, Enum):
-    """What the daemon wants of the job. A state, not a message: it is said again after each connection."""
+    """What the daemon wants of the job. A state, not a message: it is sent again after each connection."""
 
     RUN = "run"
     STOP = "stop"
     HOLD = "hold"
-    """Do not run until it says ``run``."""
+    """Do not run before ``run`` is wanted."""
 
     LEAVE = "leave"
 
@@ -58,7 +58,7 @@ class RunReason(str, Enum):
 
 
 class RunEvent(str, Enum):
-    """What a supervisor says of a run."""
+    """What has happened to a run."""
 
     STARTED = "started"
     STOPPED = "stopped"
@@ -189,7 +189,7 @@ PROCESS_COUNT: Final = "MA_PROC_START_CNT"
 HANG_DETECT_TIME: Final = "MA_HANG_DETECT_TIME"
 POLICY_PREFIX: Final = "NODEAGENT_JOB_"
 POLICY_VARIABLES: Final = (POLICY_PREFIX, HANG_DETECT_TIME)
-"""What a variable begins with that says what may be done to the job."""
+"""Prefixes of the variables that set the policy of the job."""
 
 
 def variables_of_run(
@@ -219,7 +219,7 @@ class FailureKind(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
-    """``signature`` is "" where there is nothing by which two failures could be told apart; ``line`` is what
+    """``signature`` is "" if nothing distinguishes two failures; ``line`` is what
     people are shown.
     """
 

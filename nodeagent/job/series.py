@@ -38,7 +38,7 @@ class SampleSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A row as it stands in the file."""
+    """A row as it is in the file."""
 
     t_s: float
     ranks: tuple[ProcessSample, ...] = ()

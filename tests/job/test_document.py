@@ -30,7 +30,7 @@ def rows() -> list[list[str]]:
 def test_it_has_every_key_of_a_policy_with_what_is_right_for_it() -> None:
     shown = {cells[0]: cells[1] for cells in rows() if len(cells) == 4}
 
-    assert {key.name: key.form.says for key in keys.KEYS}.items() <= shown.items()
+    assert {key.name: key.form.right for key in keys.KEYS}.items() <= shown.items()
     assert len([each for each in shown if keys.named(each)]) == len(keys.KEYS)
 
 

@@ -103,7 +103,7 @@ def test_a_value_beyond_its_range_names_key_source_and_range(source: str, name: 
         "environment": f"{key.variable} (environment)",
         "flag": f"{name} (--{name})",
     }[source]
-    assert refused.value.problems == (f"{where}: {key.form.says}, not {text!r}",)
+    assert refused.value.problems == (f"{where}: {key.form.right}, not {text!r}",)
 
 
 def test_each_key_has_a_case_in_range_and_one_beyond() -> None:

@@ -1,4 +1,4 @@
-"""A job's chips: which devices its processes hold, and what is read of them. It decides and keeps nothing."""
+"""A job's chips: which devices its processes use, and what is read of them. It decides and keeps nothing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,8 +46,8 @@ class Ownership:
         self._supervisors.pop(name, None)
         self._known.clear()
 
-    def held(self, view: View) -> dict[str, list[str]]:
-        """The ids of the devices that each supervised job holds, by its name."""
+    def used(self, view: View) -> dict[str, list[str]]:
+        """The ids of the devices that each supervised job uses, by its name."""
         found: dict[str, list[str]] = {}
         seen = dict[tuple[int, int], str]()
         for device in view.devices:

@@ -1,12 +1,12 @@
-"""One connection of a supervisor: what it says becomes inputs of the core, what is wanted is sent to it.
+"""One connection of a supervisor: its reports become inputs of the core, what is wanted is sent to it.
 
     hello ──> its name, by its cgroup ──> welcome
-    begin ──> JobBegun ──> committed ──> wanted, and anew at each change
+    begin ──> JobBegun ──> committed ──> wanted, and again at each change
     said  ──> JobSaid  ──> committed ──> taken
     ask   ──> chips
     bye   ──> JobEnded ──> committed ──> taken
 
-One line at a time. It decides nothing about the job. A connection that ends says nothing of it either: the
+One line at a time. It decides nothing about the job. A connection that ends means nothing for it either: the
 supervisor may come back.
 """
 
@@ -52,7 +52,7 @@ _RUNS_AFTER: Final = {
     model.RunEvent.STOPPED: False,
     model.RunEvent.EXITED: False,
 }
-"""Whether a run is there after what was said of it; other words say nothing of that."""
+"""Whether there is a run after this report; the others do not change that."""
 
 
 class Connection:
@@ -95,7 +95,7 @@ class Connection:
         return self.peer != peer and peers.lives(self.peer)
 
     def replace(self) -> None:
-        """The same supervisor has connected anew."""
+        """The same supervisor has connected again."""
         self._stream.abort()
 
     # ------------------------------------------------------------------ sent to the supervisor
@@ -106,7 +106,7 @@ class Connection:
             return
         job = jobs.get(self.name)
         if job is None or job.peer != self.peer or job.wanted is None:
-            # It was ended, or is another's: a new connection begins it anew.
+            # It was ended, or is another's: a new connection begins it again.
             self._stream.abort()
             return
         if self._shared.leaving.holds_job(
@@ -121,25 +121,25 @@ class Connection:
                 return
             self._sent = want
 
-    def grow(self, held: Sequence[str]) -> None:
-        """The job was found to hold these devices. Nobody waits until the core knows."""
-        job = self._own_job() if held else None
-        if job is not None and not set(held) <= set(job.devices):
-            growth = asyncio.create_task(self._grow(held))
+    def grow(self, used: Sequence[str]) -> None:
+        """The job was found to use these devices. It does not wait until the core knows."""
+        job = self._own_job() if used else None
+        if job is not None and not set(used) <= set(job.devices):
+            growth = asyncio.create_task(self._grow(used))
             self._growth.add(growth)
             growth.add_done_callback(self._growth.discard)
 
-    async def _grow(self, held: Sequence[str]) -> None:
+    async def _grow(self, used: Sequence[str]) -> None:
         async with self._one_at_a_time:
             job = self._own_job()
-            if self._begun is None or job is None or set(held) <= set(job.devices):
+            if self._begun is None or job is None or set(used) <= set(job.devices):
                 return
             if not self._runs and job.stage is JobStage.ASKED:
                 # It would mean that the run has stopped.
                 return
-            await self._shared.ask(self._input(self._begun, job.run, self._runs, held))
+            await self._shared.ask(self._input(self._begun, job.run, self._runs, used))
 
-    # ------------------------------------------------------------------ said by the supervisor
+    # ------------------------------------------------------------------ received from the supervisor
 
     async def _greet(self) -> None:
         try:
@@ -224,8 +224,8 @@ class Connection:
         conversion.check(begin)
         current = self._shared.feed.current
         former = live_jobs(current.view).get(self.name)
-        held = self._shared.ownership.held(current.view).get(self.name, [])
-        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, held)]
+        used = self._shared.ownership.used(current.view).get(self.name, [])
+        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, used)]
         is_other = former is not None and former.peer != self.peer
         if is_other and is_of_one_process(self.name, self._of_cgroup):
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
@@ -248,7 +248,7 @@ class Connection:
             # What is seen of it comes first: the job leaves a node that takes no new work then.
             is_stuck = said.what is model.RunEvent.UNKILLABLE
             seen = self._shared.unkillable.look_at(job) if is_stuck else []
-            given = await self._spending.pay_for(conversion.said(self.name, said))
+            given = await self._spending.pay_for(conversion.report(self.name, said))
             if given is not None:
                 await self._ask(*seen, given)
         if said.run >= self._run:
@@ -258,7 +258,7 @@ class Connection:
     async def _bye(self, bye: lines.Bye) -> None:
         ended = conversion.bye(self.name, bye)
         self._begun = None
-        # It has decided by itself to leave: it is held as one that was told to.
+        # It leaves by its own decision: it waits as one that is sent away.
         seq, leaving = self._shared.feed.current.seq, self._shared.leaving
         await self._spending.pay(ended.why)
         await self._ask(ended)
@@ -268,24 +268,24 @@ class Connection:
         self._stream.write(lines.ReportTaken(number=bye.number))
 
     async def _ask(self, *inputs: Input) -> Taken:
-        """Who says too much waits."""
+        """A supervisor that sends too much waits."""
         await asyncio.sleep(self._share.inputs.spend(identity(self.peer)))
         return await self._shared.ask(*inputs)
 
-    # ------------------------------------------------------------------ in the other's words
+    # ------------------------------------------------------------------ conversions
 
     def _own_job(self) -> JobView | None:
         job = live_jobs(self._shared.feed.current.view).get(self.name)
         return job if job is not None and job.peer == self.peer else None
 
-    def _input(self, begin: lines.JobBegin, run: int, is_running: bool, held: Sequence[str]) -> JobBegun:
+    def _input(self, begin: lines.JobBegin, run: int, is_running: bool, used: Sequence[str]) -> JobBegun:
         return JobBegun(
             job=self.name,
             kind=begin.kind,
             peer=self.peer,
             run=run,
             is_running=is_running,
-            devices=tuple(held),
+            devices=tuple(used),
             policy=conversion.policy(begin),
         )
 

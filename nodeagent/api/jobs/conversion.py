@@ -36,8 +36,8 @@ def policy(begin: lines.JobBegin) -> JobPolicy:
     )
 
 
-def said(job: str, line: RunReport) -> JobSaid:
-    """Raises ``Refusal``. Texts are cut, and not refused: they would be said again and again."""
+def report(job: str, line: RunReport) -> JobSaid:
+    """Raises ``Refusal``. Texts are cut, not refused: they would be sent again and again."""
     return JobSaid(
         job=job,
         number=_number("number", line.number, _MOST),

@@ -67,7 +67,7 @@ class DeadSupervisors:
 
 
 def is_of(holder: Holder, job: str) -> bool:
-    """Whether the process may be one of the job's; where no cgroup says so, nobody can tell any more."""
+    """Whether the process may be one of the job's; without a cgroup that is unknown."""
     name = cgroup_of(job)
     if name.startswith(NO_CGROUP):
         return not holder.job

@@ -1,7 +1,7 @@
 """The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
 
 Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here sends all
-of them what is wanted, one publication after the other, so that nobody sees what is not committed.
+of them what is wanted, one publication after the other, so that none sees what is not committed.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class _Counted:
-    """Who has a place, as quotas count; ``is_first``: of the job that its cgroup proves."""
+    """A supervisor with a place, as quotas count; ``is_first``: of the job that its cgroup proves."""
 
     is_operator = False
 
@@ -99,7 +99,7 @@ class JobListener:
         self._shared.config = config
 
     async def run(self) -> None:
-        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for, and looks
+        """Until it is cancelled. One that was not opened only ends the jobs without a supervisor, and looks
         for processes that cannot be ended.
         """
         async with asyncio.TaskGroup() as tasks:
@@ -116,7 +116,7 @@ class JobListener:
         open_to_everybody(self._path, KEY)
 
     async def close(self) -> None:
-        """No supervisor is answered any more; what they said is taken, or is said again."""
+        """No supervisor is answered any more; a report is taken, or is sent again."""
         accepting, self._accepting = self._accepting, None
         if accepting is not None:
             accepting.cancel()
@@ -218,9 +218,9 @@ class JobListener:
             for connection in connections:
                 connection.show(view, jobs)
             if connections and self._holders_changed(view):
-                held = self._shared.ownership.held(view)
+                used = self._shared.ownership.used(view)
                 for connection in connections:
-                    connection.grow(held.get(connection.name, ()))
+                    connection.grow(used.get(connection.name, ()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EACH_S if self._shared.leaving.is_holding else None):
                     await feed.wait_change(publication)

@@ -149,7 +149,7 @@ def is_proven(name: str, peer: Peer, of_cgroup: str) -> bool:
 
 def former_names(peer: Peer, name: str, view: View) -> Iterator[str]:
     """Those of live jobs that are this supervisor's under another name: it has proven them once, or an
-    earlier version took its word.
+    earlier version believed it.
     """
     return (job.name for job in view.jobs if is_live(job) and job.peer == peer and job.name != name)
 

@@ -27,7 +27,7 @@ from nodeagent.store.event_feed import EventFeed
 
 
 class Share:
-    """What supervisors of one sort may use together: nobody of the other sort waits for them."""
+    """What supervisors of one sort may use together: those of the other sort do not wait for them."""
 
     def __init__(self, of_bytes: ByteLimit) -> None:
         self.connections = Rate(limits.CONNECTION_RATE)
@@ -50,7 +50,7 @@ class Connected(Protocol):
 
     def show(self, view: View, jobs: Mapping[str, JobView]) -> None: ...
 
-    def grow(self, held: Sequence[str]) -> None: ...
+    def grow(self, used: Sequence[str]) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -78,7 +78,7 @@ class Shared:
         return self.proven if of_cgroup else self.unproven
 
 
-TELLS_ONLY: Final = frozenset({JobWord.SUSPECTED, JobWord.SUSPENDED, JobWord.CLEARED})
+INFORMS_ONLY: Final = frozenset({JobWord.SUSPECTED, JobWord.SUSPENDED, JobWord.CLEARED})
 """They move no job."""
 
 log = logging.getLogger(__name__)
@@ -97,15 +97,17 @@ class Spending:
         if not self._share.bytes.affords(self._who, size):
             await self._owe(size)
 
-    async def pay_for(self, said: JobSaid) -> JobSaid | None:
+    async def pay_for(self, report: JobSaid) -> JobSaid | None:
         """As much of it as there are bytes for, None for nothing."""
-        if self._share.bytes.affords(self._who, size_of(said.why, *said.evidence, *said.evidence.values())):
-            return said
-        if said.what in TELLS_ONLY:
+        if self._share.bytes.affords(
+            self._who, size_of(report.why, *report.evidence, *report.evidence.values())
+        ):
+            return report
+        if report.what in INFORMS_ONLY:
             self._note()
             return None
         await self._owe(size_of())
-        return replace(said, why="", evidence={})
+        return replace(report, why="", evidence={})
 
     async def _owe(self, size: int) -> None:
         self._note()
@@ -115,7 +117,7 @@ class Spending:
         if self._share.notes.admit() is not None:
             log.warning(
                 "jobs.socket: %s has left as much on the disk as it may for now: what moves its jobs is slow,"
-                " and what they tell besides is not kept",
+                " and what only informs is not kept",
                 self._who,
             )
 

@@ -1,4 +1,4 @@
-"""Lines on one connection: each read within bounds, none written to who does not read."""
+"""Lines on one connection: each read within bounds, none written to a supervisor that does not read."""
 
 import asyncio
 from typing import Final
@@ -28,7 +28,9 @@ class LineStream:
         self._identity = identity
 
     async def next(self) -> Line:
-        """Raises ``Ended``, and ``Refusal`` where it is no line. Who is too fast is not read for a while."""
+        """Raises ``ConnectionEnded``, and ``Refusal`` if it is no line. A supervisor that is too fast is not
+        read for a while.
+        """
         ahead_s = self._rate.spend(self._identity)
         if ahead_s:
             await asyncio.sleep(ahead_s)

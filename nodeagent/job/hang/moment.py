@@ -24,10 +24,10 @@ class RunMoment:
     """Why the run does not stand still."""
 
     unknown: str
-    """Why nothing can be said of this sample."""
+    """Why this sample shows nothing."""
 
     chips_unknown: str
-    """Why nothing can be said of the chips."""
+    """Why this sample shows nothing of the chips."""
 
     quiet: bool
     """All ranks are quiet."""
@@ -54,7 +54,7 @@ class RunMoment:
     """Since when all chips report that they are in use, and show no sign of work."""
 
     what: str
-    """All of this in words."""
+    """All of this as a text."""
 
     ranks_replaced: bool
     """None of the ranks of the sample before is there any more, and others are."""
@@ -144,7 +144,7 @@ class MeasuredRun:
             if not chip.readable:
                 chips_unknown = f"{chip.name} cannot be read"
             elif chip.pulse is Pulse.UNKNOWN:
-                chips_unknown = f"nothing but the use of {chip.name} can be told"
+                chips_unknown = f"of {chip.name} only the use is known"
         if not unknown and not all(each.known for each in self._ranks.values()):
             unknown = "a rank cannot be read"
         is_quiet = bool(roles.ranks) and all(each.quiet_since_s is not None for each in self._ranks.values())
@@ -163,7 +163,7 @@ class MeasuredRun:
             dead_since_s=None if still_since_s is None else self._dead_since(still_since_s, roles),
             flat_since_s=_latest(each.flat_since_s for each in chips),
             high_since_s=_latest(each.since_s if each.pulse is Pulse.HIGH else None for each in chips),
-            what=self._words(),
+            what=self._description(),
             ranks_replaced=ranks_replaced,
         )
 
@@ -198,14 +198,14 @@ class MeasuredRun:
                 since_s = max(since_s, calm_s)
         return since_s
 
-    def _words(self) -> str:
+    def _description(self) -> str:
         levels = Counter(round(each.level) for each in self._chips.values() if each.readable)
         shown = ", ".join(f"{count} at {level} %" for level, count in sorted(levels.items()))
         return f"{len(self._ranks)} ranks are quiet, chips are flat ({shown or 'none can be read'})"
 
 
 def _latest(since: Iterable[float | None]) -> float | None:
-    """Since when it holds of all; None where it does not, or where there is nobody."""
+    """Since when it holds of all; None if it does not, or if there are none."""
     of = list(since)
     known = [each for each in of if each is not None]
     return max(known) if known and len(known) == len(of) else None

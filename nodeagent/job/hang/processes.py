@@ -17,7 +17,7 @@ from nodeagent.job.sample import ProcessSample, RunSample
 
 _ENDED: Final = frozenset("ZX")
 _STANDS: Final = frozenset("Tt")
-"""Stopped, or held by a tracer: proc(5), /proc/pid/stat."""
+"""Stopped, or by a tracer: proc(5), /proc/pid/stat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Roles:
 
 class Members:
     def __init__(self) -> None:
-        self._held = frozenset[ProcessKey]()
-        """Who held a chip last. They stay ranks while the daemon cannot say, or a listing is empty once."""
+        self._users = frozenset[ProcessKey]()
+        """The last users of a chip. They stay ranks while users are unknown, or if one listing is empty."""
 
     def of(self, sample: RunSample) -> Roles:
         alive = [each for each in sample.processes if each.state not in _ENDED]
         holding = [each for each in alive if each.holds]
         if holding:
-            self._held = frozenset(map(key_of, holding))
+            self._users = frozenset(map(key_of, holding))
         else:
-            holding = [each for each in alive if key_of(each) in self._held]
+            holding = [each for each in alive if key_of(each) in self._users]
         ranks = holding or _by_environment(alive) or _by_launcher(alive)
         pids = {each.pid for each in ranks}
         return Roles(
@@ -50,7 +50,7 @@ class Members:
 
 
 def _by_environment(alive: Iterable[ProcessSample]) -> list[ProcessSample]:
-    """A launcher may be a rank: where the whole tree has RANK, it cannot be told from one."""
+    """A launcher may be a rank: if the whole tree has RANK, the two look alike."""
     having = [each for each in alive if each.has_rank]
     ranks = {each.pid for each in having if not each.launcher}
     return [each for each in having if each.ppid not in ranks]

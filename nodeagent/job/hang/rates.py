@@ -15,7 +15,7 @@ from nodeagent.job.sample import ChipSample, ProcessSample, RunSample
 
 
 class ProcessKey(NamedTuple):
-    """One process. Its start time tells it apart from another one that had its pid."""
+    """One process. Its start time distinguishes it from another one that had its pid."""
 
     pid: int
     start_time: int

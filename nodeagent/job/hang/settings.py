@@ -74,7 +74,7 @@ class HangSettings:
 
     @property
     def gap_s(self) -> float:
-        """Samples further apart than this say nothing of the time between them."""
+        """Samples further apart than this show nothing of the time between them."""
         return 3 * self.period_s
 
     def suspicion_s(self, limit_s: float) -> float:

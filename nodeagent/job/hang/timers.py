@@ -128,11 +128,11 @@ class Beats:
         return False
 
     def unknown(self, seconds: float) -> bool:
-        """Nothing was known for so long: it does not count. True: for too long, and the limit begins anew."""
+        """Nothing was known for so long: it does not count. True: too long, and the limit begins again."""
         self._unknown_s += seconds
         return self._unknown_s >= self._settings.most_unknown_s
 
-    def begin_anew(self, now_s: float) -> None:
+    def begin_again(self, now_s: float) -> None:
         self._progress_s, self._unknown_s = now_s, 0.0
 
     def still_s(self, now_s: float) -> float:

@@ -92,7 +92,7 @@ class RunWatch:
         self._last_s = None
 
     def sampled(self, sample: RunSample) -> tuple[Hung, ...]:
-        """A sample that is no newer than the one before says nothing."""
+        """A sample that is no newer than the one before is passed over."""
         if self._settings.mode is HangMode.OFF or (self._last_s is not None and sample.t_s <= self._last_s):
             return ()
         self._last_s = sample.t_s
@@ -163,7 +163,7 @@ class RunWatch:
         for stretch, since_s in ((self._flat, moment.flat_since_s), (self._high, moment.high_since_s)):
             stretch.counted(since_s, moment.now_s, seconds, is_known=is_known)
         if moment.unknown and self._beats.unknown(seconds):
-            self._beats.begin_anew(moment.now_s)
+            self._beats.begin_again(moment.now_s)
             dropped = True
         return reason if dropped else ""
 
@@ -189,7 +189,7 @@ class RunWatch:
         return self._case.ended(HangStage.CLEARED, moment.works or "a rank uses CPU", still_s)
 
     def _by_silence(self, moment: RunMoment) -> _Found:
-        """All ranks quiet and all chips dead. An idle chip beside a busy rank is only reported, later."""
+        """All ranks quiet and all chips dead. An idle chip with a busy rank is only reported, later."""
         settings = self._settings
         if not self._arming.armed and moment.now_s - (self._began_s or 0.0) < settings.start_time_s:
             return _NOTHING
@@ -212,15 +212,15 @@ class RunWatch:
             self._samples_late = 0
             return _NOTHING
         still_s = self._beats.still_s(moment.now_s)
-        said = f"{self._beats.describe()} for {still_s:.0f} s"
+        late = f"{self._beats.describe()} for {still_s:.0f} s"
         is_judged = moment.readable or still_s >= self._settings.hang_time_s
         self._samples_late = self._samples_late + 1 if moment.quiet and moment.flat and is_judged else 0
         if self._samples_late >= SAMPLES_TO_CONFIRM:
-            return _Found(self._most(), f"{said}, {moment.what}", still_s)
+            return _Found(self._most(), f"{late}, {moment.what}", still_s)
         if still_s >= 2 * self._limit_s(moment.now_s):
             why = moment.works or moment.unknown or "chips vary"
-            return _Found(HangLevel.CONFIRMED, f"{said}, but {why}", still_s)
-        return _Found(HangLevel.SUSPECTED, said, still_s)
+            return _Found(HangLevel.CONFIRMED, f"{late}, but {why}", still_s)
+        return _Found(HangLevel.SUSPECTED, late, still_s)
 
     def _limit_s(self, now_s: float) -> float:
         """A sample or two without the chips changes nothing."""

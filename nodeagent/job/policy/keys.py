@@ -19,12 +19,12 @@ _WHOLE: Final = re.compile(r"-?\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """``read`` gives the value of a text, or raises ``ValueError``; ``says`` is what would be right.
+    """``read`` gives the value of a text, or raises ``ValueError``; ``right`` describes the right values.
 
     ``capped`` gives the milder of a value and a site's limit; None where a limit makes no sense.
     """
 
-    says: str
+    right: str
     read: Callable[[str], Any]
     capped: Callable[[Any, Any], Any] | None = None
 
@@ -84,7 +84,7 @@ def _read_yes_no(text: str) -> bool:
     return text.lower() == "true"
 
 
-def words(*allowed: str) -> ValueForm:
+def choices(*allowed: str) -> ValueForm:
     def read(text: str) -> str:
         if not all(each.strip() in allowed for each in text.split(",")):
             raise ValueError
@@ -95,7 +95,7 @@ def words(*allowed: str) -> ValueForm:
 
 def minutes(low: int, high: int) -> ValueForm:
     numbers = whole(low, high)
-    return ValueForm(f"{numbers.says} (minutes)", lambda text: numbers.read(text) * 60.0)
+    return ValueForm(f"{numbers.right} (minutes)", lambda text: numbers.read(text) * 60.0)
 
 
 def _milder(value: HangMode, limit: HangMode) -> HangMode:
@@ -163,7 +163,7 @@ STRATEGIES: Final[Mapping[str, ValueForm]] = {
     SUB_HEALTHY_STRATEGY: choice("ignore", "graceExit", "forceExit", "hotSwitch"),
     # The same, component/ascend-common/api/consts.go, RecoverStrategy and its like; combined by commas:
     # docs/en/scheduling/usage/resumable_training/04_configuring_fault_handling_policies.md.
-    RECOVER_STRATEGY: words("retry", "recover", "recover-in-place", "elastic-training", "dump", "exit"),
+    RECOVER_STRATEGY: choices("retry", "recover", "recover-in-place", "elastic-training", "dump", "exit"),
 }
 
 
@@ -182,7 +182,7 @@ def problem(name: str, text: str, *, as_limit: bool = False) -> str | None:
     try:
         key.form.read(text)
     except ValueError:
-        return f"{name}: {key.form.says}, not {text!r}"
+        return f"{name}: {key.form.right}, not {text!r}"
     return None
 
 

@@ -18,14 +18,14 @@ _SHORTEST_PERIOD_S: Final = 0.05
 _LONGEST_PERIOD_S: Final = 60.0
 
 _DESCRIPTION: Final = """\
-Runs COMMAND and watches it. Without a policy it only watches and tells the daemon of this node; with one it
-also stops the command, waits until a chip is repaired, and runs it again in place. Its exit status is the
-command's own, or: 75 run the job elsewhere, this node is well; 86 run it elsewhere, this node is not; 87 do
-not run it again; 78 a bad option or policy, nothing was run."""
+Runs COMMAND and watches it. Without a policy it only watches and reports to the daemon of this node; with
+one it also stops the command, waits until a chip is repaired, and runs it again in place. Its exit status is
+the command's own, or: 75 run the job elsewhere, this node is well; 86 run it elsewhere, this node is not; 87
+do not run it again; 78 a bad option or policy, nothing was run."""
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Asks nobody how wide the terminal is: a module would be imported for that, with each run."""
+    """Has a fixed width: to ask for that of the terminal imports a module, at each start."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=100)
@@ -62,7 +62,7 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
             policy.add_argument(key.flag, dest=key.name, action="store_const", const="true")
             policy.add_argument(f"--no-{key.name}", dest=key.name, action="store_const", const="false")
         else:
-            policy.add_argument(key.flag, dest=key.name, metavar="VALUE", help=key.form.says)
+            policy.add_argument(key.flag, dest=key.name, metavar="VALUE", help=key.form.right)
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, best behind --")
     return options
 
@@ -82,9 +82,9 @@ _MOST_NODES: Final = 65_533
 
 _STEP_DESCRIPTION: Final = """\
 In the batch script of a Slurm job with several nodes: runs COMMAND on them, each below a supervisor of its
-own (job run), and runs it again in place on all nodes together where one of them asks for it. It is done only
-if every node has said so in the folder of --state. Its exit status is the command's own, or: 75 run the job
-elsewhere; 87 do not run it again; 78 a bad option or policy, nothing was run."""
+own (job run), and runs it again in place on all nodes together if one of them asks for it. The job is done
+only if every node has written so into the folder of --state. Its exit status is the command's own, or: 75 run
+the job elsewhere; 87 do not run it again; 78 a bad option or policy, nothing was run."""
 
 _STEP_OPTIONS: Final = {
     "job": "--job",
@@ -114,10 +114,10 @@ def step_parser() -> argparse.ArgumentParser:
     return options
 
 
-def parse_step(words: Sequence[str]) -> StepArguments:
+def parse_step(argv: Sequence[str]) -> StepArguments:
     """Raises ``SystemExit``, after it has printed why."""
     options = step_parser()
-    given = vars(options.parse_args(words))
+    given = vars(options.parse_args(argv))
     if "in_step" in given:
         options.error("--in-step is of job run")
     nodes, min_nodes = given.pop("nodes", None), given.pop("min_nodes", None)
@@ -131,19 +131,19 @@ def parse_step(words: Sequence[str]) -> StepArguments:
 
 def words_of_run(of_run: Arguments, run: int) -> tuple[str, ...]:
     """The command line of the supervisor of one node, without its program."""
-    words = ["run", "--in-step", str(run)]
+    argv = ["run", "--in-step", str(run)]
     for name, option in _STEP_OPTIONS.items():
         if value := getattr(of_run, name):
-            words += [option, value]
-    words += [f"--{name}" for name in ("foreground", "core") if getattr(of_run, name)]
-    words += ["--period", f"{of_run.period_s:g}"]
+            argv += [option, value]
+    argv += [f"--{name}" for name in ("foreground", "core") if getattr(of_run, name)]
+    argv += ["--period", f"{of_run.period_s:g}"]
     for name, text in of_run.flags.items():
         key = BY_NAME[name]
         if key.form is YES_NO:
-            words.append(key.flag if text == "true" else f"--no-{key.name}")
+            argv.append(key.flag if text == "true" else f"--no-{key.name}")
         else:
-            words += [key.flag, text]
-    return (*words, "--", *of_run.command)
+            argv += [key.flag, text]
+    return (*argv, "--", *of_run.command)
 
 
 def _count(text: str) -> int:

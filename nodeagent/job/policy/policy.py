@@ -146,7 +146,7 @@ class _Reading:
             self._take(key.field, key.form, setting)
 
     def files(self, settings: tuple[PolicySetting, ...]) -> None:
-        """What implies other keys comes first, so that what is said of those themselves wins."""
+        """A key that implies others comes first, so that a value for one of those wins."""
         implying = (keys.FAULT_RETRY_TIMES, keys.JOB_RETRY_NUM)
         for name in implying:
             for setting in settings:
@@ -219,7 +219,7 @@ class _Reading:
         try:
             return form.read(setting.text.strip())
         except ValueError:
-            self.problems.append(f"{setting.name} ({setting.source}): {form.says}, not {setting.text!r}")
+            self.problems.append(f"{setting.name} ({setting.source}): {form.right}, not {setting.text!r}")
             return None
 
     # ------------------------------------------------------------------ all together
@@ -264,7 +264,7 @@ _SHIPPED_KILL_WAIT_S: Final = 30.0
 
 
 class PolicyFileError(Exception):
-    """A file that the user names cannot be read. The text names it and says why."""
+    """A file that the user names cannot be read. The message names it and the reason."""
 
 
 def settle(given: Arguments, environment: Mapping[str, str], welcome: Welcome | None) -> Resolved:

@@ -32,8 +32,8 @@ LONGEST_PAUSE_S: Final = 60.0
 class RunEnding:
     """How a run has ended, or why the next may not begin.
 
-    ``failure`` is None where the command never ran, or nobody saw how it ended. ``blame`` is what the daemon
-    wanted near the end of a run that failed by itself, None where it knows of no fault.
+    ``failure`` is None if the command never ran, or if it is unknown how it ended. ``blame`` is what the
+    daemon wanted near the end of a run that failed by itself, None where it knows of no fault.
     """
 
     cause: EndCause
@@ -60,7 +60,7 @@ class Decision:
     next_why: RunReason = RunReason.FAILED
     pause_s: float = 0.0
     fault: bool = False
-    """The daemon's word on the chips or the node has decided."""
+    """The daemon's request, or the state of the hardware, has decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ Decides = Callable[[EndingCase], Decision]
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """``is_fault``: it is for what the daemon has said, or for what the hardware does."""
+    """``is_fault``: it is for a request of the daemon, or for a failure of the hardware."""
 
     name: str
     fits: Fits
@@ -222,7 +222,7 @@ def _not_healed(case: EndingCase) -> Decision:
 
 
 def _blamed(case: EndingCase) -> Decision:
-    """As the daemon's word says: away from here, or again here once it is healed."""
+    """As the daemon's request is: away from here, or again here once it is healed."""
     blame = case.ending.blame
     assert blame is not None
     ending = replace(case.ending, by_operator=blame.by_operator, isolated=blame.isolated)
@@ -259,7 +259,7 @@ def _placement(case: EndingCase) -> Decision:
 
 
 def _otherwise(case: EndingCase) -> Decision:
-    """Whoever set a budget wants no more once it is spent; whoever set none gets the command's own status."""
+    """A job with a budget that is spent is given up; one without a budget gets the command's own status."""
     if case.policy.in_place_retries > 0 or case.policy.unconditional:
         return _leave(ExitStatus.GIVEN_UP, "the job has no retry left", _signed(case))
     return _own(replace(case, counts=_signed(case)))
@@ -277,7 +277,7 @@ def _suspended_again(case: EndingCase) -> Decision:
 
 
 def _unkillable(case: EndingCase) -> Decision:
-    """The node must be told apart from a well one even where no placement is left."""
+    """The status must show that the node is not well, even if no placement is left."""
     used = 1 if case.role.counts_placements else 0
     after = replace(case.counts, placements=case.counts.placements + used)
     return _leave(ExitStatus.RESCHEDULE_ISOLATED, "processes of the job cannot be killed", after)
@@ -288,7 +288,7 @@ def _orphaned(case: EndingCase) -> Decision:
 
 
 def _signed(case: EndingCase) -> Counts:
-    """A failure of which nothing is known says nothing of the next."""
+    """A failure without a signature is never the same as the next."""
     return replace(case.counts, signature=case.ending.known.signature)
 
 

@@ -13,7 +13,7 @@ from nodeagent.job.session.state import EndCause, SessionPhase, SessionState, Tr
 from nodeagent.job.session.values import CommandExited, Emptied, Kill, NotRun, Ran, Signalled, Terminate
 
 HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE"})
-"""The daemon's words for what is to become of the work on a chip whose fault ends it."""
+"""Handlings of a fault that ends the work on its chip."""
 
 
 def known_of(state: SessionState) -> KnownFailure:
@@ -101,7 +101,7 @@ def _report_end(transition: Transition, cause: EndCause, decision: Decision, kno
 
 
 KILLED_WITHIN_S = 5.0
-"""What a KILL has not ended by then is held by the kernel."""
+"""A process that KILL has not ended by then is stuck in the kernel."""
 
 
 def stop(transition: Transition, cause: EndCause) -> None:
@@ -147,8 +147,8 @@ def emptied_while_stopping(transition: Transition, _: Emptied) -> None:
 
 
 def wanted_while_stopping(transition: Transition, given: RunRequest) -> None:
-    """A fault is found while the run ends for another reason: then the fault decides. The scheduler's word
-    is above it."""
+    """A fault is found while the run ends for another reason: then the fault decides. A signal of the
+    scheduler comes before it."""
     state = transition.state
     if state.cause is EndCause.SIGNALLED:
         return
@@ -164,14 +164,14 @@ def signalled_while_waiting(transition: Transition, given: Signalled) -> None:
     """
     _note_signal(transition, given)
     state = transition.state
-    held = state.wanted is not None and state.wanted.wish in (Wish.HOLD, Wish.STOP)
-    waits_for_chips = held and state.role.acts and not state.role.signal_ends_job
+    is_kept_waiting = state.wanted is not None and state.wanted.wish in (Wish.HOLD, Wish.STOP)
+    waits_for_chips = is_kept_waiting and state.role.acts and not state.role.signal_ends_job
     conclude(transition, EndCause.ASKED if waits_for_chips else EndCause.SIGNALLED)
 
 
 def signalled_while_running(transition: Transition, given: Signalled) -> None:
     """A job that is only watched gets each signal itself, all the time that it takes, and its own status. In
-    a step it gets TERM once: Slurm tells each node, and the loop on the batch host may tell it, too.
+    a step it gets TERM once: Slurm signals each node, and so may the loop on the batch host.
     """
     state = transition.state
     _note_signal(transition, given)
@@ -184,7 +184,7 @@ def signalled_while_running(transition: Transition, given: Signalled) -> None:
 
 
 def signalled_while_judging(transition: Transition, given: Signalled) -> None:
-    """The command's own failure stands in a step: another node may have failed for it."""
+    """In a step the command's own failure decides: other nodes may have failed because of it."""
     _note_signal(transition, given)
     cause = EndCause.SIGNALLED if transition.state.role.signal_ends_job else EndCause.EXITED
     if transition.state.emptied:
@@ -194,8 +194,8 @@ def signalled_while_judging(transition: Transition, given: Signalled) -> None:
 
 
 def signalled_while_stopping(transition: Transition, given: Signalled) -> None:
-    """The command of a step is stopped for its own reason: the signal says only that another node has failed,
-    or that the job ends, which Slurm and the loop both tell.
+    """The command of a step is stopped for its own reason: the signal only means that another node has
+    failed, or that the job ends, which both Slurm and the loop signal.
     """
     second = transition.state.signal is not None
     _note_signal(transition, given)

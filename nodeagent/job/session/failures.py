@@ -23,7 +23,7 @@ _PREFIX: Final = re.compile(r"^(?:\[[A-Za-z]+ ?\d+\]: ?|\d+: )*")
 """``[rank3]:`` of torch, ``[default0]:`` of torchrun's --tee, ``3:`` of srun --label."""
 
 _UNCAUGHT: Final = re.compile(r"\[rank ?\d+\]:")
-"""torch puts it before an exception that nobody caught, and before no other:
+"""torch puts it before an uncaught exception, and before no other:
 torch/distributed/distributed_c10d.py, _distributed_excepthook."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -141,27 +141,31 @@ def _raised(lines: Sequence[tuple[str, str]]) -> list[tuple[str, Raised]]:
     of_one: dict[str, list[tuple[int, str]]] = {}
     for place, (prefix, text) in enumerate(lines):
         of_one.setdefault(prefix, []).append((place, text))
-    found = [(place, prefix, error) for prefix, said in of_one.items() for place, error in _chains(said)]
+    found = [
+        (place, prefix, error)
+        for prefix, lines_of_one in of_one.items()
+        for place, error in _chains(lines_of_one)
+    ]
     return [(prefix, error) for _, prefix, error in sorted(found, key=lambda each: each[0])]
 
 
-def _chains(said: Sequence[tuple[int, str]]) -> list[tuple[int, Raised]]:
+def _chains(lines_of_one: Sequence[tuple[int, str]]) -> list[tuple[int, Raised]]:
     """The error at the end of each chain of tracebacks, with its place."""
     found: list[tuple[int, Raised]] = []
     chain: tuple[Raised, ...] = ()
     is_within = is_linked = is_the_end = False
-    for at, (place, text) in enumerate(said):
+    for at, (place, text) in enumerate(lines_of_one):
         if text.startswith(_TRACEBACK):
             is_within = True
             if not is_linked:
                 chain = ()
-                before = said[max(0, at - _LINES_BEFORE) : at]
+                before = lines_of_one[max(0, at - _LINES_BEFORE) : at]
                 is_the_end = not any(_NOT_THE_END.match(each) for _, each in before)
         elif text in _LINKS and chain:
             is_linked = True
         elif is_within and not _INNER.match(text):
             is_within = False
-            if (error := _error(text, said[at + 1 : at + 1 + _MORE_LINES])) is None:
+            if (error := _error(text, lines_of_one[at + 1 : at + 1 + _MORE_LINES])) is None:
                 continue
             if is_linked and is_the_end:
                 found.pop()
@@ -181,7 +185,7 @@ def _error(text: str, behind: Sequence[tuple[int, str]]) -> Raised | None:
 
 
 def _aborts(lines: Sequence[tuple[str, str]]) -> Iterator[Raised]:
-    """What C++ has thrown and nobody has caught."""
+    """Uncaught exceptions of C++."""
     for (_, text), (_, next_text) in pairwise(lines):
         found, what = _ABORTED.match(text), _WHAT.match(next_text)
         if found is not None and what is not None:

@@ -71,7 +71,7 @@ def await_verdict(transition: Transition) -> None:
 
 
 def emptied(transition: Transition, given: Emptied) -> None:
-    """Nothing is left, and nobody saw how the command ended."""
+    """Nothing is left, and how the command ended is unknown."""
     transition.change(emptied=True)
     exited(transition, CommandExited(run=given.run, failure=CommandFailure()))
 
@@ -95,7 +95,7 @@ def emptied_while_judging(transition: Transition, _: Emptied) -> None:
 
 
 def settle(transition: Transition) -> None:
-    """The daemon has had its say. What the command left behind does not outlive it."""
+    """The wait for the daemon is over. What the command left behind is ended with it."""
     cause = transition.state.cause or EndCause.EXITED
     if cause is EndCause.EXITED and not is_blamed(transition.state, transition.now_ns):
         transition.change(blame=None)

@@ -1,7 +1,7 @@
 """A session of ``job run``: what is given goes in, with its time; what is to be done comes out.
 
 It does nothing, and knows no clock. Its life is the table below: the phase and what is given name a handler.
-What has no row changes nothing. Equal values at equal times give equal states and orders.
+What has no row changes nothing. Equal inputs at equal times give equal states and effects.
 
             may run            begun              it fails
     gate ───────────> starting ─────> running ─────────────────> judging
@@ -14,11 +14,11 @@ What has no row changes nothing. Equal values at equal times give equal states a
                                         v
                                      killing ──> as stopping, or left
 
-    each of them ──> left    as the table of verdicts says
+    each of them ──> left    as the table of decisions gives
 
-The journal: every given value is written before its orders are done, except a ``Tick`` before
+The journal: every input is written before its effects are done, except a ``SessionTick`` before
 ``next_deadline_ns``, which changes nothing. Replayed, it gives the same state. Then ``Began`` is given again,
-with what outlived the earlier supervisor, and the orders that follow from it are done. Of the orders of the
+with what outlived the earlier supervisor, and the effects that follow from it are done. Of the effects of the
 replay only reports are repeated: those that the daemon has not taken, by their number.
 """
 
@@ -128,7 +128,7 @@ _AT_ITS_END: Final[Mapping[SessionPhase, Callable[[Transition], None]]] = {
 
 
 class JobSession:
-    """``state`` may be read by whoever runs the session, and is changed by ``step`` alone."""
+    """``state`` may be read by the owner, and is changed by ``step`` alone."""
 
     def __init__(self) -> None:
         self.state = SessionState()
@@ -147,9 +147,7 @@ class JobSession:
         return _next(self.state)
 
     def leave_again(self) -> tuple[SessionEffect, ...]:
-        """The orders of a session that had left, where its supervisor was ended before it could: what that
-        was to do.
-        """
+        """The effects of a session that had left, if its supervisor was killed before it could do them."""
         state = self.state
         if state.status is None:
             return ()

@@ -150,7 +150,7 @@ def began(transition: Transition, given: SessionBegan) -> None:
 
 
 def _new_placement(transition: Transition, given: SessionBegan) -> None:
-    """Numbers of reports go on: nobody takes a new one for an old one."""
+    """Numbers of reports go on, so that a new one is not taken for an old one."""
     transition.state = SessionState(
         policy=given.policy,
         counts=given.counts,
@@ -169,7 +169,7 @@ def _new_placement(transition: Transition, given: SessionBegan) -> None:
 
 def _go_on(transition: Transition, given: SessionBegan) -> None:
     """The counts of the journal are at least as new as those that were kept. A signal was for the earlier
-    supervisor: whoever starts another wants the job to run. A start that nobody saw happen is made again, if
+    supervisor: another one is started only to run the job. A start that was never confirmed is made again, if
     the daemon still wants it."""
     transition.change(policy=given.policy, link=LinkState.UNKNOWN, is_fresh=False)
     transition.add(KeepCounts(counts=transition.state.counts))

@@ -49,7 +49,7 @@ class SessionPhase(str, Enum):
 
 
 class LinkState(str, Enum):
-    """``unknown``: the supervisor has begun and has not yet said whether the daemon answers."""
+    """``unknown``: the supervisor has begun, and whether the daemon answers is not yet known."""
 
     UNKNOWN = "unknown"
     UP = "up"
@@ -87,9 +87,9 @@ class SessionState:
 
     Of the run that is made: ``process``, ``cause`` (once something ends it), ``failure`` (once its command
     has ended), ``emptied`` (nothing of it is left), ``progressed``, ``hung`` (a confirmed hang, until its
-    evidence is reported), ``blame`` (what the daemon last said that would explain a failure, at
+    evidence is reported), ``blame`` (the daemon's last request that would explain a failure, at
     ``blamed_ns``). ``is_reported``: its end was reported already; only what outlived it is still ended.
-    ``is_fresh``: ``wanted`` was said since the daemon last began to answer.
+    ``is_fresh``: ``wanted`` came since the daemon last began to answer.
     """
 
     phase: SessionPhase = SessionPhase.NEW
@@ -128,7 +128,7 @@ class SessionState:
 
     @property
     def may_be_sent_away(self) -> bool:
-        """Only who has said so leaves the node for a fault."""
+        """Only a job whose policy allows it leaves the node for a fault."""
         return self.policy.in_place or self.policy.placements is not None
 
 

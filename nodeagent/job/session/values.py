@@ -14,7 +14,7 @@ from nodeagent.job.model import Counts, Policy, RunReason, RunReport, RunRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessId:
-    """``start_time`` in clock ticks since boot tells two processes apart that had one pid."""
+    """``start_time`` in clock ticks since boot distinguishes two processes that had one pid."""
 
     pid: int
     start_time: int
@@ -62,7 +62,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRun:
-    """The command could not be begun: the errno, and in words."""
+    """The command could not be started: the errno, and the reason as a text."""
 
     run: int
     error: int
@@ -223,7 +223,7 @@ class Print:
 class Leave:
     """End with that status. The daemon knows of it by the report before.
 
-    What the other nodes of a step are to know: ``fault``: the daemon's word on the chips or the node has
+    For the other nodes of a step: ``fault``: a request of the daemon, or the state of the hardware, has
     decided; ``next_why`` and ``pause_s``: of the run that is wanted in place of this one.
     """
 

@@ -51,19 +51,20 @@ def journal_of(place: StateFolder | None, given: Arguments) -> Journal | None:
     boot_id = procfs.boot_id()
     if not boot_id:
         print_message(
-            "/proc does not tell the boot of the machine; a supervisor started anew will not know of this run"
+            "/proc does not show the boot of the machine; a supervisor that is started again"
+            " will not know of this run"
         )
         return None
     try:
         job = f"{given.job}/run-{given.in_step}" if given.in_step else given.job
         return Journal(place.journal, JournalOwner(boot_id, job, given.command))
     except JournalError as error:
-        print_message(f"{error}; a supervisor that is started anew will not know of this run")
+        print_message(f"{error}; a supervisor that is started again will not know of this run")
         return None
 
 
 def recovered_of(journal: Journal | None, beats: BeatSocket | None, *, looks: bool) -> RecoveredSession:
-    """A journal that cannot be understood is reported, and kept beside: the job begins as if there were none.
+    """A journal that cannot be read is reported and moved aside: the job begins as if there were none.
 
     ``looks``: also without a journal somebody may have outlived an earlier supervisor.
     """
@@ -74,12 +75,13 @@ def recovered_of(journal: Journal | None, beats: BeatSocket | None, *, looks: bo
         return recover(journal.earlier, marker)
     except CodecError as error:
         print_message(
-            f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew"
+            f"{journal.path}: {error}, counted after its first line; it is moved aside,"
+            " and the job begins as if there were none"
         )
         try:
-            journal.begin_anew()
+            journal.begin_again()
         except JournalError as failed:
-            print_message(f"{failed}; a supervisor that is started anew will not know of this run")
+            print_message(f"{failed}; a supervisor that is started again will not know of this run")
         return RecoveredSession(survivors=survivors_of(None, marker))
 
 
@@ -118,12 +120,12 @@ def beats_of(place: StateFolder | None, environment: Mapping[str, str]) -> BeatS
 
 
 class NotBegun(Exception):
-    """What the user has given keeps the command from being run. The text says what, a line each."""
+    """What the user has given keeps the command from being run. The message names each problem on a line."""
 
 
 class NoFolder(NotBegun):
     """The folder of its state cannot be used. In a step that may be of this node and of this moment alone:
-    the loop is told nothing, and tries again.
+    no outcome is written, and the loop tries again.
     """
 
 
@@ -320,7 +322,7 @@ def _hello(given: Arguments) -> SupervisorHello:
 
 
 def _welcomed(link: DaemonLink) -> list[Received]:
-    """What the daemon says first: a welcome with what the site has set, or that there is none."""
+    """The daemon's welcome with the site's settings, or the loss of the connection."""
     received = link.tick(now_ns())
     while not received and (descriptor := link.fileno()) is not None:
         due_ns = link.next_deadline_ns()

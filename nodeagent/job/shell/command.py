@@ -62,7 +62,7 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], foreground: b
     )
     begun.returncode = 0  # it is reaped with all others of its tree, not by this object
     found = procfs.stat(begun.pid)
-    # Another user's by now (a setuid program) may not be shown, and without /proc nobody is.
+    # Another user's by now (a setuid program) may not be shown, and without /proc none is.
     return ProcessId(pid=begun.pid, start_time=0) if found is None else found.process
 
 
@@ -184,7 +184,7 @@ class CommandRunner:
         return not self._is_empty
 
     def adopt(self, survivors: Sequence[ProcessId], now_ns: int) -> None:
-        """They outlived an earlier supervisor. Nobody tells when they end: that is looked for."""
+        """They outlived an earlier supervisor. No signal comes when they end: the runner looks."""
         if survivors:
             self.tree.adopt(survivors)
             self._is_empty = False
@@ -264,8 +264,8 @@ class CommandRunner:
             self._emptied()
 
     def _killed(self) -> list[Stat]:
-        """Who is left. As long as a walk finds anybody new, the next follows at once: those who keep forking
-        are given no time to.
+        """The processes that are left. As long as a walk finds a new one, the next walk follows at once,
+        which leaves no time to fork.
         """
         if self._lives and self.process is not None:  # also where /proc does not show it
             send_to_child(self.process.pid, signal.SIGKILL)

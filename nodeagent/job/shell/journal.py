@@ -47,7 +47,7 @@ class JournalOwner:
 
 
 class JournalError(Exception):
-    """It cannot be read or written. The text names the file and says why."""
+    """It cannot be read or written. The message names the file and the reason."""
 
 
 class Journal:
@@ -73,8 +73,8 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{self.path}: {error.strerror}") from error
 
-    def begin_anew(self) -> None:
-        """What stands there cannot be understood. Raises ``JournalError``."""
+    def begin_again(self) -> None:
+        """What is there cannot be read. Raises ``JournalError``."""
         os.close(self._file)
         try:
             self.path.replace(_aside(self.path))
@@ -85,7 +85,7 @@ class Journal:
         self.earlier = ()
 
     def finish(self) -> None:
-        """The job has left: the next supervisor begins anew. Raises ``JournalError``."""
+        """The job has left: the next supervisor begins a new one. Raises ``JournalError``."""
         os.close(self._file)
         try:
             self.path.replace(_aside(self.path))
@@ -103,7 +103,7 @@ class Journal:
             with suppress(FileNotFoundError):
                 self.path.replace(_aside(self.path))
             return ()
-        if len(whole) < len(data):  # torn by a crash: what it was to say has led to nothing yet
+        if len(whole) < len(data):  # torn by a crash: the input has had no effects yet
             torn = files.open_own(self.path, os.O_WRONLY)
             try:
                 os.ftruncate(torn, len(whole))

@@ -1,8 +1,8 @@
 """The client's end of the daemon's socket for jobs: lines out, lines in, and a connection that comes back.
 
-It never blocks: connecting to a socket that nobody serves fails at once and is tried again later, after 0.2
-to 5 s. What the supervisor has said is sent again after each reconnect, until the daemon has taken it. It
-decides nothing; whoever owns it says what it is to announce after a welcome. The lines themselves are
+It never blocks: a connection to a socket without a server fails at once and is tried again later, after 0.2
+to 5 s. A report is sent again after each reconnect, until the daemon has taken it. It decides nothing; its
+owner begins the job after a welcome. The lines themselves are
 imported once there is a daemon.
 """
 
@@ -37,10 +37,10 @@ SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
 FIRST_PAUSE_NS: Final = SECOND_NS // 5
 LONGEST_PAUSE_NS: Final = 5 * SECOND_NS
 WELCOME_WITHIN_NS: Final = 2 * SECOND_NS
-"""A daemon that accepts and then says nothing is as good as none."""
+"""A daemon that accepts and then sends nothing is as good as none."""
 
 WANT_WITHIN_NS: Final = 30 * SECOND_NS
-"""So is one that does not say what it wants of a job that begins: it says it once that is on its disk."""
+"""So is one that does not send what it wants of a job that begins: it does so once that is on its disk."""
 
 MAX_READ_BYTES: Final = 65_536
 MAX_UNSENT_BYTES: Final = 4 * MAX_READ_BYTES
@@ -89,7 +89,7 @@ class DaemonLink:
         if self._due_ns is None or now_ns < self._due_ns:
             return self._taken_out()
         if self._socket is not None:
-            missing = "word of what it wants" if self._has_begun else "welcome"
+            missing = "request" if self._has_begun else "welcome"
             self._lose(f"no {missing} came", now_ns)
         else:
             self._connect(now_ns)
@@ -103,23 +103,23 @@ class DaemonLink:
             self._receive(now_ns)
         return self._taken_out()
 
-    # ------------------------------------------------------------------ what the supervisor says
+    # ------------------------------------------------------------------ what the supervisor sends
 
     def begin(self, begin: JobBegin, now_ns: int) -> None:
-        """After a welcome. Whatever was said and not taken goes after it."""
+        """After a welcome. Every report that was not taken follows."""
         self._has_begun = self.is_welcome
         self._due_ns = now_ns + WANT_WITHIN_NS if self.is_welcome else self._due_ns
         self._put(begin, now_ns)
-        for said in self._untaken.values():
-            self._put(said, now_ns)
+        for message in self._untaken.values():
+            self._put(message, now_ns)
 
-    def say(self, said: RunReport | Bye, now_ns: int) -> None:
-        self._untaken[said.number] = said
+    def send(self, message: RunReport | Bye, now_ns: int) -> None:
+        self._untaken[message.number] = message
         if self._has_begun:
-            self._put(said, now_ns)
+            self._put(message, now_ns)
 
     def ask(self, number: int, now_ns: int) -> bool:
-        """Ask for the readings of the job's chips; false where nobody can be asked."""
+        """Ask for the readings of the job's chips; false if the daemon cannot be asked."""
         if self._has_begun:
             from nodeagent.job.lines import AskChips
 
@@ -141,7 +141,7 @@ class DaemonLink:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             opened.connect(self._path)
-        except OSError as error:  # nobody is there, or so many that the kernel lets nobody wait (EAGAIN)
+        except OSError as error:  # no server, or so many clients that the kernel lets no more wait (EAGAIN)
             opened.close()
             self._retry(f"{self._path}: {error.strerror or error}", now_ns)
             return
@@ -205,7 +205,7 @@ class DaemonLink:
 
     def _understand(self, data: bytes, now_ns: int) -> None:
         from nodeagent.job.codec import CodecError
-        from nodeagent.job.lines import ChipReadings, ReportTaken, SupervisorRefused, Welcome, decode
+        from nodeagent.job.lines import ChipReadings, ReportTaken, SupervisorRefused, Welcome, decode, tag_of
         from nodeagent.job.model import RunRequest
 
         try:
@@ -225,7 +225,7 @@ class DaemonLink:
                 self._due_ns = None
             self._received.append(line)
         else:
-            self._lose(f"the daemon sent a line out of turn: {type(line).__name__.lower()}", now_ns)
+            self._lose(f"the daemon sent a line out of turn: {tag_of(line)}", now_ns)
 
     def _welcomed(self, line: Welcome, now_ns: int) -> None:
         from nodeagent.job.lines import PROTOCOL

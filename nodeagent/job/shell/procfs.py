@@ -1,4 +1,4 @@
-"""What ``/proc`` says of processes: of all at once, or of one. Field numbers are those of proc(5).
+"""Processes as ``/proc`` shows them: all at once, or one. Field numbers are those of proc(5).
 
 A process that has ended meanwhile is left out, or None. It signals nothing.
 """
@@ -15,15 +15,15 @@ PROC: Final = "/proc"
 
 _MAX_READ_BYTES: Final = 1 << 20
 _MAX_SMALL_BYTES: Final = 4096
-"""The size of a file of a line or a few: the memory for more is asked of the kernel anew with each read."""
+"""The size of a file of a line or a few: the memory for more is allocated at each read."""
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ``/proc/PID/stat`` says: ``group`` is the process group, ``start_time`` is in clock ticks since
-    boot.
+    """The fields of ``/proc/PID/stat``: ``group`` is the process group, ``start_time`` is in clock ticks
+    since boot.
     """
 
     pid: int
@@ -63,7 +63,7 @@ def stat(pid: int) -> Stat | None:
     data = read(pid, "stat", _MAX_SMALL_BYTES)
     if not data:
         return None
-    # The command stands in brackets and may hold blanks and brackets itself.
+    # The command is in brackets and may hold blanks and brackets itself.
     fields = data[data.rindex(b")") + 2 :].split()
     return Stat(
         pid=pid,
@@ -121,8 +121,8 @@ def descendants(processes: Mapping[int, Stat], roots: Iterable[int], excluded: f
 
 def counters(pid: int) -> dict[bytes, int]:
     """The counters of ``/proc/PID/io``; {} where it may not be read."""
-    words = (read(pid, "io", _MAX_SMALL_BYTES) or b"").split()
-    return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+    items = (read(pid, "io", _MAX_SMALL_BYTES) or b"").split()
+    return {name: int(value) for name, value in zip(items[::2], items[1::2], strict=True)}
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -133,7 +133,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def boot_id() -> str:
-    """The id of this boot of the machine; "" where ``/proc`` does not say."""
+    """The id of this boot of the machine; "" if ``/proc`` does not show it."""
     try:
         with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as opened:  # noqa: PTH123 # pathlib costs milliseconds
             return opened.read().strip()

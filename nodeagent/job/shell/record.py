@@ -44,7 +44,7 @@ class SupervisorRecord:
             self._journal.append(encode_record(at_ns, given))
         except JournalError as error:
             self._journal = None
-            print_message(f"{error}; a supervisor that is started anew will not know of this run")
+            print_message(f"{error}; a supervisor that is started again will not know of this run")
 
     def keep(self, counts: Counts) -> None:
 
@@ -113,7 +113,7 @@ class RecoveredSession:
 
     def has_left(self, counts: Counts) -> bool:
         """Whether that session left, and only the exit of its supervisor was missing. One that a signal ended
-        is no end of the job: whoever starts another supervisor wants it to run.
+        is no end of the job: another supervisor is started only to run it.
         """
         state = self.session.state
         return (
@@ -139,8 +139,8 @@ def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered
 def counts_of(
     place: StateFolder | None, job: str, environment: Mapping[str, str], session: JobSession
 ) -> Counts:
-    """What the placements before have left, with the number of this one: as the platform says, else as Slurm
-    counts restarts, else one more than before.
+    """What the placements before have left, with the number of this one: as the platform sets it, else as
+    Slurm counts restarts, else one more than before.
     """
     kept = None if place is None or not place.is_given else kept_counts(place, job)
     restarts = _number(environment.get("SLURM_RESTART_COUNT"))
@@ -156,17 +156,17 @@ def counts_of(
 
 
 def kept_counts(place: StateFolder, job: str) -> Counts | None:
-    """None where there are none; what is no such file is moved aside, and a message says so."""
+    """None if there are none. A file of something else is moved aside, with a message."""
     try:
         text = files.read(place.counts, MAX_COUNTS_BYTES).decode()
         return decode_counts(text, job=job)
     except FileNotFoundError:
         return None
     except OSError as error:
-        print_message(f"{place.counts}: {error.strerror}; counting begins anew")
+        print_message(f"{place.counts}: {error.strerror}; counting begins from zero")
         return None
     except (CodecError, UnicodeDecodeError) as error:
-        print_message(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
+        print_message(f"{place.counts}: {error}; {_moved(place)}, counting begins from zero")
         return None
 
 

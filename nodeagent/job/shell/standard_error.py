@@ -25,20 +25,20 @@ _MAX_BYTES: Final = 4096
 _READER_HAS_MS: Final = 500
 
 
-def with_words_on_one_line(text: str, words: Sequence[str]) -> str:
-    """What is said of a command line quotes it: its words, the parts of paths among them, begin no line."""
-    for part in (part for word in words for part in word.replace("=", "/").split("/")):
+def on_one_line(text: str, argv: Sequence[str]) -> str:
+    """A message quotes the command line: no part of an argument, or of a path in it, may begin a line."""
+    for part in (part for each in argv for part in each.replace("=", "/").split("/")):
         if len(part.splitlines()) > 1:
             text = text.replace(part, " ".join(part.splitlines()))
     return text
 
 
 def print_message(text: str) -> None:
-    """At once and whole, between the lines of the command. Where nobody reads it, it is lost: a supervisor
+    """At once and whole, between the lines of the command. Without a reader it is lost: a supervisor
     that waits for a reader would stop no job, and end with none.
     """
-    words = " ".join(text.split())
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in words)
+    line_text = " ".join(text.split())
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line_text)
     line = f"{PREFIX}{shown}".encode("utf-8", "replace")[: _MAX_BYTES - 1] + b"\n"
     with suppress(OSError):  # closed, a full disk, a reader that went away: no reason to end a job
         poll = select.poll()
@@ -60,7 +60,7 @@ def size() -> int | None:
 
 
 def appended(since: int, limit: int) -> bytes:
-    """What stands behind ``since``, at most the last ``limit`` bytes. Raises ``OSError``."""
+    """What was written after ``since``, at most the last ``limit`` bytes. Raises ``OSError``."""
     end = size()
     if end is None or end <= since:
         return b""

@@ -32,7 +32,7 @@ _MAX_SOCKET_PATH: Final = 107
 
 
 class StateFolderError(Exception):
-    """The folder cannot be used. The text says why, and what to do."""
+    """The folder cannot be used. The message gives the reason and what to do."""
 
 
 class StateFolder:
@@ -86,7 +86,7 @@ class StateFolder:
         self.folder.rmdir()
 
     def close(self) -> None:
-        """The job has left. Of a folder that nobody asked for only evidence is of use to anybody."""
+        """The job has left. A folder that was not asked for is kept only for its evidence."""
         try:
             if not self.is_given and not any(self.folder.glob("run-*/hang/*")):
                 self._remove()
@@ -102,7 +102,7 @@ def open_given(folder: Path, environment: Mapping[str, str]) -> StateFolder:
 
 
 def open_alone(folder: Path, counts: Path | None = None) -> StateFolder:
-    """That folder, whatever runs beside. Raises ``StateError``."""
+    """That folder itself, however many tasks the job has. Raises ``StateFolderError``."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _locked(folder)
@@ -134,7 +134,7 @@ def open_default(key: str, command: Sequence[str], environment: Mapping[str, str
             f"{error.filename}: {error.strerror}; name a folder of your own with --state"
         ) from error
     raise StateFolderError(
-        f"{home / name}: {MAX_ALIKE} supervisors run with this key; tell them apart with --job"
+        f"{home / name}: {MAX_ALIKE} supervisors run with this key; give each its own --job"
     )
 
 
@@ -143,15 +143,15 @@ def key_of(key: str, command: Sequence[str], environment: Mapping[str, str]) -> 
     One name of a folder; a placement has its own, so that nothing is taken over from the one before.
     """
     if key:
-        words = [_plain(key)] if _plain(key) == key else [_plain(key), _digest(key)]
+        parts = [_plain(key)] if _plain(key) == key else [_plain(key), _digest(key)]
     elif job := environment.get("SLURM_JOB_ID"):
-        words = ["slurm", _plain(job)]
+        parts = ["slurm", _plain(job)]
     else:
-        words = ["command", _digest("\0".join((_here(), *command)))]
+        parts = ["command", _digest("\0".join((_here(), *command)))]
     for name in ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_RESTART_COUNT"):
         if value := environment.get(name):
-            words.append(_plain(value))
-    return "-".join(words)
+            parts.append(_plain(value))
+    return "-".join(parts)
 
 
 def _here() -> str:
@@ -215,5 +215,7 @@ def _plain(text: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Short, and in no import that costs milliseconds. The journal tells two apart that have the same."""
+    """Short, and in no import that costs milliseconds. Two jobs with the same digest differ in their
+    journals.
+    """
     return f"{zlib.crc32(os.fsencode(text)):08x}"

@@ -1,6 +1,6 @@
-"""The loop of one supervisor: what happens is given to the session, and what the session effects is done.
+"""The loop of one supervisor: it gives what happens to the session, and does the effects.
 
-Each given value is in the journal before its effects are done. It decides nothing itself.
+Each input is in the journal before its effects are done. It decides nothing itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nodeagent.job.shell.link import Received
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
-"""So long a supervisor that leaves waits for the daemon to take what it has said."""
+"""So long a supervisor that leaves waits for the daemon to take its reports."""
 
 HELD_WORDS_NS: Final = 12 * SECOND_NS
 """If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
@@ -81,7 +81,7 @@ class JobSupervisor:
             Terminate: self._terminate,
             Kill: lambda effect: self._runner.kill(effect.run, now_ns()),
             Gather: self._gather,
-            RunReport: lambda effect: self._link.say(effect, now_ns()),
+            RunReport: lambda effect: self._link.send(effect, now_ns()),
             KeepCounts: lambda effect: self._record.keep(effect.counts),
             Print: lambda effect: print_message(effect.text),
             Leave: self._leave,
@@ -89,11 +89,11 @@ class JobSupervisor:
         self._loop = LoopRunner(self._step, self._effects, self._runner.take)
 
     def run(self, began: SessionBegan, received: list[Received], reports: Iterable[RunReport]) -> int:
-        """Until the session leaves; its status. ``received`` is what the daemon has said already, ``reports``
-        what an earlier supervisor was to say.
+        """Until the session leaves; its status. ``received`` is what the daemon has sent already, ``reports``
+        what an earlier supervisor had to report.
         """
         for report in reports:
-            self._link.say(report, now_ns())
+            self._link.send(report, now_ns())
         self._runner.adopt(began.survivors, now_ns())
         self._loop.give(began)
         self._hear(received)
@@ -170,7 +170,7 @@ class JobSupervisor:
         bad_before = beats.bad
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
-            print_message(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
+            print_message(f"a beat of the program cannot be read (reported once): {beats.last_bad}")
         if found or beats.bad > bad_before:
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
@@ -255,7 +255,7 @@ class JobSupervisor:
         from nodeagent.job.lines import Bye
 
         bye = Bye(number=self._session.state.reports + 1, status=leave.status, why=leave.why)
-        self._link.say(bye, now_ns())
+        self._link.send(bye, now_ns())
         is_held = leave.status == ExitStatus.RESCHEDULE_ISOLATED
         end_ns = now_ns() + (HELD_WORDS_NS if is_held else LAST_WORDS_NS)
         while self._link.has_untaken and (at_ns := now_ns()) < end_ns:

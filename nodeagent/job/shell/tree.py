@@ -47,15 +47,15 @@ class Tree:
         self._adopted.update(survivors)
 
     def members(self) -> list[Stat]:
-        """Who lives of the run, in the order of their pids."""
+        """The processes of the run that live, by pid."""
         processes = procfs.table()
         self._adopted = {each for each in self._adopted if _is(processes.get(each.pid), each)}
         self._excluded = {each for each in self._excluded if _is(processes.get(each.pid), each)}
         return _living(processes, self._below(processes))
 
     def glance(self) -> list[Stat]:
-        """As ``members``, for what is done again and again: who was none of the run a moment ago is not read
-        anew. A new process that got such a one's number within ten seconds is seen some minutes late.
+        """As ``members``, for frequent calls: a process that was not of the run a moment ago is not read
+        again. A new process that gets the number of such a one within ten seconds is seen some minutes late.
         """
         self._glances += 1
         if self._glances % _GLANCES_BEFORE_A_LOOK == 0:
@@ -96,7 +96,9 @@ class Tree:
                 send(each.process, number)
 
     def kill(self) -> list[Stat]:
-        """KILL to everybody once; who was there. To be called until nobody is: they may fork meanwhile."""
+        """Send KILL to every process once; those that were there. Call it until there are none: they may
+        fork.
+        """
         members = self.members()
         for each in members:
             send(each.process, signal.SIGKILL)
@@ -108,7 +110,7 @@ def _living(processes: Mapping[int, Stat], members: Iterable[int]) -> list[Stat]
 
 
 def survivors_of(command: ProcessId | None, marker: tuple[str, str] | None) -> tuple[ProcessId, ...]:
-    """What is left of a run that an earlier supervisor made: whoever has the variable of the run in its
+    """What is left of a run that an earlier supervisor made: processes with the variable of the run in their
     environment, the command, its session while it lives (later the number may be another one's), and what is
     below these.
     """
@@ -147,7 +149,7 @@ def send(process: ProcessId, number: int) -> None:
 
 
 def send_to_child(pid: int, number: int) -> None:
-    """Send it by the number, which is nobody else's: a child that was not reaped keeps it."""
+    """Send it by the number, which no other process has: a child that was not reaped keeps it."""
     _if_it_lives(lambda: os.kill(pid, number))
 
 
@@ -179,7 +181,7 @@ def reap() -> list[tuple[int, int]]:
 
 
 def _if_it_lives(signalled: Callable[[], None]) -> None:
-    """One that may not be signalled (a setuid program) stays a member: whoever waits for the end sees it."""
+    """A process that may not be signalled (a setuid program) stays a member."""
     with suppress(ProcessLookupError, PermissionError):
         signalled()
 

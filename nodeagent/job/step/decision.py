@@ -15,7 +15,7 @@ from nodeagent.job.step.values import NodeOutcome, StepEnded
 
 SILENT_IN_ROW: Final = 6
 """So many runs in a row may end without any node saying why, a minute in all: a controller that was just
-started anew refuses steps for some seconds."""
+restarted refuses steps for some seconds."""
 
 HELD_PAUSE_S: Final = 5.0
 """Before the next run where the others could not wait for a node whose command was never begun: else they
@@ -26,7 +26,7 @@ _AWAY: Final = frozenset({ExitStatus.RESCHEDULE.value, ExitStatus.RESCHEDULE_ISO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCase:
-    """``nodes`` are those of the run. ``silent_before``: so many runs in a row before it nobody explained."""
+    """``nodes`` are those of the run. ``silent_before``: unexplained runs in a row before it."""
 
     nodes: tuple[str, ...]
     ended: StepEnded
@@ -35,7 +35,7 @@ class StepCase:
     silent_before: int
 
     @property
-    def said(self) -> list[NodeOutcome]:
+    def reported(self) -> list[NodeOutcome]:
         """The outcomes in the order of the nodes."""
         outcomes = self.ended.outcomes
         return [outcomes[each] for each in self.nodes if each in outcomes]
@@ -46,7 +46,7 @@ class StepCase:
 
     @property
     def silent(self) -> list[str]:
-        """Those that the job still has, and that have said nothing."""
+        """Those that the job still has, and that have reported nothing."""
         return [each for each in self.nodes if each in self.ended.nodes and each not in self.ended.outcomes]
 
 
@@ -119,11 +119,11 @@ def _signalled(case: StepCase) -> StepDecision:
 
 
 def _asks_again(case: StepCase) -> list[NodeOutcome]:
-    return [each for each in case.said if each.status == ExitStatus.RESTART_TOGETHER]
+    return [each for each in case.reported if each.status == ExitStatus.RESTART_TOGETHER]
 
 
 def _faulty(case: StepCase) -> list[NodeOutcome]:
-    return [each for each in case.said if each.fault and each.status in _AWAY]
+    return [each for each in case.reported if each.fault and each.status in _AWAY]
 
 
 def _healing(case: StepCase) -> list[NodeOutcome]:
@@ -161,7 +161,7 @@ def _of_loss(case: StepCase) -> StepDecision:
 
 
 def _with_status(case: StepCase, status: int) -> NodeOutcome | None:
-    return next((each for each in case.said if each.status == status), None)
+    return next((each for each in case.reported if each.status == status), None)
 
 
 def _has(status: ExitStatus) -> Callable[[StepCase], bool]:
@@ -189,7 +189,7 @@ def _again(case: StepCase) -> StepDecision:
 
 
 def _failed(case: StepCase) -> NodeOutcome | None:
-    return next((each for each in case.said if each.status != 0 and not each.signalled), None)
+    return next((each for each in case.reported if each.status != 0 and not each.signalled), None)
 
 
 def _has_failed(case: StepCase) -> bool:
@@ -202,7 +202,7 @@ def _own(case: StepCase) -> StepDecision:
     return _leave("failed", failed.status, _words(failed), failed)
 
 
-# ---------------------------------------------------------------------- nobody says why
+# ---------------------------------------------------------------------- no node has a reason
 
 
 def _is_silent(case: StepCase) -> bool:
@@ -227,13 +227,13 @@ def _is_silent_again(case: StepCase) -> bool:
 
 def _of_too_much_silence(case: StepCase) -> StepDecision:
     silent = ", ".join(case.silent)
-    why = f"nothing is known of {silent}, after {case.silent_before} more runs that nobody explained"
+    why = f"nothing is known of {silent}, after {case.silent_before} more unexplained runs"
     return StepDecision(row="silent too often", why=why, whys={}, is_elsewhere=True)
 
 
 def _ended_one(case: StepCase) -> NodeOutcome | None:
     """A command may end with 0 when it is asked to end."""
-    return next((each for each in case.said if each.signalled and each.status != 0), None)
+    return next((each for each in case.reported if each.signalled and each.status != 0), None)
 
 
 def _was_ended(case: StepCase) -> bool:
@@ -271,7 +271,9 @@ ROWS: Final = (
 def waited(
     nodes: Iterable[str], ended: StepEnded, before: Mapping[str, float], pause_s: float
 ) -> Mapping[str, float]:
-    """How long each node was held in a row of runs in which its command never began, up to the next run."""
+    """How long each node was kept waiting in a row of runs in which its command never began, up to the next
+    run.
+    """
     found = {}
     for node in nodes:
         outcome = ended.outcomes.get(node)
@@ -282,7 +284,7 @@ def waited(
 
 def merged(base: Counts, outcomes: Iterable[NodeOutcome], decided_by: NodeOutcome | None) -> Counts:
     """``base`` are those with which each node began. What ``decided_by`` has counted is counted once; None:
-    nobody's failure decided.
+    no failure decided.
     """
     of = list(outcomes)
     progressed = [each for each in of if each.progressed]

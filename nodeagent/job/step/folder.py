@@ -1,6 +1,6 @@
 """STATE of a step: the folder that all its nodes see, and the files in it.
 
-    lock                  held while the loop lives
+    lock                  locked while the loop lives
     run_state.json        the counts of the job, over runs and placements
     run-N/plan.json       which nodes make run N, and why
     run-N/node-NODE.json  how run N has ended on that node
@@ -71,8 +71,8 @@ class StepFolder:
     def put_outcome(self, outcome: NodeOutcome) -> None:
         files.write(self._run(outcome.run) / _of(outcome.node), encode(outcome))
 
-    def put_word(self, run: int, node: str, word: NodeHangReport) -> None:
-        files.write(self._run(run) / "hangs" / _of(node), encode(word), is_lasting=False)
+    def put_hang_report(self, run: int, node: str, report: NodeHangReport) -> None:
+        files.write(self._run(run) / "hangs" / _of(node), encode(report), is_lasting=False)
 
     def put_finding(self, run: int, finding: JobHangFinding) -> None:
         files.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
@@ -90,7 +90,7 @@ class StepFolder:
             return None
         return found
 
-    def word(self, run: int, node: str) -> NodeHangReport | None:
+    def hang_report(self, run: int, node: str) -> NodeHangReport | None:
         return _read(NodeHangReport, self._run(run) / "hangs" / _of(node))
 
     def finding(self, run: int) -> JobHangFinding | None:

@@ -49,7 +49,7 @@ def chosen(
 
     ``has`` are those that the job has now, ``first`` is how many it had at its begin. ``before`` are those of
     the run before: they stay, for what they have prepared is there. ``left_out`` are not to be used again.
-    ``doubtful`` have said nothing in the run before: a spare is better.
+    ``doubtful`` have reported nothing in the run before: a spare is better.
     """
     usable = [each for each in has if each not in left_out]
     least, most = needed(wish, first)
@@ -179,8 +179,8 @@ def _ended(state: StepState, given: StepEnded) -> Decided:
         silent_before=state.silent,
     )
     decision = decide(case)
-    counts = merged(state.counts, case.said, decision.decided_by)
-    known = [each.placements for each in case.said if each.placements is not None]
+    counts = merged(state.counts, case.reported, decision.decided_by)
+    known = [each.placements for each in case.reported if each.placements is not None]
     after = replace(
         state,
         counts=counts,
@@ -190,7 +190,7 @@ def _ended(state: StepState, given: StepEnded) -> Decided:
         waited=waited(state.nodes, given, state.waited, decision.pause_s),
         placements=min(known) if known else state.placements,
         silent=state.silent + 1
-        if decision.doubtful and not any(each.progressed for each in case.said)
+        if decision.doubtful and not any(each.progressed for each in case.reported)
         else 0,
     )
     kept: tuple[StepEffect, ...] = () if counts == state.counts else (KeepCounts(counts=counts),)

@@ -27,7 +27,7 @@ NODE_VARIABLE: Final = "SLURMD_NODENAME"
 
 
 class NoMember(Exception):
-    """This process is no part of a step. The text says why, and what to do."""
+    """This process is no part of a step. The message gives the reason and what to do."""
 
 
 class StepMember:
@@ -42,7 +42,7 @@ class StepMember:
         return self.plan.run
 
     def limited(self, policy: Policy) -> Policy:
-        """A node that was held in the runs before does not have the whole time again."""
+        """A node that was kept waiting in the runs before does not have the whole time again."""
         waited_s = self.plan.waited_s.get(self.node, 0.0)
         return replace(policy, heal_timeout_s=max(0.0, policy.heal_timeout_s - waited_s))
 
@@ -130,7 +130,7 @@ class SharedHangs:
         """What is new of all nodes, for the supervisor's own ``run``. Where this node has found a hang
         itself, that of all adds nothing.
         """
-        self._put_word(watch, settings, now_s)
+        self._put_hang_report(watch, settings, now_s)
         finding = self._folder.finding(self._run)
         if finding is None or finding.number <= self._newest:
             return ()
@@ -147,10 +147,10 @@ class SharedHangs:
             ),
         )
 
-    def _put_word(self, watch: RunWatch, settings: HangSettings, now_s: float) -> None:
+    def _put_hang_report(self, watch: RunWatch, settings: HangSettings, now_s: float) -> None:
         seen = watch.seen(now_s)
         self._number += 1
-        word = NodeHangReport(
+        report = NodeHangReport(
             number=self._number,
             period_s=settings.period_s,
             hang_time_s=settings.hang_time_s,
@@ -159,7 +159,7 @@ class SharedHangs:
             acts=seen.acts,
         )
         try:
-            self._folder.put_word(self._run, self._node, word)
+            self._folder.put_hang_report(self._run, self._node, report)
             self._is_broken = False
         except OSError as error:
             if not self._is_broken:

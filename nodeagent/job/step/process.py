@@ -67,7 +67,7 @@ class StepProcess:
         key: str,
         period_s: float,
     ) -> None:
-        """``key`` is the job's, in the file of counts. ``period_s``: so often the words of the nodes on a
+        """``key`` is the job's, in the file of counts. ``period_s``: how often the reports of the nodes on a
         hang are read.
         """
         self._signals = signals
@@ -123,16 +123,16 @@ class StepProcess:
         self._ended(plan, starter.returncode)
 
     def _judge(self, together: WholeJobHang, plan: RunPlan) -> None:
-        found = {each: self._folder.word(plan.run, each) for each in plan.nodes}
-        words = {node: word for node, word in found.items() if word is not None}
-        finding = together.received(words, seconds(now_ns()))
+        found = {each: self._folder.hang_report(plan.run, each) for each in plan.nodes}
+        reports = {node: report for node, report in found.items() if report is not None}
+        finding = together.received(reports, seconds(now_ns()))
         if finding is None:
             return
         print_message(f"run {plan.run}: {finding.what.value}: {finding.why}")
         try:
             self._folder.put_finding(plan.run, finding)
         except OSError as error:
-            print_message(f"{error.filename}: {error.strerror}; the nodes are not told of it")
+            print_message(f"{error.filename}: {error.strerror}; the nodes do not learn of it")
 
     def _ended(self, plan: RunPlan, status: int) -> None:
         """A run has ended. If it is done, or is not to be made again, the scheduler is asked nothing."""
@@ -180,7 +180,7 @@ class StepProcess:
             self._loop.give(allocated)
 
     def _run(self, plan: RunPlan) -> None:
-        """What cannot be begun is a run of which no node says anything."""
+        """A run that cannot be started is one without any report."""
         self._plan = plan
         try:
             self._folder.put_plan(plan)

@@ -42,7 +42,7 @@ _NO_NODES: Final = frozenset({"", "(null)", "None"})
 
 
 class SchedulerError(Exception):
-    """The scheduler's answer is none. The text says what it was."""
+    """The scheduler has given no usable answer. The message names it."""
 
 
 def srun(nodes: Sequence[str], command: Sequence[str]) -> tuple[str, ...]:
@@ -73,9 +73,9 @@ def asks(job: str) -> tuple[str, ...]:
 
 
 def state_and_list(answer: str, job: str) -> tuple[str, str]:
-    """What ``asks`` prints says: the state of the job, and its nodes as Slurm abbreviates them. A job that
+    """The answer to ``asks``: the state of the job, and its nodes as Slurm abbreviates them. A job that
     Slurm does not know any more has none. The last task of an array has the number of the whole array, and
-    squeue tells of all its tasks.
+    squeue lists all its tasks.
     """
     lines = [each.split("|") for each in answer.split()]
     if any(len(each) != len(_FIELDS) for each in lines):
@@ -98,7 +98,7 @@ def allocated(state: str, hostnames: str) -> Allocated:
 ANSWER_LIMIT_S: Final = 30.0
 LONGEST_PAUSE_S: Final = 10.0
 _UNKNOWN_JOB: Final = "Invalid job id"
-"""What squeue says of a job that it has forgotten: slurm_errno.h, ESLURM_INVALID_JOB_ID."""
+"""The message of squeue about a job that it has forgotten: slurm_errno.h, ESLURM_INVALID_JOB_ID."""
 
 
 class Scheduler:
@@ -124,8 +124,7 @@ class Scheduler:
 
     def start(self, nodes: Sequence[str], command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Raises ``OSError``."""
-        words = srun(nodes, command)
-        return subprocess.Popen(words, env=self._environment, start_new_session=True)
+        return subprocess.Popen(srun(nodes, command), env=self._environment, start_new_session=True)
 
     def _asked(self) -> Allocated:
         state, abbreviated = state_and_list(self._output(asks(self._job)), self._job)
@@ -133,10 +132,10 @@ class Scheduler:
             self._names = abbreviated, self._output(names(abbreviated)) if abbreviated else ""
         return allocated(state, self._names[1])
 
-    def _output(self, words: Sequence[str]) -> str:
+    def _output(self, argv: Sequence[str]) -> str:
         try:
             done = subprocess.run(
-                words,
+                argv,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -145,12 +144,12 @@ class Scheduler:
                 check=False,
             )
         except OSError as error:
-            raise SchedulerError(f"{words[0]}: {error.strerror}") from error
+            raise SchedulerError(f"{argv[0]}: {error.strerror}") from error
         except subprocess.TimeoutExpired as error:
-            raise SchedulerError(f"{words[0]} has not answered within {ANSWER_LIMIT_S:g} s") from error
+            raise SchedulerError(f"{argv[0]} has not answered within {ANSWER_LIMIT_S:g} s") from error
         if done.returncode == 0:
             return done.stdout
         if _UNKNOWN_JOB in done.stderr:
             return ""
-        said = " ".join(done.stderr.split()) or f"status {done.returncode}"
-        raise SchedulerError(f"{words[0]}: {said}")
+        message = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise SchedulerError(f"{argv[0]}: {message}")

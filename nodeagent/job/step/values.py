@@ -14,7 +14,7 @@ from nodeagent.job.session.values import KeepCounts, Leave, Print, Signalled
 class NodeOutcome:
     """How a run has ended on one node: the status and the reason with which its supervisor exited.
 
-    ``fault``: because of the daemon's word on the chips or the node. ``signalled``: the supervisor was ended,
+    ``fault``: because of the chips or the node. ``signalled``: the supervisor was ended,
     and nothing else is known. ``next_why`` and ``pause_s`` are of the run that status 85 (RESTART_TOGETHER)
     asks for. ``waited_s``: how long the command was not allowed to begin; 0 once it has begun. ``placements``
     is the policy's limit.
@@ -39,7 +39,7 @@ class RunPlan:
     """One run of the command. ``execution``: the number of this run within the placement, from 1.
 
     ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs
-    before was held, by node.
+    before was kept waiting, by node.
     """
 
     run: int
@@ -79,7 +79,7 @@ class StepBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocated:
-    """What the scheduler says of the job: the nodes that it has now. ``ends``: it is being ended."""
+    """The scheduler's answer: the nodes that the job has now. ``ends``: it is being ended."""
 
     nodes: tuple[str, ...]
     ends: bool = False

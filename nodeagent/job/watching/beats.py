@@ -1,4 +1,4 @@
-"""The datagrams that the program of a job says of itself: ``step=7 phase=train checkpoint=3``.
+"""The datagrams in which the program of a job reports its progress: ``step=7 phase=train checkpoint=3``.
 
 A socket that anybody in the job may write to. What cannot be read is counted and passed over: a slip in a
 training script must end no job. What a beat is, is imported with the first: most commands send none.
@@ -23,22 +23,22 @@ MAX_AT_ONCE: Final = 256
 
 
 class BeatError(ValueError):
-    """That is no beat. The text says which word, and what would be right."""
+    """This is no beat. The message names the part, and what would be right."""
 
 
 def parse(data: bytes, t_s: float) -> Beat:
-    """Words ``name=value`` in any order, each at most once. Raises ``BeatError``."""
+    """Parts ``name=value`` in any order, each at most once. Raises ``BeatError``."""
     from nodeagent.job.sample import Beat, ProgramPhase
 
     numbers: dict[str, int] = {}
     phase = ProgramPhase.TRAIN
     seen: set[str] = set()
     try:
-        words = data.decode("ascii").split()
+        parts = data.decode("ascii").split()
     except UnicodeDecodeError:
         raise BeatError(f"not ASCII: {data[:40]!r}") from None
-    for word in words:
-        name, _, value = word.partition("=")
+    for part in parts:
+        name, _, value = part.partition("=")
         if name in seen:
             raise BeatError(f"{name}: given twice")
         seen.add(name)
@@ -47,7 +47,7 @@ def parse(data: bytes, t_s: float) -> Beat:
         elif name in ("step", "checkpoint"):
             numbers[name] = _number(name, value)
         else:
-            raise BeatError(f"{word[:40]!r}: step=NUMBER, phase=NAME or checkpoint=NUMBER")
+            raise BeatError(f"{part[:40]!r}: step=NUMBER, phase=NAME or checkpoint=NUMBER")
     if not seen:
         raise BeatError("empty")
     return Beat(t_s=t_s, step=numbers.get("step"), phase=phase, checkpoint=numbers.get("checkpoint"))
@@ -71,7 +71,7 @@ def _number(name: str, value: str) -> int:
 
 
 class BeatSocket:
-    """``bad`` counts what was no beat, ``last_bad`` says why the last was none. Raises ``OSError``."""
+    """``bad`` counts what was no beat, ``last_bad`` is the reason for the last. Raises ``OSError``."""
 
     def __init__(self, path: str) -> None:
         self.path = path

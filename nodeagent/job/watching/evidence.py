@@ -89,7 +89,7 @@ def begin_gathering(state: StateFolder, wanted: EvidenceRequest) -> EvidenceProc
     pid = os.fork()
     if pid == 0:
         _gather_as_child(folder, wanted)
-    with suppress(OSError):  # the child does it, too: whoever comes first
+    with suppress(OSError):  # the child does it, too: either may be first
         os.setpgid(pid, pid)
     return EvidenceProcess(pid, folder)
 

@@ -86,7 +86,7 @@ class ByNames:
 
 
 class ByBeats:
-    """What the program says of itself: checkpoints; steps where it reports no checkpoint."""
+    """What the program reports: checkpoints; steps where it reports no checkpoint."""
 
     def __init__(self) -> None:
         self._steps = _Rising()
@@ -133,7 +133,9 @@ def number_of(name: str) -> int | None:
 
 
 def with_baseline(counts: Counts, numbers: Iterable[int | None]) -> Counts:
-    """A job of which nothing was ever seen begins with what lies there: its first runs made it, or nobody."""
+    """A job without any count begins with the checkpoints that are there: only its first runs can have made
+    them.
+    """
     known = [each for each in numbers if each is not None]
     return replace(counts, best=max(known)) if counts.best is None and known else counts
 

@@ -91,7 +91,7 @@ _HOUR_S: Final = 3600.0
 
 
 class Ring:
-    """``files``: the oldest first. Where they cannot be written, a message says so once; the job goes on."""
+    """``files``: the oldest first. If they cannot be written, one message is printed and the job goes on."""
 
     def __init__(self, folder: Path | None) -> None:
         names = ("samples.1.jsonl", "samples.jsonl")
@@ -100,7 +100,7 @@ class Ring:
         self._is_broken = False
 
     def begin(self) -> None:
-        """A new run begins: what the one before measured says nothing of it."""
+        """A new run begins: the samples of the one before are of no use for it."""
         self._since_s = None
         for file in self.files:
             with suppress(OSError):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nodeagent.job.watching.samples import Ring, Sampler
 
 ANSWER_WITHIN_NS: Final = 2 * SECOND_NS
-"""A daemon that does not say in time how the chips are leaves them unknown for this sample."""
+"""If the daemon does not answer in time, the chips are unknown in this sample."""
 
 MAX_BEATS: Final = 256
 """So many are kept with a sample."""
@@ -44,8 +44,8 @@ class Watching:
         progress: ProgressReader | None,
         shared: SharedHangs | None = None,
     ) -> None:
-        """``progress`` None: only beats report it. ``shared``: in a step of several nodes, what they tell
-        each other of a hang.
+        """``progress`` None: only beats report it. ``shared``: in a step of several nodes, what they report
+        to each other about a hang.
         """
         self._settings = settings
         self._period_ns = round(settings.period_s * SECOND_NS)
@@ -140,7 +140,7 @@ class Watching:
         return tuple(ProcessId(pid=each.pid, start_time=each.start_time) for each in chosen)
 
     def _note_progress(self) -> None:
-        """A file that the user names is surer than what the program says."""
+        """A file that the user names is surer than what the program reports."""
         source = self._progress.next_number if self._progress is not None else None
         if source is None and self._beaten is not None:
             source = self._beaten.looked

@@ -54,7 +54,7 @@ async def refusal(stage: DoorStage, *sent: bytes) -> str:
     ("sent", "why"),
     [
         ([b"GET / HTTP/1.1\r\n"], "not JSON: Expecting value: line 1 column 1 (char 0)"),
-        ([b"[]\n"], "not an object"),
+        ([b"[]\n"], "an object, not []"),
         ([b"[" * 50_000 + b"\n"], "not JSON: maximum recursion depth exceeded while decoding a JSON array"),
         ([b"x" * 70_000], "a line has at most 65536 bytes"),
         ([lines.encode(lines.AskChips(number=1))], "the first line is hello"),

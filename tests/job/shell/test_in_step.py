@@ -184,7 +184,7 @@ def test_a_hang_that_the_step_has_found_on_all_nodes_is_acted_on_here(
     policy = ("--hang", "restart", "--hang-time", "10s", "--period", "0.1", "--grace", "0s")
     with place.started(*command, options=(*options(place), *policy), env=NODE) as supervisor:
         pids_in(began, 1)
-        wait_until(lambda: folder.word(3, "n2"), "its word on the chips")
+        wait_until(lambda: folder.hang_report(3, "n2"), "its report on the chips")
         folder.put_finding(
             3,
             JobHangFinding(

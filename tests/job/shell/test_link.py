@@ -116,10 +116,10 @@ def test_pauses_are_short_again_after_a_welcome(link: DaemonLink, tmp_path: Path
 
 
 def test_nothing_is_said_before_it_has_begun(link: DaemonLink, daemon: Daemon) -> None:
-    link.say(report(1), 0)
+    link.send(report(1), 0)
     welcomed(link, daemon)
     assert not link.ask(1, 0)
-    link.say(report(2), 0)
+    link.send(report(2), 0)
 
     link.begin(BEGIN, 0)
 
@@ -131,7 +131,7 @@ def test_only_what_was_not_taken_is_said_again(link: DaemonLink, daemon: Daemon)
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
     for number in (1, 2, 3):
-        link.say(report(number), 0)
+        link.send(report(number), 0)
     daemon.send(ReportTaken(number=2))
     assert link.ready(0) == [ReportTaken(number=2)]
     daemon.hang_up()
@@ -167,7 +167,7 @@ def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: DaemonL
         (b"no json\n", "the daemon sent a line that is not understood: not JSON: "),
         (SupervisorRefused(why="the door is full"), "the daemon refuses: the door is full"),
         (Welcome(job="", version="9", protocol=2), "the daemon speaks protocol 2, this supervisor 1"),
-        (RunRequest(wish=Wish.STOP, run=1), "the daemon sent a line out of turn: want"),
+        (RunRequest(wish=Wish.STOP, run=1), "the daemon sent a line out of turn: wanted"),
         (Bye(number=1, status=0), "the daemon sent a line out of turn: bye"),
         (b"x" * 70_000, "the daemon sent a line that is too long"),
     ],
@@ -217,7 +217,7 @@ def test_daemon_that_does_not_read_is_given_up(link: DaemonLink, daemon: Daemon)
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
     for number in range(20_000):
-        link.say(replace(report(number), why="x" * 200), 0)
+        link.send(replace(report(number), why="x" * 200), 0)
         if link.fileno() is None:
             break
 

@@ -30,25 +30,27 @@ SAYS = """
 import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from nodeagent.job.model import (Counts, Why)
-from nodeagent.job.step.folder import Folder
-from nodeagent.job.step.values import Outcome
-from nodeagent.job.step.whole_job_hang import NodeWord
+from nodeagent.job.model import Counts, RunReason
+from nodeagent.job.step.folder import StepFolder
+from nodeagent.job.step.values import NodeOutcome
+from nodeagent.job.step.whole_job_hang import NodeHangReport
 
-folder = Folder(Path(os.environ["HERE"]) / "state")
+folder = StepFolder(Path(os.environ["HERE"]) / "state")
 run = folder.next_run() - 1
 def say(node, status, **more):
-    folder.put_outcome(Outcome(node=node, run=run, status=status, **more))
+    folder.put_outcome(NodeOutcome(node=node, run=run, status=status, **more))
 """
 ALL_DONE = 'say("n1", 0); say("n2", 0)'
 HANGS = """
 if run == 1:
     for node in ("n1", "n2"):
-        high = NodeWord(number=1, period_s=0.1, hang_time_s=10.0, flat_s=10.0, idle_high_s=10.0, acts=True)
-        folder.put_word(run, node, high)
+        high = NodeHangReport(
+            number=1, period_s=0.1, hang_time_s=10.0, flat_s=10.0, idle_high_s=10.0, acts=True
+        )
+        folder.put_hang_report(run, node, high)
     while folder.finding(run) is None:
         time.sleep(0.01)
-    say("n1", 85, next_why=Why.SUSPENDED, counts=Counts(hangs=1))
+    say("n1", 85, next_why=RunReason.SUSPENDED, counts=Counts(hangs=1))
     say("n2", 143, signalled=True)
     sys.exit(137)
 say("n1", 0); say("n2", 0)

@@ -52,7 +52,7 @@ def test_a_loop_that_was_suspended_does_not_make_up_for_what_it_has_not_looked_a
     looks: list[str] = []
     monkeypatch.setattr(process, "now_ns", lambda: night.now_ns)
     monkeypatch.setattr(process.StepProcess, "_pause", lambda _self, _within_s: False)
-    monkeypatch.setattr(StepFolder, "word", lambda _self, _run, node: looks.append(node))
+    monkeypatch.setattr(StepFolder, "hang_report", lambda _self, _run, node: looks.append(node))
     loop = process.StepProcess(
         cast("ReceivedSignals", None),
         cast("Scheduler", night),
