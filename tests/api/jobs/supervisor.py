@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from nodeagent.core.model import Holder, Operator
 from nodeagent.job import lines, model
 from nodeagent.job.model import RunReport, RunRequest
+from nodeagent.system.processes import START, stat_of
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 CHANNEL = """
@@ -42,6 +44,9 @@ while data := sys.stdin.buffer.raw.read(65536):
         used[-1].sendall(data)
 """
 """Ends with its standard input, and with it the connection."""
+
+JOB: Final = os.getpid()
+"""The number of a job of Slurm that no other test on this machine has."""
 
 ENDED: Final = b"\0ended\n"
 
@@ -236,3 +241,17 @@ async def connected(socket: Path, *within: str) -> AsyncIterator[Supervisor]:
         yield supervisor
     finally:
         await supervisor.kill()
+
+
+def stop(job: str) -> Operator:
+    return Operator(who="uid:0", what="stop_job", device="node", only=job, reason="maintenance")
+
+
+def rerun(job: str) -> Operator:
+    return Operator(who="uid:0", what="rerun_job", device="node", only=job, reason="maintenance is over")
+
+
+def holder(pid: int, job: str = "") -> Holder:
+    """The process as drivers report it."""
+    start_time = int(stat_of(Path(f"/proc/{pid}"))[1][START])
+    return Holder(pid=pid, start_time=start_time, command="python3", job=job)

@@ -20,8 +20,7 @@ from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunReport
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import connected, slurm_step
-from tests.api.jobs.test_listener import stop
+from tests.api.jobs.supervisor import connected, slurm_step, stop
 from tests.waiting import WAIT_LIMIT_S, until
 
 HELLO = lines.encode(lines.SupervisorHello(pid=1, version="test"))

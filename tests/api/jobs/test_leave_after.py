@@ -9,8 +9,7 @@ from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunRequest
 from nodeagent.store.consumers import Consumer
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import Supervisor, connected
-from tests.api.jobs.test_listener import holder
+from tests.api.jobs.supervisor import Supervisor, connected, holder
 from tests.waiting import until
 
 CONFIG = JobsConfig(leave_after="slurm")

@@ -2,26 +2,11 @@
 
 from pathlib import Path
 
-from nodeagent.core.model import EventKind, Handling, Holder, JobStage, Operator, Signal
+from nodeagent.core.model import EventKind, Handling, JobStage, Signal
 from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunReport
-from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
-from tests.api.jobs.supervisor import connected
-
-
-def stop(job: str) -> Operator:
-    return Operator(who="uid:0", what="stop_job", device="node", only=job, reason="maintenance")
-
-
-def rerun(job: str) -> Operator:
-    return Operator(who="uid:0", what="rerun_job", device="node", only=job, reason="maintenance is over")
-
-
-def holder(pid: int, job: str = "") -> Holder:
-    """The process as drivers report it."""
-    start_time = int(stat_of(Path(f"/proc/{pid}"))[1][START])
-    return Holder(pid=pid, start_time=start_time, command="python3", job=job)
+from tests.api.jobs.supervisor import connected, holder, rerun, stop
 
 
 async def test_a_job_begins_and_may_run_at_once(tmp_path: Path) -> None:

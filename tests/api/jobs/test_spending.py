@@ -10,8 +10,7 @@ from nodeagent.core.model import EventKind, JobStage
 from nodeagent.job import lines
 from nodeagent.job.model import RunEvent
 from tests.api.jobs.stage import staged
-from tests.api.jobs.supervisor import connected, slurm_step
-from tests.api.jobs.test_whose import JOB
+from tests.api.jobs.supervisor import JOB, connected, slurm_step
 
 EVIDENCE = {f"key {number}": "x" * 1100 for number in range(20)}
 FEW = Bytes(at_once=20 * 1024, a_day=1)

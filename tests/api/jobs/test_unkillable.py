@@ -33,8 +33,7 @@ from nodeagent.job.model import RunEvent
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoreId, Taken
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import connected
-from tests.api.jobs.test_listener import holder
+from tests.api.jobs.supervisor import connected, holder
 from tests.api.samples import device, event
 from tests.cgroups import freeze, freezer, needs
 from tests.core.jobs.place import job_catalog

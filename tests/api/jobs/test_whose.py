@@ -16,12 +16,8 @@ from nodeagent.job import lines
 from nodeagent.job.model import RunEvent
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
-from tests.api.jobs.supervisor import connected, slurm_scope, slurm_step
-from tests.api.jobs.test_listener import holder
+from tests.api.jobs.supervisor import JOB, connected, holder, slurm_scope, slurm_step
 from tests.waiting import wait_until
-
-JOB = os.getpid()
-"""No other test on this machine has this number."""
 
 
 @pytest.mark.root

@@ -10,7 +10,7 @@ from nodeagent.job.session.failure_patterns import ROWS
 from nodeagent.job.session.failures import Raised, known, signature_of
 from nodeagent.job.session.values import CommandFailure
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def _traceback(error: str, prefix: str = "") -> str:

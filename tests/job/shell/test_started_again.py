@@ -12,7 +12,7 @@ from nodeagent.job.lines import Bye
 from nodeagent.job.model import Counts, Policy, RunEvent, Wish
 from nodeagent.job.session.values import Signalled
 from nodeagent.job.shell.record import RecoveredSession
-from tests.job.play import Play
+from tests.job.session.play import Play
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.supervised import Place, lives, pids_in
 from tests.waiting import WAIT_LIMIT_S, wait_until

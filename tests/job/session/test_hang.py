@@ -14,7 +14,7 @@ from nodeagent.job.session.values import (
     Start,
     Terminate,
 )
-from tests.job.play import Play, kinds, only, running
+from tests.job.session.play import Play, kinds, only, running
 
 RESTART = Policy(in_place=True, placements=3, hang=HangMode.RESTART)
 DAY_S = 24 * 3600.0

@@ -1,13 +1,25 @@
-"""Before a run: who may begin it, and how long is waited."""
+"""Before a run: who may begin it, and how long is waited.
+
+The variables of a run.
+"""
 
 import errno
 
 import pytest
 
-from nodeagent.job.model import Counts, ExitStatus, Policy, RunReport, RunRequest, Wish
+from nodeagent.job.model import (
+    Counts,
+    ExitStatus,
+    Policy,
+    RunReason,
+    RunReport,
+    RunRequest,
+    Wish,
+    variables_of_run,
+)
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import LinkBack, LinkLost, NotRun, Signalled, Start
-from tests.job.play import Play, kinds, only
+from tests.job.session.play import Play, kinds, only
 
 IN_PLACE = Policy(in_place=True, placements=3)
 
@@ -194,3 +206,19 @@ def test_a_watched_command_that_cannot_be_begun_for_a_while_gives_the_status_of_
     play.begin_without_daemon()
     play.give(NotRun(run=1, error=errno.EAGAIN, why="Resource temporarily unavailable"))
     assert play.left() == 126
+
+
+def test_a_run_is_told_which_it_is_and_why() -> None:
+    assert variables_of_run(
+        run=3, execution=2, why=RunReason.HEALED, counts=Counts(schedule=3), job="slurm:7.0"
+    ) == {
+        "MA_PROC_START_CNT": "2",
+        "MA_SCHEDULE_CNT": "3",
+        "NODEAGENT_RUN": "3",
+        "NODEAGENT_WHY": "healed",
+        "NODEAGENT_JOB": "slurm:7.0",
+    }
+
+
+def test_a_job_that_nobody_named_has_no_name() -> None:
+    assert "NODEAGENT_JOB" not in variables_of_run(run=1, execution=1, why=RunReason.FIRST, counts=Counts())

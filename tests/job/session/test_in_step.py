@@ -19,7 +19,7 @@ from nodeagent.job.session.values import (
     Start,
     Terminate,
 )
-from tests.job.play import BOOT_ID, Play, only, running
+from tests.job.session.play import BOOT_ID, Play, only, running
 
 IN_STEP = Policy(in_step=True, in_place=True, in_place_retries=2, hang=HangMode.RESTART)
 TERM = Signalled(number=15)

@@ -16,7 +16,7 @@ from nodeagent.job.session.values import (
     Start,
     Terminate,
 )
-from tests.job.play import Play, kinds, only, running
+from tests.job.session.play import Play, kinds, only, running
 
 IN_PLACE = Policy(in_place=True, placements=3, grace_s=20.0)
 

@@ -1,4 +1,7 @@
-"""Healthy jobs of many hours, by chance: whatever they do, nothing acts on them."""
+"""Healthy jobs of many hours, by chance: whatever they do, nothing acts on them.
+
+Jobs with a healthy past by chance, which then hang: that is confirmed, at its time.
+"""
 
 import random
 from collections.abc import Callable, Iterator
@@ -13,6 +16,7 @@ from nodeagent.job.session.values import HangStage
 from tests.job.hang.cases import settings_of
 from tests.job.hang.parts import (
     GPU_STEADY,
+    GPU_WAITS,
     GPU_WORKS,
     LEAN,
     NPU_IDLE,
@@ -118,3 +122,31 @@ def test_nothing_acts_on_a_healthy_job_of_a_day(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2, 22))
 def test_nothing_acts_on_healthy_jobs_of_hundreds_of_hours(seed: int) -> None:
     assert wrong_ends(seed, 20) == []
+
+
+HANGS_FOR_MIN = 35
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_hang_after_some_hours_is_confirmed_half_an_hour_later(seed: int) -> None:
+    chance = random.Random(f"hang {seed}")
+    past = list(life(chance, 4, beats=seed % 3 == 1))[:-1]
+    trains = replace(past[0], minutes=chance.uniform(16, 60), beats=None)
+    is_gpu = trains.chips is GPU_WORKS
+    ranks = chance.choice((SPINS, SLEEPS)) if is_gpu else SLEEPS
+    hangs = Act(
+        minutes=HANGS_FOR_MIN,
+        ranks=replace(ranks, burst=chance.choice((0, 5e6)), burst_s=chance.uniform(700, 1800)),
+        chips=GPU_WAITS if is_gpu else NPU_IDLE,
+        launcher=Does(bytes=chance.uniform(0, 1e6), calls=50, cpu=1),
+    )
+    made = series(f"hang {seed}", trains, *past, trains, hangs, ranks=3)
+    began_s = made.rows[-1].sample.t_s - HANGS_FOR_MIN * 60
+
+    acted = [
+        each.t_s - began_s
+        for each in replay(made.rows, settings_of(made))
+        if each.hung.what is HangStage.CONFIRMED and each.hung.acts
+    ]
+    assert len(acted) == 1
+    assert 0 < acted[0] <= made.header.T_min * 60 + 60

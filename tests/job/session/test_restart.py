@@ -21,7 +21,7 @@ from nodeagent.job.session.values import (
     Start,
     Terminate,
 )
-from tests.job.play import BOOT_ID, Play, kinds, only, running
+from tests.job.session.play import BOOT_ID, Play, kinds, only, running
 
 IN_PLACE = Policy(in_place=True, placements=3, in_place_retries=2, hang=HangMode.RESTART)
 SURVIVOR = ProcessId(pid=1001, start_time=1)
