@@ -44,8 +44,8 @@ from nodeagent.api.faults.watch import Pace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.interface import add_reflection
 from nodeagent.api.messages import NodeFacts
-from nodeagent.api.nvrx.messages import SERVICE as NODE_HEALTH_SERVICE
-from nodeagent.api.nvrx.service import NodeHealthService
+from nodeagent.api.nvrx import SERVICE as NODE_HEALTH_SERVICE
+from nodeagent.api.nvrx import NodeHealthService
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog.settings import SECOND_NS, JobSettings, Mode
 from nodeagent.core.model import Level
-from nodeagent.job.policy import policy_keys
+from nodeagent.job.policy import keys
 from nodeagent.toml.values import FilePath, NodeName, OptionalPath, duration, parse_size_bytes
 
 Patience = Annotated[int, duration(0, 86_400 * SECOND_NS, '"0s" to "1d"')]
@@ -142,7 +142,7 @@ class JobsConfig(Struct, frozen=True, kw_only=True):
         """What is no key of a policy, or has no such value or limit: ``report((table, key), reason)``."""
         for table, policies in (("defaults", self.defaults), ("limits", self.limits)):
             for key, text in policies.items():
-                wrong = policy_keys.problem(key, text, as_limit=table == "limits")
+                wrong = keys.problem(key, text, as_limit=table == "limits")
                 if wrong is not None:
                     report((table, key), wrong.removeprefix(f"{key}: "))
         if self.defaults.get("unconditional", "").lower() == "true" and "placements" not in self.defaults:

@@ -11,35 +11,29 @@
                                         <-  chips    number, what is read of the job's chips, who holds them
     bye       why, status               ->
 
-Either side ends a connection whose lines it does not understand, and says why in ``refused`` first. A
-supervisor that connects anew says ``begin`` again, and every ``said`` that was not taken; what was taken is
-not taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
+Either side ends a connection whose lines it does not understand; the daemon sends the reason in ``refused``
+first. A supervisor that connects again sends ``begin`` and every ``said`` that was not taken; what was taken
+is not taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from nodeagent.job.model import Wish
-from nodeagent.job.model import Word as Word
-from nodeagent.job.plain import PlainError, from_plain, to_plain
+from nodeagent.job.codec import TaggedLines
+from nodeagent.job.model import RunReport, RunRequest
 
 PROTOCOL: Final = 1
 MAX_LINE_BYTES: Final = 65_536
 
 
-class LineError(ValueError):
-    """A line is not one of these. The text says which field, and what would be right."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class SupervisorHello:
     pid: int
     version: str
     protocol: int = PROTOCOL
     job: str = ""
-    """The job in the submitter's words; whose it is follows from the peer's cgroup, never from this."""
+    """The submitter's name for the job; whose it is follows from the peer's cgroup, never from this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +48,7 @@ class Welcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
+class JobBegin:
     """``run`` is the next to be run, or the one that runs (``is_running``)."""
 
     kind: str
@@ -69,39 +63,17 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
-    wish: Wish
-    run: int
-    why: str = ""
-    chip: str = ""
-    code: str = ""
-    isolated: bool = False
-    handling: str = "NONE"
-    by_operator: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    number: int
-    run: int
-    what: Word
-    why: str = ""
-    status: int | None = None
-    evidence: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ReportTaken:
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class AskChips:
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chip:
+class ChipReading:
     """As ``sample.ChipSample``; a reading that is not there is None. ``holders`` are the pids of the
     processes on it, as the supervisor's PID namespace numbers them; None where they are not known.
     """
@@ -119,9 +91,9 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chips:
+class ChipReadings:
     number: int
-    chips: tuple[Chip, ...] = ()
+    chips: tuple[ChipReading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,49 +106,41 @@ class Bye:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class SupervisorRefused:
     why: str
 
 
-FromSupervisor = Hello | Begin | Said | Ask | Bye
-FromDaemon = Welcome | Want | Taken | Chips | Refused
+FromSupervisor = SupervisorHello | JobBegin | RunReport | AskChips | Bye
+FromDaemon = Welcome | RunRequest | ReportTaken | ChipReadings | SupervisorRefused
 Line = FromSupervisor | FromDaemon
 
-_TAGS: Final[Mapping[str, type[Any]]] = {
-    "hello": Hello,
-    "welcome": Welcome,
-    "begin": Begin,
-    "wanted": Want,
-    "said": Said,
-    "taken": Taken,
-    "ask": Ask,
-    "chips": Chips,
-    "bye": Bye,
-    "refused": Refused,
-}
-_BY_TYPE: Final = {of: tag for tag, of in _TAGS.items()}
+_LINES: Final = TaggedLines(
+    "line",
+    {
+        "hello": SupervisorHello,
+        "welcome": Welcome,
+        "begin": JobBegin,
+        "wanted": RunRequest,
+        "said": RunReport,
+        "taken": ReportTaken,
+        "ask": AskChips,
+        "chips": ChipReadings,
+        "bye": Bye,
+        "refused": SupervisorRefused,
+    },
+)
 
 
 def encode(line: Line) -> bytes:
     """The line with its newline."""
-    values = {"line": _BY_TYPE[type(line)], **to_plain(line)}
-    return json.dumps(values, separators=(",", ":")).encode() + b"\n"
+    return _LINES.encode(line)
+
+
+def tag_of(line: Line) -> str:
+    return _LINES.tag_of(line)
 
 
 def decode(data: bytes) -> Line:
-    """Raises ``LineError``."""
-    try:
-        values = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise LineError(f"not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise LineError("not an object")
-    tag = values.get("line", "")
-    of = _TAGS.get(tag) if isinstance(tag, str) else None
-    if of is None:
-        raise LineError(f"line: one of {', '.join(_TAGS)}, not {tag!r}")
-    try:
-        found: Line = from_plain(of, values, name=tag)
-    except PlainError as error:
-        raise LineError(str(error)) from error
-    return found
+    """Raises ``CodecError``."""
+    line: Line = _LINES.decode(data)
+    return line

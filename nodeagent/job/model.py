@@ -1,12 +1,20 @@
-"""What all parts of a supervisor share: statuses, words, the policy of a job, its counts. Decides nothing."""
+"""What all parts of a supervisor share. Values only; nothing here decides or does I/O.
 
-from dataclasses import dataclass
+Exit statuses, the two messages about a run (``RunRequest`` from the daemon, ``RunReport`` to it), the policy
+of a job, its counts, what is known of a failure, and the variables that the environment of a run gets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
+
+from nodeagent.job.role import Role, role_of
 
 SECOND_NS = 1_000_000_000
 
 
-class Status(int, Enum):
+class ExitStatus(int, Enum):
     """Exit statuses of ``job run`` that are not the command's own; besides 128 + N of a signal."""
 
     DONE = 0
@@ -25,17 +33,17 @@ class Status(int, Enum):
 
 
 class Wish(str, Enum):
-    """What the daemon wants of the job. A state, not a message: it is said again after each connection."""
+    """What the daemon wants of the job. A state, not a message: it is sent again after each connection."""
 
     RUN = "run"
     STOP = "stop"
     HOLD = "hold"
-    """Do not run until it says ``run``."""
+    """Do not run before ``run`` is wanted."""
 
     LEAVE = "leave"
 
 
-class Why(str, Enum):
+class RunReason(str, Enum):
     """Why a run is made: ``NODEAGENT_WHY``."""
 
     FIRST = "first"
@@ -49,8 +57,8 @@ class Why(str, Enum):
     """An operator ordered it."""
 
 
-class Word(str, Enum):
-    """What a supervisor says of a run."""
+class RunEvent(str, Enum):
+    """What has happened to a run."""
 
     STARTED = "started"
     STOPPED = "stopped"
@@ -65,13 +73,51 @@ class Word(str, Enum):
     UNKILLABLE = "unkillable"
 
 
-class HangMode(str, Enum):
-    OFF = "off"
-    NOTIFY = "notify"
-    RESTART = "restart"
+# ---------------------------------------------------------------------- the two messages about a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the daemon wants of the job, for which run, and why. ``chip`` and ``code`` name the fault, if
+    there is one.
+
+    ``isolated``: the node, or a chip of the job, must not be used again. ``handling``: the strictest handling
+    among the job's chips and the node now.
+    """
+
+    wish: Wish
+    run: int
+    why: str = ""
+    chip: str = ""
+    code: str = ""
+    isolated: bool = False
+    handling: str = "NONE"
+    by_operator: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What has happened to a run. ``number`` grows by one with each report, also when the supervisor is
+    started again.
+    """
+
+    number: int
+    run: int
+    what: RunEvent
+    why: str = ""
+    status: int | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------- policy and counts
+
+
+class HangMode(str, Enum):
+    """What a hang leads to."""
+
+    OFF = "off"
+    NOTIFY = "notify"
+    RESTART = "restart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +153,14 @@ class Policy:
     """``subHealthyStrategy`` or ``recover-strategy``, as given: reported to schedulers."""
 
     @property
-    def only_watches(self) -> bool:
-        """Nothing may be done to the job: its command runs as it would without a supervisor."""
-        return not (
+    def role(self) -> Role:
+        acts = (
             self.in_place
             or self.placements is not None
             or self.in_place_retries > 0
             or self.hang is HangMode.RESTART
         )
+        return role_of(acts=acts, in_step=self.in_step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +178,51 @@ class Counts:
     hangs: int = 0
     best: int | None = None
     signature: str = ""
+
+
+# ---------------------------------------------------------------------- the environment of a run
+
+SCHEDULE_COUNT: Final = "MA_SCHEDULE_CNT"
+PROCESS_COUNT: Final = "MA_PROC_START_CNT"
+"""ModelArts' names ("Recovering a Training Job"): placements, and executions in this placement."""
+
+HANG_DETECT_TIME: Final = "MA_HANG_DETECT_TIME"
+POLICY_PREFIX: Final = "NODEAGENT_JOB_"
+POLICY_VARIABLES: Final = (POLICY_PREFIX, HANG_DETECT_TIME)
+"""Prefixes of the variables that set the policy of the job."""
+
+
+def variables_of_run(
+    *, run: int, execution: int, why: RunReason, counts: Counts, job: str = ""
+) -> Mapping[str, str]:
+    """Set at each run. ``execution``: how often the command is begun in this placement, with this time."""
+    variables = {
+        PROCESS_COUNT: str(execution),
+        SCHEDULE_COUNT: str(counts.schedule),
+        "NODEAGENT_RUN": str(run),
+        "NODEAGENT_WHY": why.value,
+    }
+    return {**variables, "NODEAGENT_JOB": job} if job else variables
+
+
+# ---------------------------------------------------------------------- failures
+
+
+class FailureKind(str, Enum):
+    """What kind of failure it is. ``transient``: it may well pass by itself."""
+
+    USER = "user"
+    HARDWARE = "hardware"
+    TRANSIENT = "transient"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFailure:
+    """``signature`` is "" if nothing distinguishes two failures; ``line`` is what
+    people are shown.
+    """
+
+    kind: FailureKind = FailureKind.UNKNOWN
+    signature: str = ""
+    line: str = ""

@@ -1,4 +1,4 @@
-"""What is measured of a job's processes and chips, and what its program says of itself. No I/O.
+"""What is measured of a job's processes and chips, and what its program reports. No I/O.
 
 Counters of processes are cumulative since the process began. Times are seconds on one clock that never steps
 back; where it begins is the reader's choice.
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Phase(str, Enum):
-    """What a program says that it does. Only in ``train`` its steps must advance soon."""
+class ProgramPhase(str, Enum):
+    """What a program reports to do. Only in ``train`` its steps must advance soon."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -20,7 +20,7 @@ class Phase(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSample:
-    """One process of the tree. ``holds``: it holds a chip, by the daemon's word; None where that is unknown.
+    """One process of the tree. ``holds``: it uses a chip, as the daemon has found; None if unknown.
     ``chips``: the names of those that it holds, () where only ``holds`` is known.
 
     ``state`` is the letter of ``/proc/PID/stat`` (R, S, D, T, t, Z), ``launcher`` is true of the command
@@ -48,8 +48,8 @@ class ProcessSample:
 class ChipSample:
     """One chip of the job, as the daemon reads it. None: not read. ``rx_bytes``, ``tx_bytes`` are cumulative.
 
-    ``known`` is false where the daemon does not observe the chip. ``handling`` is the daemon's word for what
-    is to become of the work on it.
+    ``known`` is false where the daemon does not observe the chip. ``handling`` is the daemon's decision on
+    what is to become of the work on it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ChipSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class RunSample:
     """Everything that was measured at one moment. ``chips`` is () where the daemon cannot be asked."""
 
     t_s: float
@@ -74,9 +74,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """What the program says of itself: a step number, a phase, the number of its newest checkpoint."""
+    """What the program reports: a step number, a phase, the number of its newest checkpoint."""
 
     t_s: float
     step: int | None = None
-    phase: Phase = Phase.TRAIN
+    phase: ProgramPhase = ProgramPhase.TRAIN
     checkpoint: int | None = None

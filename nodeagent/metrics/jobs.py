@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from nodeagent.core.model import Event, EventKind, JobStage, JobWord, View, Wanted
-from nodeagent.job.model import Why
+from nodeagent.job.model import RunReason
 
 CLAIMED: Final = "claimed"
 """The stage, here, of a job that claims devices and is not supervised."""
@@ -40,7 +40,7 @@ LEFT: Final = "left"
 ENDED: Final = "ended"
 
 _STAGES: Final = (*(stage.value for stage in JobStage if stage is not JobStage.ENDED), CLAIMED)
-_RERUNS: Final = (*(why.value for why in Why if why is not Why.FIRST), OTHER)
+_RERUNS: Final = (*(why.value for why in RunReason if why is not RunReason.FIRST), OTHER)
 _SUSPICIONS: Final = (JobWord.SUSPENDED.value, JobWord.CLEARED.value)
 _CAUSES: Final = (FAULT, ORDER, SUSPENDED)
 _OUTCOMES: Final = (IN_PLACE, LEFT, ENDED)

@@ -2,15 +2,20 @@
 
 import argparse
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Final
-
 import click
-from roff import Page, bold, italic, plain, prose
-
-from nodeagent.cli.main import SECTIONS, main
-from nodeagent.job.policy.options import parser as run_parser
-from nodeagent.job.step.arguments import step_parser
+from roff import Page
+from roff import bold
+from roff import italic
+from roff import plain
+from roff import prose
+from nodeagent.cli.main import SECTIONS
+from nodeagent.cli.main import main
+from nodeagent.job.policy.options import run_parser
+from nodeagent.job.policy.options import step_parser
 
 New = Callable[[str, str], Page]
 """Makes an empty page of a name and a summary."""

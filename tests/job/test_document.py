@@ -11,10 +11,11 @@ import pytest
 
 from nodeagent.client import EventKind
 from nodeagent.core.model import Recommendation
-from nodeagent.job.model import Counts, Policy, Status, Why
-from nodeagent.job.policy import environment, policy_keys
+from nodeagent.job import model
+from nodeagent.job.model import Counts, ExitStatus, Policy, RunReason
+from nodeagent.job.policy import keys
 from nodeagent.job.policy.arguments import parse
-from nodeagent.job.shell.watching.beats import BeatSocket
+from nodeagent.job.watching.beats import BeatSocket
 from tests.documents import ROOT, block, orders, prose
 
 DOCUMENT: Final = ROOT / "docs" / "jobs.md"
@@ -29,13 +30,13 @@ def rows() -> list[list[str]]:
 def test_it_has_every_key_of_a_policy_with_what_is_right_for_it() -> None:
     shown = {cells[0]: cells[1] for cells in rows() if len(cells) == 4}
 
-    assert {key.name: key.form.says for key in policy_keys.KEYS}.items() <= shown.items()
-    assert len([each for each in shown if policy_keys.named(each)]) == len(policy_keys.KEYS)
+    assert {key.name: key.form.right for key in keys.KEYS}.items() <= shown.items()
+    assert len([each for each in shown if keys.named(each)]) == len(keys.KEYS)
 
 
 def test_it_says_what_holds_where_a_key_is_not_given() -> None:
     shown = {cells[0]: cells[2] for cells in rows() if len(cells) == 4}
-    ours = {key.name: getattr(Policy(), key.field) for key in policy_keys.KEYS}
+    ours = {key.name: getattr(Policy(), key.field) for key in keys.KEYS}
 
     assert {name: shown[name] for name in ours} == {name: words(value) for name, value in ours.items()}
 
@@ -49,19 +50,21 @@ def words(value: object) -> str:
 
 
 def test_it_has_every_annotation_that_is_understood() -> None:
-    known = {*policy_keys.BY_ANNOTATION, *policy_keys.STRATEGIES, policy_keys.POD_RETRY_NUM}
-    known |= {policy_keys.FAULT_RETRY_TIMES, policy_keys.HANG_DETECT_TIME}
+    known = {*keys.BY_ANNOTATION, *keys.STRATEGIES, keys.POD_RETRY_NUM}
+    known |= {keys.FAULT_RETRY_TIMES, keys.HANG_DETECT_TIME}
     named = set(re.findall(r"`([\w/-]+)`", prose(DOCUMENT)))
 
     assert known - named == set()
 
 
 def test_it_has_every_variable_of_a_run_and_every_reason_for_one() -> None:
-    variables = environment.of_run(run=1, execution=1, why=Why.FIRST, counts=Counts(), job="slurm:7.0")
+    variables = model.variables_of_run(
+        run=1, execution=1, why=RunReason.FIRST, counts=Counts(), job="slurm:7.0"
+    )
     shown = {cells[0]: cells[1] for cells in rows() if len(cells) == 2}
 
     assert variables.keys() - shown.keys() == set()
-    assert shown["NODEAGENT_WHY"].endswith(": " + ", ".join(each.value for each in Why))
+    assert shown["NODEAGENT_WHY"].endswith(": " + ", ".join(each.value for each in RunReason))
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, ROOT / "README.md"], ids=["jobs", "readme"])
@@ -77,7 +80,7 @@ def test_every_command_that_it_runs_is_behind_options_that_there_are(document: P
 def test_it_has_every_status_event_and_recommendation() -> None:
     first = {cells[0] for cells in rows()}
 
-    assert {str(each.value) for each in Status} - first == set()
+    assert {str(each.value) for each in ExitStatus} - first == set()
     assert {each.value for each in EventKind if each.value.startswith("job_")} - first == set()
     assert {each.value for each in Recommendation} - first == set()
 

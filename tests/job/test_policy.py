@@ -3,9 +3,8 @@
 import pytest
 
 from nodeagent.job.model import HangMode, Policy
-from nodeagent.job.policy import policy_keys
-from nodeagent.job.policy.policy import PolicyError, Setting, read_file, resolve
-from nodeagent.job.policy.policy_keys import (
+from nodeagent.job.policy import keys
+from nodeagent.job.policy.keys import (
     FAULT_RETRY_TIMES,
     HANG_RETRY,
     JOB_RETRY_NUM,
@@ -14,6 +13,7 @@ from nodeagent.job.policy.policy_keys import (
     SUB_HEALTHY_STRATEGY,
     UNCONDITIONAL_RETRY,
 )
+from nodeagent.job.policy.policy import PolicyError, PolicySetting, read_file, resolve
 
 IN_RANGE: tuple[tuple[str, str, object], ...] = (
     ("kind", "training", "training"),
@@ -72,7 +72,7 @@ BEYOND: tuple[tuple[str, str], ...] = (
 
 
 def _from(source: str, name: str, text: str) -> Policy:
-    key = policy_keys.BY_NAME[name]
+    key = keys.BY_NAME[name]
     if source == "site":
         return resolve(defaults={name.replace("-", "_"): text}).policy
     if source == "file":
@@ -88,7 +88,7 @@ SOURCES = ("site", "file", "environment", "flag")
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("name", "text", "value"), IN_RANGE)
 def test_a_value_in_range_is_taken_from_each_source(source: str, name: str, text: str, value: object) -> None:
-    assert getattr(_from(source, name, text), policy_keys.BY_NAME[name].field) == value
+    assert getattr(_from(source, name, text), keys.BY_NAME[name].field) == value
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -96,18 +96,18 @@ def test_a_value_in_range_is_taken_from_each_source(source: str, name: str, text
 def test_a_value_beyond_its_range_names_key_source_and_range(source: str, name: str, text: str) -> None:
     with pytest.raises(PolicyError) as refused:
         _from(source, name, text)
-    key = policy_keys.BY_NAME[name]
+    key = keys.BY_NAME[name]
     where = {
         "site": f"{name.replace('-', '_')} (the site's [jobs.defaults] {name.replace('-', '_')})",
         "file": f"{name} (job.policy, line 1)",
         "environment": f"{key.variable} (environment)",
         "flag": f"{name} (--{name})",
     }[source]
-    assert refused.value.problems == (f"{where}: {key.form.says}, not {text!r}",)
+    assert refused.value.problems == (f"{where}: {key.form.right}, not {text!r}",)
 
 
 def test_each_key_has_a_case_in_range_and_one_beyond() -> None:
-    names = set(policy_keys.BY_NAME)
+    names = set(keys.BY_NAME)
     assert {name for name, _ in BEYOND} == names
     assert {name for name, _, _ in IN_RANGE} == names - {"unconditional"}
 
@@ -221,18 +221,18 @@ def test_an_unknown_strategy_is_refused(name: str, text: str) -> None:
 def test_what_a_site_sets_is_checked_by_the_same_table(
     name: str, text: str, as_limit: bool, says: str | None
 ) -> None:
-    assert policy_keys.problem(name, text, as_limit=as_limit) == says
+    assert keys.problem(name, text, as_limit=as_limit) == says
 
 
 def test_a_key_of_the_site_that_is_not_known_is_named() -> None:
-    assert str(policy_keys.problem("gracious", "1s")).startswith("gracious: no such key; the keys are kind, ")
+    assert str(keys.problem("gracious", "1s")).startswith("gracious: no such key; the keys are kind, ")
 
 
 # ---------------------------------------------------------------------- what wins
 
 
 def test_later_sources_win() -> None:
-    files = (Setting(name="grace", text="2s", source="job.policy, line 1"),)
+    files = (PolicySetting(name="grace", text="2s", source="job.policy, line 1"),)
     assert resolve(defaults={"grace": "1s"}).policy.grace_s == 1
     assert resolve(defaults={"grace": "1s"}, files=files).policy.grace_s == 2
     environ = {"NODEAGENT_JOB_GRACE": "3s"}
@@ -291,7 +291,7 @@ def test_all_bad_values_are_named_at_once() -> None:
 
 def test_an_unknown_key_is_refused_with_those_there_are() -> None:
     with pytest.raises(PolicyError, match=r"^grase \(job.policy, line 2\): no such key; the keys are kind, "):
-        resolve(files=(Setting(name="grase", text="1s", source="job.policy, line 2", own=True),))
+        resolve(files=(PolicySetting(name="grase", text="1s", source="job.policy, line 2", own=True),))
 
 
 def test_an_unknown_annotation_is_somebody_elses() -> None:

@@ -2,11 +2,19 @@
 
 import pytest
 
-from nodeagent.job.counts.progress import ByBeats, ByFile, ByNames, Look, number_in, number_of, with_baseline
 from nodeagent.job.model import Counts
 from nodeagent.job.sample import Beat
+from nodeagent.job.watching.progress import (
+    ByBeats,
+    ByFile,
+    ByNames,
+    FileLook,
+    number_in,
+    number_of,
+    with_baseline,
+)
 
-WHOLE = Look(size=100, changed_ns=1)
+WHOLE = FileLook(size=100, changed_ns=1)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_an_unreadable_file_changes_nothing(torn: str | None) -> None:
 
 def test_a_new_name_counts_once_it_looks_the_same_twice() -> None:
     progress = ByNames(before={})
-    growing = Look(size=50, changed_ns=0)
+    growing = FileLook(size=50, changed_ns=0)
     assert progress.looked({"step-100": growing}) is None
     assert progress.looked({"step-100": WHOLE}) is None
     assert progress.looked({"step-100": WHOLE}) == 100
@@ -82,7 +90,7 @@ def test_a_name_is_whole_as_soon_as_another_comes_after_it() -> None:
 
 
 def test_what_a_killed_run_left_half_done_is_no_progress_of_the_next() -> None:
-    left = {"step-100": WHOLE, "step-200": Look(size=3, changed_ns=0)}
+    left = {"step-100": WHOLE, "step-200": FileLook(size=3, changed_ns=0)}
     progress = ByNames(before=left)
     assert [progress.looked(left) for _ in range(3)] == [None, None, None]
     redone = {**left, "step-200": WHOLE}

@@ -11,7 +11,7 @@ from typing import Final
 import grpc
 from google.protobuf.message_factory import GetMessageClass
 
-from nodeagent.api.nvrx.messages import SERVICE, HealthCheckResponse
+from nodeagent.api.nvrx import SERVICE, HealthCheckResponse
 from nodeagent.client import AsyncClient, Snapshot
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb

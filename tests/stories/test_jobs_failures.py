@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.model import Status
+from nodeagent.job.model import ExitStatus
 from tests.stories.jobs import Job, claim, supervised
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
@@ -42,7 +42,7 @@ async def test_an_error_of_the_program_at_its_start_ends_the_job_after_one_run_a
         job.order("1 raise")
         await job.start()
 
-        assert await job.status() == Status.GIVEN_UP
+        assert await job.status() == ExitStatus.GIVEN_UP
         assert job.ranks(2) == []
         assert f"leaves with status 87: an error of the job itself: {VALUE_ERROR}" in job.err
         await job.comes(lambda: job.course()[-1:] == ["job_ended"], "its end")
@@ -63,7 +63,7 @@ async def test_after_a_checkpoint_the_same_error_is_tried_again_and_the_second_t
         await job.comes(lambda: (counts(job)["best"] or 0) != 0, "progress that is counted")
         job.order("1 raise")
 
-        assert await job.status() == Status.GIVEN_UP
+        assert await job.status() == ExitStatus.GIVEN_UP
         assert job.ranks(2) != []
         assert job.ranks(3) == []
         assert job.err.count("nodeagent-job: run 1 has ended (retry here): retry 1 of 3 in 1 s") == 1
@@ -78,7 +78,7 @@ async def test_the_same_unknown_failure_twice_without_progress_ends_the_job(tmp_
         job.trainer = failing
         await job.start()
 
-        assert await job.status() == Status.GIVEN_UP
+        assert await job.status() == ExitStatus.GIVEN_UP
         why = "the same failure twice without progress: RuntimeError: the 7th shard is odd"
         assert f"leaves with status 87: {why}" in job.err
         assert (counts(job)["retries"], counts(job)["placements"]) == (1, 0)

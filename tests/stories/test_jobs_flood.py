@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent
 from tests.api.jobs.supervisor import connected
 from tests.reset_unit.acting import Acting, acting
 
@@ -102,9 +102,9 @@ async def test_a_flood_of_what_supervisors_say_takes_neither_faults_nor_orders_n
         async with flooded(npus):
             async with connected(npus.daemon.folder / "jobs.sock") as calm:
                 await calm.begin()
-                await calm.say(Word.STARTED)
+                await calm.say(RunEvent.STARTED)
                 await asyncio.sleep(FLOOD_S)
-                await calm.say(Word.EXITED)
+                await calm.say(RunEvent.EXITED)
             await npus.order("release", "npu0")  # on a busy machine the answer may come too late for it
 
         async def audited() -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.model import Status
+from nodeagent.job.model import ExitStatus
 from tests.stories.jobs import CHIPS, Job, claim, supervised
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
@@ -36,7 +36,7 @@ async def test_a_hang_is_restarted_in_place_as_often_as_it_may_be_and_then_given
         for run in (1, 2):
             await job.comes(partial(job.ranks, run), f"run {run}")
 
-        assert await job.status() == Status.GIVEN_UP
+        assert await job.status() == ExitStatus.GIVEN_UP
         assert [len(job.ranks(run)) for run in (1, 2, 3)] == [8, 8, 0]
         assert [each.kind.value for each in job.events()].count("job_suspended") == 2
         await job.comes(lambda: job.course()[-1] == "job_ended", "its last event")

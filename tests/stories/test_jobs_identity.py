@@ -13,7 +13,7 @@ import pytest
 
 from nodeagent.client import EventKind, JobStage
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent
 from tests.api.jobs.supervisor import (
     Supervisor,
     as_user,
@@ -98,7 +98,7 @@ async def test_the_job_of_a_user_is_supervised_by_him_alone(tmp_path: Path) -> N
             async with supervisor_of(npus, OWNER, *within) as owner:
                 assert (await owner.greet()).job == f"slurm:{JOB}.0"
                 await owner.begin_again()
-                await owner.say(Word.STARTED)
+                await owner.say(RunEvent.STARTED)
                 assert [chip.name for chip in (await owner.ask()).chips] == ["npu0"]
 
 
@@ -110,8 +110,8 @@ async def test_a_job_has_one_user(tmp_path: Path) -> None:
             async with supervisor_of(npus, OWNER, *within) as owner:
                 await owner.begin()
                 async with supervisor_of(npus, OTHER, *within_another_step) as other:
-                    other.send(lines.Hello(pid=1, version="test"))
-                    why = (await other.hear(lines.Refused)).why
+                    other.send(lines.SupervisorHello(pid=1, version="test"))
+                    why = (await other.hear(lines.SupervisorRefused)).why
                 assert why == (
                     f"slurm:{JOB}.1 is supervised by process {owner.pid} of user {OWNER}, and a job has one"
                     f" user: process {other.pid} is of user {OTHER}"

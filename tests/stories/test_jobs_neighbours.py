@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.job.model import Status
+from nodeagent.job.model import ExitStatus
 from tests.reset_unit.acting import INBAND
 from tests.stories.jobs import Job, beside, claim, supervised
 from tests.stories.test_jobs_recovery import living
@@ -80,7 +80,7 @@ async def test_a_neighbour_that_does_not_yield_runs_on_and_the_other_job_leaves_
         await waits(job, f"npu1 is used by the job {neighbour.step.name}")
         job.node.pass_time(600)
 
-        assert await job.status() == Status.RESCHEDULE_ISOLATED
+        assert await job.status() == ExitStatus.RESCHEDULE_ISOLATED
         assert job.ranks(2) == []
         assert living(first) == [each.pid for each in first]
         assert neighbour.course() == ["job_begun"]
@@ -102,7 +102,7 @@ async def test_a_user_without_a_supervisor_is_never_stopped(tmp_path: Path) -> N
             await job.comes(lambda: "job_stopped" in job.course(), "that it has stopped")
             await waits(job, "npu1 is claimed by the job slurm:9")
 
-            assert await job.status() == Status.RESCHEDULE_ISOLATED
+            assert await job.status() == ExitStatus.RESCHEDULE_ISOLATED
             assert other.returncode is None
             assert resets(job) == [0, 0]
         finally:

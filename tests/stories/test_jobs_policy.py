@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.model import Status
+from nodeagent.job.model import ExitStatus
 from tests.reset_unit.acting import acting
 from tests.stories.jobs import Job, supervised
 
@@ -51,7 +51,7 @@ async def test_a_bad_value_is_refused_before_the_command_begins(
         await job.node.start()
         await job.start()
 
-        assert await job.status() == Status.BAD_POLICY
+        assert await job.status() == ExitStatus.BAD_POLICY
         assert job.err == f"nodeagent-job: {said}\n"
         assert not (job.folder / "begun").exists()
         assert job.events() == []
@@ -64,6 +64,6 @@ async def test_a_default_of_the_site_that_is_never_right_is_refused_by_the_daemo
         node.daemon.sections = ("[jobs.defaults]", 'grace = "2h"')
         await node.daemon.spawn()
 
-        assert await node.daemon.ended() == Status.BAD_POLICY
+        assert await node.daemon.ended() == ExitStatus.BAD_POLICY
         assert "jobs.defaults.grace" in node.daemon.log
         assert "a time from 0s to 1h, as 90s, 5m or 2h, not '2h'" in node.daemon.log

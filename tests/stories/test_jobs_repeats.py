@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Recommendation
-from nodeagent.job.model import Status
+from nodeagent.job.model import ExitStatus
 from tests.reset_unit.acting import INBAND
 from tests.stories.jobs import Job, claim, supervised
 
@@ -59,7 +59,7 @@ async def test_a_code_that_needs_a_reset_a_third_time_within_a_day_isolates_the_
         before = job.ranks(4)
         job.node.pass_time(CORRELATION_S)
 
-        assert await job.status() == Status.RESCHEDULE_ISOLATED
+        assert await job.status() == ExitStatus.RESCHEDULE_ISOLATED
         assert await recommended(job) == (Recommendation.RESCHEDULE_ISOLATED, "RESCHEDULE_ISOLATED")
         assert (before, job.ranks(4)) == ([], [])
         assert job.node.node.calls(INBAND) == 3
@@ -79,7 +79,7 @@ async def test_a_code_of_the_program_itself_sends_the_job_away_the_third_time_an
             await job.node.read_again()
         job.node.node.raise_code("npu0", BAD_INPUT)
 
-        assert await job.status() == Status.RESCHEDULE
+        assert await job.status() == ExitStatus.RESCHEDULE
         assert await recommended(job) == (Recommendation.RESCHEDULE, "RESCHEDULE")
         assert job.ranks(4) == []
         assert job.node.node.calls(INBAND) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, JobStage
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent
 from tests.api.jobs.supervisor import Supervisor, connected
 from tests.reset_unit.acting import CODE, INBAND, Acting, acting
 
@@ -47,7 +47,7 @@ class Play:
 
     async def started(self) -> None:
         self.is_running = True
-        await self.supervisor.say(Word.STARTED, run=self.run)
+        await self.supervisor.say(RunEvent.STARTED, run=self.run)
 
     async def asked(self) -> None:
         self.npus.break_("npu3")
@@ -61,7 +61,7 @@ class Play:
         await self.npus.read_again()
 
     async def stopped(self) -> None:
-        await self.supervisor.say(Word.STOPPED, run=self.run)
+        await self.supervisor.say(RunEvent.STOPPED, run=self.run)
         self.run = 2
         await self.supervisor.wanted("hold")
 

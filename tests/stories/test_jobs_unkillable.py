@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from nodeagent.job.lines import Word
-from nodeagent.job.model import Status
+from nodeagent.job.model import ExitStatus, RunEvent
 from tests.api.jobs.supervisor import connected
 from tests.cgroups import freeze, freezer, needs
 from tests.reset_unit.acting import INBAND, Acting, acting
@@ -39,7 +38,7 @@ async def test_a_frozen_rank_sends_the_job_away_and_its_chip_takes_no_new_jobs_u
             freeze(group, ranks[1].pid)
             job.node.break_("npu0")
 
-            assert await job.status() == Status.RESCHEDULE_ISOLATED
+            assert await job.status() == ExitStatus.RESCHEDULE_ISOLATED
             raised = await job.node.event(EventKind.RAISED, "", "npu1")
             found = [each for each in job.events() if each.evidence.get("said") == "unkillable"]
             assert (raised.code, raised.evidence["pid"]) == (UNKILLABLE, str(ranks[1].pid))
@@ -89,8 +88,8 @@ async def test_a_job_that_says_so_though_its_process_could_be_ended_takes_nothin
             npus.node.hold("npu1", supervisor.pid, is_real=True)
             await npus.read_again()
             await supervisor.begin()
-            await supervisor.say(Word.STARTED)
-            await supervisor.say(Word.UNKILLABLE, why="because I say so")
+            await supervisor.say(RunEvent.STARTED)
+            await supervisor.say(RunEvent.UNKILLABLE, why="because I say so")
             told = await npus.event(EventKind.JOB_STOPPED, "because I say so")
             assert told.evidence["said"] == "unkillable"
             assert (await supervisor.wanted("leave")).isolated is False

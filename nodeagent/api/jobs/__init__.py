@@ -1,1 +1,1 @@
-"""The socket for supervisors of jobs: who they are, what they say, and what is wanted of them."""
+"""The socket for supervisors of jobs: who connects, what they report, and what is wanted of their jobs."""

@@ -1,4 +1,4 @@
-"""A job's chips: which devices its processes hold, and what is read of them. It decides and keeps nothing."""
+"""A job's chips: which devices its processes use, and what is read of them. It decides and keeps nothing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final
 
 from nodeagent.api.jobs.peers import PROCFS, ancestry
 from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
-from nodeagent.job.lines import Chip
+from nodeagent.job.lines import ChipReading
 
 Readings = Mapping[str, float]
 
@@ -46,8 +46,8 @@ class Ownership:
         self._supervisors.pop(name, None)
         self._known.clear()
 
-    def held(self, view: View) -> dict[str, list[str]]:
-        """The ids of the devices that each supervised job holds, by its name."""
+    def used(self, view: View) -> dict[str, list[str]]:
+        """The ids of the devices that each supervised job uses, by its name."""
         found: dict[str, list[str]] = {}
         seen = dict[tuple[int, int], str]()
         for device in view.devices:
@@ -81,12 +81,12 @@ def devices_of(view: View, job: JobView) -> list[DeviceView]:
     return [device for device in view.devices if device.id in wanted]
 
 
-def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int | None]) -> Chip:
+def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int | None]) -> ChipReading:
     """``pids_there`` are the pids that processes of the host have for the supervisor, None for none."""
     pids = None if device.holders is None else [pids_there[holder] for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
-    return Chip(
+    return ChipReading(
         name=device.name,
         known=device.observed,
         util=None if use is None else use * _PERCENT,

@@ -1,12 +1,12 @@
-"""One connection of a supervisor: what it says becomes inputs of the core, what is wanted is sent to it.
+"""One connection of a supervisor: its reports become inputs of the core, what is wanted is sent to it.
 
     hello ──> its name, by its cgroup ──> welcome
-    begin ──> JobBegun ──> committed ──> wanted, and anew at each change
+    begin ──> JobBegun ──> committed ──> wanted, and again at each change
     said  ──> JobSaid  ──> committed ──> taken
     ask   ──> chips
     bye   ──> JobEnded ──> committed ──> taken
 
-One line at a time. It decides nothing about the job. A connection that ends says nothing of it either: the
+One line at a time. It decides nothing about the job. A connection that ends means nothing for it either: the
 supervisor may come back.
 """
 
@@ -15,10 +15,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.jobs import chips, conversion, limits, names, peers
-from nodeagent.api.jobs.shared import Shared
-from nodeagent.api.jobs.spending import Spending
-from nodeagent.api.jobs.stream import Ended, Lines
+from nodeagent.api.jobs import chips, conversion, limits, peers
+from nodeagent.api.jobs.peers import (
+    former_names,
+    is_claimed,
+    is_of_one_process,
+    is_proven,
+    live_jobs,
+    name_for,
+    other_user,
+)
+from nodeagent.api.jobs.shared import Shared, Spending
+from nodeagent.api.jobs.stream import ConnectionEnded, LineStream
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
     Input,
@@ -31,25 +39,26 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.job_names import answers_for
 from nodeagent.job import lines, model
+from nodeagent.job.model import RunReport, RunRequest
 from nodeagent.store.records import Taken
 
-ISOLATED: Final = model.Status.RESCHEDULE_ISOLATED
+ISOLATED: Final = model.ExitStatus.RESCHEDULE_ISOLATED
 
 METHOD: Final = "SuperviseJob"
 """The name of the method in the audit log."""
 
 _RUNS_AFTER: Final = {
-    lines.Word.STARTED: True,
-    lines.Word.STOPPED: False,
-    lines.Word.EXITED: False,
+    model.RunEvent.STARTED: True,
+    model.RunEvent.STOPPED: False,
+    model.RunEvent.EXITED: False,
 }
-"""Whether a run is there after what was said of it; other words say nothing of that."""
+"""Whether there is a run after this report; the others do not change that."""
 
 
 class Connection:
     """``name`` is "" until its job has one. Used from one event loop."""
 
-    def __init__(self, shared: Shared, peer: Peer, of_cgroup: str, stream: Lines) -> None:
+    def __init__(self, shared: Shared, peer: Peer, of_cgroup: str, stream: LineStream) -> None:
         self.peer = peer
         self.name = ""
         self._shared = shared
@@ -57,11 +66,11 @@ class Connection:
         self._share = shared.share_of(of_cgroup)
         self._spending = Spending(self._share, answers_for(of_cgroup, peer.uid))
         self._stream = stream
-        self._begun: lines.Begin | None = None
+        self._begun: lines.JobBegin | None = None
         self._pids = peers.Pids(peer)
         self._run = 0
         self._runs = False
-        self._sent: lines.Want | None = None
+        self._sent: RunRequest | None = None
         self._one_at_a_time = asyncio.Lock()
         self._growth: set[asyncio.Task[None]] = set()
 
@@ -76,7 +85,7 @@ class Connection:
                         break
         except Refusal as refusal:
             self._refuse(refusal.reason)
-        except Ended:
+        except ConnectionEnded:
             pass
         finally:
             self._leave()
@@ -86,7 +95,7 @@ class Connection:
         return self.peer != peer and peers.lives(self.peer)
 
     def replace(self) -> None:
-        """The same supervisor has connected anew."""
+        """The same supervisor has connected again."""
         self._stream.abort()
 
     # ------------------------------------------------------------------ sent to the supervisor
@@ -97,7 +106,7 @@ class Connection:
             return
         job = jobs.get(self.name)
         if job is None or job.peer != self.peer or job.wanted is None:
-            # It was ended, or is another's: a new connection begins it anew.
+            # It was ended, or is another's: a new connection begins it again.
             self._stream.abort()
             return
         if self._shared.leaving.holds_job(
@@ -108,29 +117,29 @@ class Connection:
         if want != self._sent:
             try:
                 self._stream.write(want)
-            except Ended:
+            except ConnectionEnded:
                 return
             self._sent = want
 
-    def grow(self, held: Sequence[str]) -> None:
-        """The job was found to hold these devices. Nobody waits until the core knows."""
-        job = self._own_job() if held else None
-        if job is not None and not set(held) <= set(job.devices):
-            growth = asyncio.create_task(self._grow(held))
+    def grow(self, used: Sequence[str]) -> None:
+        """The job was found to use these devices. It does not wait until the core knows."""
+        job = self._own_job() if used else None
+        if job is not None and not set(used) <= set(job.devices):
+            growth = asyncio.create_task(self._grow(used))
             self._growth.add(growth)
             growth.add_done_callback(self._growth.discard)
 
-    async def _grow(self, held: Sequence[str]) -> None:
+    async def _grow(self, used: Sequence[str]) -> None:
         async with self._one_at_a_time:
             job = self._own_job()
-            if self._begun is None or job is None or set(held) <= set(job.devices):
+            if self._begun is None or job is None or set(used) <= set(job.devices):
                 return
             if not self._runs and job.stage is JobStage.ASKED:
                 # It would mean that the run has stopped.
                 return
-            await self._shared.ask(self._input(self._begun, job.run, self._runs, held))
+            await self._shared.ask(self._input(self._begun, job.run, self._runs, used))
 
-    # ------------------------------------------------------------------ said by the supervisor
+    # ------------------------------------------------------------------ received from the supervisor
 
     async def _greet(self) -> None:
         try:
@@ -139,7 +148,7 @@ class Connection:
         except TimeoutError:
             late = f"no hello within {limits.HELLO_LIMIT_S:g} s"
             raise Refusal(Status.DEADLINE_EXCEEDED, late) from None
-        if not isinstance(hello, lines.Hello):
+        if not isinstance(hello, lines.SupervisorHello):
             raise Refusal(Status.INVALID_ARGUMENT, "the first line is hello")
         if hello.protocol < 1:
             raise Refusal(Status.INVALID_ARGUMENT, f"protocol: 1 or later, not {hello.protocol}")
@@ -164,7 +173,7 @@ class Connection:
 
     async def _admit(self) -> None:
         view = self._shared.feed.current.view
-        if self._shared.config.accept == "claimed" and not names.is_claimed(view, self._of_cgroup):
+        if self._shared.config.accept == "claimed" and not is_claimed(view, self._of_cgroup):
             job = self._of_cgroup or f"process {self.peer.pid}, whose cgroup names no job"
             why = f'no hook has claimed a chip for {job}, and jobs.accept is "claimed"; see nodeagent claim'
             await self._shared.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
@@ -173,18 +182,18 @@ class Connection:
         connected = self._shared.connected
         others = [name for name, each in connected.items() if each.is_another(self.peer)]
         earlier = next((each for each in connected.values() if each.peer == self.peer), None)
-        self.name = names.name_for(self.peer, self._of_cgroup, view, peers.lives, others)
+        self.name = name_for(self.peer, self._of_cgroup, view, peers.lives, others)
         if earlier is not None:
-            if names.is_proven(earlier.name, self.peer, self._of_cgroup):
+            if is_proven(earlier.name, self.peer, self._of_cgroup):
                 self.name = earlier.name
             earlier.replace()
         connected[self.name] = self
         self._shared.ownership.join(self.name, self.peer, self._of_cgroup)
 
     async def _refuse_other_user(self, view: View) -> None:
-        supervised = [(job.name, job.peer) for job in names.live_jobs(view).values() if job.peer is not None]
+        supervised = [(job.name, job.peer) for job in live_jobs(view).values() if job.peer is not None]
         supervised += [(name, each.peer) for name, each in self._shared.connected.items()]
-        other = names.other_user(self._of_cgroup, self.peer, supervised)
+        other = other_user(self._of_cgroup, self.peer, supervised)
         if other is not None:
             why = (
                 f"{self._of_cgroup} is supervised by process {other.pid} of user {other.uid}, and a job has"
@@ -196,13 +205,13 @@ class Connection:
     async def _take(self, line: lines.Line) -> bool:
         """Whether more may follow."""
         match line:
-            case lines.Begin():
+            case lines.JobBegin():
                 await self._begin(line)
-            case lines.Said() | lines.Ask() | lines.Bye() if self._begun is None:
+            case RunReport() | lines.AskChips() | lines.Bye() if self._begun is None:
                 raise Refusal(Status.INVALID_ARGUMENT, "begin comes before said, ask and bye")
-            case lines.Said():
+            case RunReport():
                 await self._said(line)
-            case lines.Ask():
+            case lines.AskChips():
                 self._stream.write(self._chips(line))
             case lines.Bye():
                 await self._bye(line)
@@ -211,16 +220,16 @@ class Connection:
                 raise Refusal(Status.INVALID_ARGUMENT, "begin, said, ask or bye is wanted here")
         return True
 
-    async def _begin(self, begin: lines.Begin) -> None:
+    async def _begin(self, begin: lines.JobBegin) -> None:
         conversion.check(begin)
         current = self._shared.feed.current
-        former = names.live_jobs(current.view).get(self.name)
-        held = self._shared.ownership.held(current.view).get(self.name, [])
-        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, held)]
+        former = live_jobs(current.view).get(self.name)
+        used = self._shared.ownership.used(current.view).get(self.name, [])
+        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, used)]
         is_other = former is not None and former.peer != self.peer
-        if is_other and names.is_of_one_process(self.name, self._of_cgroup):
+        if is_other and is_of_one_process(self.name, self._of_cgroup):
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
-        for each in names.former_names(self.peer, self.name, current.view):
+        for each in former_names(self.peer, self.name, current.view):
             inputs.insert(0, JobEnded(job=each, why=f"its supervisor is that of {self.name}"))
         await self._spending.pay(begin.kind, begin.strategy)
         taken = await self._ask(*inputs)
@@ -229,65 +238,65 @@ class Connection:
         self._begun, self._sent = begin, None
         self._run, self._runs = begin.run, begin.is_running
         view = self._shared.feed.current.view
-        self.show(view, names.live_jobs(view))
+        self.show(view, live_jobs(view))
 
-    async def _said(self, said: lines.Said) -> None:
+    async def _said(self, said: RunReport) -> None:
         job = self._own_job()
         if job is None:
-            raise Ended
+            raise ConnectionEnded
         if said.number > job.said:
             # What is seen of it comes first: the job leaves a node that takes no new work then.
-            is_stuck = said.what is lines.Word.UNKILLABLE
+            is_stuck = said.what is model.RunEvent.UNKILLABLE
             seen = self._shared.unkillable.look_at(job) if is_stuck else []
-            given = await self._spending.pay_for(conversion.said(self.name, said))
+            given = await self._spending.pay_for(conversion.report(self.name, said))
             if given is not None:
                 await self._ask(*seen, given)
         if said.run >= self._run:
             self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
-        self._stream.write(lines.Taken(number=said.number))
+        self._stream.write(lines.ReportTaken(number=said.number))
 
     async def _bye(self, bye: lines.Bye) -> None:
         ended = conversion.bye(self.name, bye)
         self._begun = None
-        # It has decided by itself to leave: it is held as one that was told to.
+        # It leaves by its own decision: it waits as one that is sent away.
         seq, leaving = self._shared.feed.current.seq, self._shared.leaving
         await self._spending.pay(ended.why)
         await self._ask(ended)
         if bye.status == ISOLATED:
             await leaving.wait(self.name, seq, self._shared.config.leave_after)
         leaving.forget(self.name)
-        self._stream.write(lines.Taken(number=bye.number))
+        self._stream.write(lines.ReportTaken(number=bye.number))
 
     async def _ask(self, *inputs: Input) -> Taken:
-        """Who says too much waits."""
+        """A supervisor that sends too much waits."""
         await asyncio.sleep(self._share.inputs.spend(identity(self.peer)))
         return await self._shared.ask(*inputs)
 
-    # ------------------------------------------------------------------ in the other's words
+    # ------------------------------------------------------------------ conversions
 
     def _own_job(self) -> JobView | None:
-        job = names.live_jobs(self._shared.feed.current.view).get(self.name)
+        job = live_jobs(self._shared.feed.current.view).get(self.name)
         return job if job is not None and job.peer == self.peer else None
 
-    def _input(self, begin: lines.Begin, run: int, is_running: bool, held: Sequence[str]) -> JobBegun:
+    def _input(self, begin: lines.JobBegin, run: int, is_running: bool, used: Sequence[str]) -> JobBegun:
         return JobBegun(
             job=self.name,
             kind=begin.kind,
             peer=self.peer,
             run=run,
             is_running=is_running,
-            devices=tuple(held),
+            devices=tuple(used),
             policy=conversion.policy(begin),
         )
 
-    def _chips(self, ask: lines.Ask) -> lines.Chips:
+    def _chips(self, ask: lines.AskChips) -> lines.ChipReadings:
         view = self._shared.feed.current.view
         job = self._own_job()
         if job is None:
-            return lines.Chips(number=ask.number)
+            return lines.ChipReadings(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._shared.readings()
         pids = self._pids.of(holder for each in devices for holder in each.holders or ())
-        return lines.Chips(
+        return lines.ChipReadings(
             number=ask.number,
             chips=tuple(chips.chip(each, readings.get(each.name, {}), pids) for each in devices),
         )
@@ -296,8 +305,8 @@ class Connection:
 
     def _refuse(self, why: str) -> None:
         try:
-            self._stream.write(lines.Refused(why=why))
-        except Ended:
+            self._stream.write(lines.SupervisorRefused(why=why))
+        except ConnectionEnded:
             return
 
     def _leave(self) -> None:

@@ -11,7 +11,7 @@ from nodeagent.api.jobs import limits
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import JobEnded, JobPolicy, JobSaid, JobView, JobWord, View, Wanted
 from nodeagent.job import lines
-from nodeagent.job.model import Wish
+from nodeagent.job.model import RunReport, RunRequest, Wish
 from nodeagent.system.processes import printable
 
 _MOST: Final = 2**53
@@ -19,7 +19,7 @@ _MOST_RUNS: Final = 2**31 - 1
 """The greatest number of a run in the store and in the API."""
 
 
-def check(begin: lines.Begin) -> None:
+def check(begin: lines.JobBegin) -> None:
     """Raises ``Refusal``."""
     request_fields.word("kind", begin.kind)
     if begin.strategy:
@@ -27,7 +27,7 @@ def check(begin: lines.Begin) -> None:
     _number("run", begin.run, _MOST_RUNS)
 
 
-def policy(begin: lines.Begin) -> JobPolicy:
+def policy(begin: lines.JobBegin) -> JobPolicy:
     return JobPolicy(
         in_place=begin.in_place,
         yields=begin.yields,
@@ -36,8 +36,8 @@ def policy(begin: lines.Begin) -> JobPolicy:
     )
 
 
-def said(job: str, line: lines.Said) -> JobSaid:
-    """Raises ``Refusal``. Texts are cut, and not refused: they would be said again and again."""
+def report(job: str, line: RunReport) -> JobSaid:
+    """Raises ``Refusal``. Texts are cut, not refused: they would be sent again and again."""
     return JobSaid(
         job=job,
         number=_number("number", line.number, _MOST),
@@ -56,9 +56,9 @@ def bye(job: str, line: lines.Bye) -> JobEnded:
     return JobEnded(job=job, why=why or f"its supervisor has left with status {status}", status=status)
 
 
-def want(view: View, job: JobView, wanted: Wanted) -> lines.Want:
+def want(view: View, job: JobView, wanted: Wanted) -> RunRequest:
     chip = next((each.name for each in view.devices if each.id == job.device_id), "")
-    return lines.Want(
+    return RunRequest(
         wish=Wish(wanted.value),
         run=job.run,
         why=job.why,
@@ -82,7 +82,7 @@ def _status(value: int | None) -> int | None:
     return value
 
 
-def _evidence(line: lines.Said) -> dict[str, str]:
+def _evidence(line: RunReport) -> dict[str, str]:
     most_characters = limits.MAX_EVIDENCE_CHARACTERS.get(JobWord(line.what.value))
     if most_characters is None:
         return {}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import chips, names, peers
+from nodeagent.api.jobs import chips, peers
+from nodeagent.api.jobs.peers import is_live
 from nodeagent.core.model import Holder, JobEnded, JobView, View
 from nodeagent.core.resets import registered_jobs
 from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
@@ -59,14 +60,14 @@ class DeadSupervisors:
         return [name for name, since_s in self._since_s.items() if now_s - since_s >= self.wait_s]
 
     def _is_left_alone(self, view: View, job: JobView) -> bool:
-        if not names.is_live(job) or job.peer is None or peers.lives(job.peer, self._procfs):
+        if not is_live(job) or job.peer is None or peers.lives(job.peer, self._procfs):
             return False
         devices = chips.devices_of(view, job)
         return not any(is_of(holder, job.name) for device in devices for holder in device.holders or ())
 
 
 def is_of(holder: Holder, job: str) -> bool:
-    """Whether the process may be one of the job's; where no cgroup says so, nobody can tell any more."""
+    """Whether the process may be one of the job's; without a cgroup that is unknown."""
     name = cgroup_of(job)
     if name.startswith(NO_CGROUP):
         return not holder.job

@@ -1,4 +1,4 @@
-"""Holds back the word to leave until a scheduler's bridge has taken note of why: drained before requeued.
+"""Holds back the request to leave until a scheduler's bridge has taken note of why: drained before requeued.
 
 Only for a job whose node or chip takes no new work: it could come back to the same node. Nothing waits for
 longer than a moment for a bridge that is not there.
@@ -16,7 +16,7 @@ from nodeagent.store.consumers import Consumer
 
 HOLD_LEAVE_S: Final = 10.0
 LOOK_EACH_S: Final = 0.02
-"""While somebody is held: nobody announces an acknowledgement here."""
+"""While a job is held back: no acknowledgement is announced here."""
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """How much of the daemon the supervisors of jobs may use at once: every such number, with its reason.
 
 Each user of the node may connect, under as many numbers as he has subordinate ones (subuid(5)). So those
-whose cgroup proves a job are counted apart from all others: nobody makes himself such a job, and it has one
-user.
+whose cgroup proves a job are counted apart from all others: no user can make such a job for himself, and it
+has one user.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ SUPERVISORS: Final = Limit(what="supervisors", each=MAX_JOBS_OF_USER, total=MAX_
 """As many as the core keeps jobs. A node has sixteen chips at most, and containers may all be of one user."""
 
 UNPROVEN: Final = Limit(
-    what="supervisors beside the first of each job that a cgroup proves",
+    what="supervisors after the first of each job that a cgroup proves",
     each=MAX_JOBS_OF_USER,
     total=MAX_JOBS_UNPROVEN,
     kept=0,
@@ -27,7 +27,7 @@ CONNECTION_RATE: Final = RateLimit(each=a_second(20, burst_s=2.0), total=a_secon
 """A supervisor connects once in the life of the daemon. All of a user begin at once where a job has many."""
 
 LINE_RATE: Final = RateLimit(each=a_second(20, burst_s=2.0), total=a_second(200, burst_s=2.0))
-"""Lines of one supervisor. It asks for its chips every ten seconds. Who is faster is not read for a while."""
+"""Lines of one supervisor. It asks for its chips every ten seconds. A faster one is not read for a while."""
 
 INPUT_RATE: Final = RateLimit(each=a_second(2, burst_s=10.0), total=a_second(20, burst_s=10.0))
 """What goes to the disk, of one supervisor. A command that fails at once is run again after a second."""
@@ -49,11 +49,11 @@ INPUT_BYTES: Final = 2 * _KIB
 """What an input and its event take on the disk without the texts that a supervisor chose."""
 
 TEXT_COPIES: Final = 2
-"""A text stands in the input and in the event."""
+"""A text is in the input and in the event."""
 
 MAX_WAIT_S: Final = 20.0
-"""So long a word that moves a job waits for bytes. It must come: a chip may wait for it, and its supervisor
-gives a daemon up that does not answer for 30 s.
+"""The longest wait for bytes of a report that moves a job. It must come: a chip may wait for it, and its
+supervisor gives a daemon up that does not answer for 30 s.
 """
 
 HELLO_LIMIT_S: Final = 5.0
@@ -70,6 +70,6 @@ MAX_EVIDENCE_CHARACTERS: Final[Mapping[JobWord, int]] = {
     JobWord.SUSPENDED: 1024,
     JobWord.EXITED: 256,
 }
-"""The length of each value, by what is said: of a hang that is confirmed, and of a failure its class and
-line. Other words have none. One event holds all of it, and goes to every subscriber.
+"""The length of each value, by what is reported: of a hang that is confirmed, and of a failure its class and
+line. Other reports have none. One event holds all of it, and goes to every subscriber.
 """

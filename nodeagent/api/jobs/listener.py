@@ -1,7 +1,7 @@
 """The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
 
 Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here sends all
-of them what is wanted, one publication after the other, so that nobody sees what is not committed.
+of them what is wanted, one publication after the other, so that none sees what is not committed.
 """
 
 import asyncio
@@ -18,18 +18,19 @@ from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import BACKLOG, bound, open_to_everybody, remove
 from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import limits, names, peers
+from nodeagent.api.jobs import limits, peers
 from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
+from nodeagent.api.jobs.peers import live_jobs
 from nodeagent.api.jobs.shared import Shared
-from nodeagent.api.jobs.stream import Lines
+from nodeagent.api.jobs.stream import LineStream
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.core.state.job_names import answers_for
-from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode
+from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class _Counted:
-    """Who has a place, as quotas count; ``is_first``: of the job that its cgroup proves."""
+    """A supervisor with a place, as quotas count; ``is_first``: of the job that its cgroup proves."""
 
     is_operator = False
 
@@ -96,7 +97,7 @@ class JobListener:
         self._shared.config = config
 
     async def run(self) -> None:
-        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for, and looks
+        """Until it is cancelled. One that was not opened only ends the jobs without a supervisor, and looks
         for processes that cannot be ended.
         """
         async with asyncio.TaskGroup() as tasks:
@@ -113,7 +114,7 @@ class JobListener:
         open_to_everybody(self._path, KEY)
 
     async def close(self) -> None:
-        """No supervisor is answered any more; what they said is taken, or is said again."""
+        """No supervisor is answered any more; a report is taken, or is sent again."""
         accepting, self._accepting = self._accepting, None
         if accepting is not None:
             accepting.cancel()
@@ -184,7 +185,7 @@ class JobListener:
         with accepted:
             accepted.setblocking(False)
             try:
-                accepted.send(encode(Refused(why=why)))
+                accepted.send(encode(SupervisorRefused(why=why)))
             except OSError as error:
                 log.debug("%s: %s", KEY, error)
 
@@ -201,7 +202,7 @@ class JobListener:
 
     async def _serve(self, accepted: socket.socket, peer: Peer, of_cgroup: str) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=accepted, limit=MAX_LINE_BYTES)
-        stream = Lines(reader, writer, self._shared.share_of(of_cgroup).lines, identity(peer))
+        stream = LineStream(reader, writer, self._shared.share_of(of_cgroup).lines, identity(peer))
         await Connection(self._shared, peer, of_cgroup, stream).serve()
 
     # ------------------------------------------------------------------ what they are sent
@@ -211,13 +212,13 @@ class JobListener:
         while True:
             publication = feed.current
             view, connections = publication.view, tuple(self._shared.connected.values())
-            jobs = names.live_jobs(view) if connections else {}
+            jobs = live_jobs(view) if connections else {}
             for connection in connections:
                 connection.show(view, jobs)
             if connections and self._holders_changed(view):
-                held = self._shared.ownership.held(view)
+                used = self._shared.ownership.used(view)
                 for connection in connections:
-                    connection.grow(held.get(connection.name, ()))
+                    connection.grow(used.get(connection.name, ()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EACH_S if self._shared.leaving.is_holding else None):
                     await feed.wait_change(publication)

@@ -1,8 +1,15 @@
-"""What all connections of supervisors share: what is published, how inputs get to the core, who is here."""
+"""What the connections of supervisors share: the published view, the way of inputs to the core, and limits.
 
+``Spending`` is what one supervisor may write to the disk, counted for its user. Beyond that, reports that
+only inform are dropped, and those that move a job are taken late and without their texts. No job is lost for
+that: a chip may wait for the report of its supervisor.
+"""
+
+import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from nodeagent.api.access.limits import RateLimit
 from nodeagent.api.access.quota import Rate
@@ -14,12 +21,12 @@ from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.sections import JobsConfig
-from nodeagent.core.model import JobView, Peer, View
+from nodeagent.core.model import JobSaid, JobView, JobWord, Peer, View
 from nodeagent.store.event_feed import EventFeed
 
 
 class Share:
-    """What supervisors of one sort may use together: nobody of the other sort waits for them."""
+    """What supervisors of one sort may use together: those of the other sort do not wait for them."""
 
     def __init__(self, of_bytes: RateLimit) -> None:
         self.connections = Rate(limits.CONNECTION_RATE)
@@ -42,7 +49,7 @@ class Connected(Protocol):
 
     def show(self, view: View, jobs: Mapping[str, JobView]) -> None: ...
 
-    def grow(self, held: Sequence[str]) -> None: ...
+    def grow(self, used: Sequence[str]) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -68,3 +75,52 @@ class Shared:
     def share_of(self, of_cgroup: str) -> Share:
         """``of_cgroup`` is the job that the supervisor's cgroup proves, "" for none."""
         return self.proven if of_cgroup else self.unproven
+
+
+INFORMS_ONLY: Final = frozenset({JobWord.SUSPECTED, JobWord.SUSPENDED, JobWord.CLEARED})
+"""They move no job."""
+
+log = logging.getLogger(__name__)
+
+
+class Spending:
+    """``who`` answers for the job, and is whom limits count."""
+
+    def __init__(self, share: Share, who: str) -> None:
+        self._share = share
+        self._who = who
+
+    async def pay(self, *texts: str) -> None:
+        """For an input that moves the job, of which the supervisor chose these texts."""
+        size = size_of(*texts)
+        if not self._share.bytes.affords(self._who, size):
+            await self._owe(size)
+
+    async def pay_for(self, report: JobSaid) -> JobSaid | None:
+        """As much of it as there are bytes for, None for nothing."""
+        if self._share.bytes.affords(
+            self._who, size_of(report.why, *report.evidence, *report.evidence.values())
+        ):
+            return report
+        if report.what in INFORMS_ONLY:
+            self._note()
+            return None
+        await self._owe(size_of())
+        return replace(report, why="", evidence={})
+
+    async def _owe(self, size: int) -> None:
+        self._note()
+        await asyncio.sleep(min(self._share.bytes.spend(self._who, size), limits.MAX_WAIT_S))
+
+    def _note(self) -> None:
+        if self._share.notes.admit() is not None:
+            log.warning(
+                "jobs.socket: %s has left as much on the disk as it may for now: what moves its jobs is slow,"
+                " and what only informs is not kept",
+                self._who,
+            )
+
+
+def size_of(*texts: str) -> int:
+    """What an input with its event takes on the disk, in bytes."""
+    return limits.INPUT_BYTES + limits.TEXT_COPIES * sum(len(text.encode()) for text in texts)

@@ -1,4 +1,4 @@
-"""Lines on one connection: each read within bounds, none written to who does not read."""
+"""Lines on one connection: each read within bounds, none written to a supervisor that does not read."""
 
 import asyncio
 from typing import Final
@@ -6,16 +6,17 @@ from typing import Final
 from nodeagent.api.access.quota import Rate
 from nodeagent.api.jobs import limits
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.job.lines import MAX_LINE_BYTES, FromDaemon, Line, LineError, decode, encode
+from nodeagent.job.codec import CodecError
+from nodeagent.job.lines import MAX_LINE_BYTES, FromDaemon, Line, decode, encode
 
 FLUSH_LIMIT_S: Final = 1.0
 
 
-class Ended(Exception):
+class ConnectionEnded(Exception):
     """The other side has ended the connection, or takes nothing."""
 
 
-class Lines:
+class LineStream:
     """The lines of one supervisor. ``rate`` counts those of all; it knows this one as ``identity``."""
 
     def __init__(
@@ -27,25 +28,27 @@ class Lines:
         self._identity = identity
 
     async def next(self) -> Line:
-        """Raises ``Ended``, and ``Refusal`` where it is no line. Who is too fast is not read for a while."""
+        """Raises ``ConnectionEnded``, and ``Refusal`` if it is no line. A supervisor that is too fast is not
+        read for a while.
+        """
         ahead_s = self._rate.spend(self._identity)
         if ahead_s:
             await asyncio.sleep(ahead_s)
         try:
             return decode(await self._reader.readuntil())
         except (asyncio.IncompleteReadError, OSError) as error:
-            raise Ended from error
+            raise ConnectionEnded from error
         except asyncio.LimitOverrunError as error:
             too_long = f"a line has at most {MAX_LINE_BYTES} bytes"
             raise Refusal(Status.INVALID_ARGUMENT, too_long) from error
-        except LineError as error:
+        except CodecError as error:
             raise Refusal(Status.INVALID_ARGUMENT, str(error)) from error
 
     def write(self, line: FromDaemon) -> None:
         """Never waits. Raises ``Ended`` where what was written before is not read."""
         if self._writer.transport.get_write_buffer_size() > limits.MAX_UNREAD_BYTES:
             self._writer.transport.abort()
-            raise Ended
+            raise ConnectionEnded
         self._writer.write(encode(line))
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Processes that hold a chip and cannot be ended: looked for by the daemon itself, whoever says what.
+"""Processes that use a chip and cannot be ended: the daemon looks for them itself.
 
 A holder counts once the kernel has not let it go for a while after it was killed or has begun to end, or
 once it has outlived, for a minute, a supervisor that did not end it. Its chips take no new work then, and
-do again when the process is gone. A supervisor's word makes the daemon look at once, and proves nothing.
+do again when the process is gone. A supervisor's report makes the daemon look at once, and proves nothing.
 
 It finds the open faults in what is published, so that a start of the daemon goes on with them. It ends no
 process, and decides no level: what it sees are signals for the core.
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import chips, names, peers
+from nodeagent.api.jobs import chips, peers
 from nodeagent.api.jobs.dead_supervisors import is_of
+from nodeagent.api.jobs.peers import is_live
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.jobs.supervisor_reports import UNKILLABLE
@@ -54,7 +55,7 @@ Process = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one look has found: the life of each holder, and who has outlived his supervisor, in words."""
+    """What one look has found: the life of each user of a chip, and why one has outlived its supervisor."""
 
     view: View
     lives: Mapping[Process, Life]
@@ -103,7 +104,7 @@ class UnkillableHolders:
         return [*begun, *over]
 
     def look_at(self, job: JobView) -> list[Signal]:
-        """Its supervisor says that a process of it cannot be ended: what is to be seen of that now."""
+        """Its supervisor reports a process that cannot be ended: what is seen of that now."""
         view = self._feed.current.view
         known = {each.device_id for each in view.conditions if _is_own(each)}
         signals = []
@@ -130,12 +131,12 @@ class UnkillableHolders:
         return life_of(self._procfs, holder.pid, holder.start_time)
 
     def _outlived(self, view: View, holders: Mapping[Process, Holder]) -> Iterator[tuple[Process, str]]:
-        """Who ran below a supervisor, and is there a minute after this has left. One that left with 0 had
-        nothing to end.
+        """Processes that ran below a supervisor and are there a minute after it has left. One that left with
+        0 had nothing to end.
         """
         supervised = {job.name: job for job in view.jobs if job.stage is not None}
         before = {process: name for process, name in self._of_jobs.items() if name in supervised}
-        living = ((job.name, job.peer) for job in supervised.values() if names.is_live(job))
+        living = ((job.name, job.peer) for job in supervised.values() if is_live(job))
         supervisors = {(peer.pid, peer.start_time): name for name, peer in living if peer is not None}
         found = {process: before.get(process) or self._whose(process, supervisors) for process in holders}
         self._of_jobs = {process: name for process, name in found.items() if name}
@@ -162,7 +163,7 @@ class UnkillableHolders:
 
 def _goes_on(seen: _Seen, device: DeviceView, fault: Condition, stuck: Mapping[str, object]) -> bool:
     """Whether the fault is of a process that is there, or of one that is about to count. An earlier version
-    told it of the node: that is over once nothing is about to count on any chip.
+    reported it for the node: that is over once nothing is about to count on any chip.
     """
     if device.kind is Kind.NODE:
         others = (each for each in seen.view.devices if stuck[each.id] is None)

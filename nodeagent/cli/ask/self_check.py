@@ -30,6 +30,7 @@ from nodeagent.core.model import (
     SourceBack,
     SourceLost,
 )
+from nodeagent.daemon import systemd
 from nodeagent.daemon.clock import Clock, carry_on
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.rebuild import digests_of, replayed
@@ -43,7 +44,6 @@ from nodeagent.store import queries
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.opening import FILE_NAME, life_of
 from nodeagent.store.records import ClockAnchor, Cursor, Publication, StoreId
-from nodeagent.system import systemd
 from nodeagent.tables.canonical import decode_catalog
 from nodeagent.tables.load import load_catalog
 

@@ -10,14 +10,15 @@ import click
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json
-from nodeagent.job.hang.replay import Finding, replay
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.inputs import Hang
+from nodeagent.job.codec import CodecError
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.watch import ReplayFinding, replay
 from nodeagent.job.model import HangMode
-from nodeagent.job.series import Series, SeriesError, read
+from nodeagent.job.series import SampleSeries, read
+from nodeagent.job.session.values import HangStage
 
 _READS: Final[Mapping[str, Callable[[str], object]]] = {
-    each.name: {"kind": str, "mode": HangMode}.get(each.name, float) for each in fields(Settings)
+    each.name: {"kind": str, "mode": HangMode}.get(each.name, float) for each in fields(HangSettings)
 }
 
 
@@ -46,7 +47,7 @@ def command(file: Path, changes: tuple[str, ...], output: Output) -> None:
             write(_line(finding))
 
 
-def _series(file: Path) -> Series:
+def _series(file: Path) -> SampleSeries:
     try:
         with file.open(encoding="utf-8") as lines:
             return read(lines, str(file))
@@ -54,11 +55,11 @@ def _series(file: Path) -> Series:
         raise CommandFailure(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise CommandFailure(f"{file}: not JSON lines in UTF-8: {error}") from error
-    except SeriesError as error:
+    except CodecError as error:
         raise CommandFailure(str(error)) from error
 
 
-def _settings(series: Series, changes: Iterable[str]) -> Settings:
+def _settings(series: SampleSeries, changes: Iterable[str]) -> HangSettings:
     values: dict[str, object] = {
         "hang_time_s": series.header.T_min * 60,
         "period_s": series.header.period_s,
@@ -75,12 +76,12 @@ def _settings(series: Series, changes: Iterable[str]) -> Settings:
             right = ", ".join(each.value for each in HangMode) if key == "mode" else "a number"
             raise click.UsageError(f"--set {change}: {key}: {right}, not {value!r}") from None
     try:
-        return Settings(**values)  # type: ignore[arg-type]  # each was read by its key
+        return HangSettings(**values)  # type: ignore[arg-type]  # each was read by its key
     except ValueError as error:
         raise click.UsageError(f"{error}; set it with --set") from error
 
 
-def _form(finding: Finding) -> dict[str, object]:
+def _form(finding: ReplayFinding) -> dict[str, object]:
     hung = finding.hung
     return {
         "at_s": finding.t_s,
@@ -91,7 +92,7 @@ def _form(finding: Finding) -> dict[str, object]:
     }
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: ReplayFinding) -> str:
     hung = finding.hung
-    only = "" if hung.acts or hung.what is not Hang.CONFIRMED else " (only reported)"
+    only = "" if hung.acts or hung.what is not HangStage.CONFIRMED else " (only reported)"
     return f"{finding.t_s:.0f} s: {hung.what.value}{only}, still for {hung.since_s:.0f} s: {hung.why}"

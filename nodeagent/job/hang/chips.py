@@ -11,8 +11,8 @@ from itertools import islice
 from statistics import median
 from typing import Final, NamedTuple
 
-from nodeagent.job.hang.baseline import Baseline
-from nodeagent.job.hang.settings import SAMPLES_OF_A_MEAN, Settings
+from nodeagent.job.hang.rates import UsualValue
+from nodeagent.job.hang.settings import SAMPLES_OF_A_MEAN, HangSettings
 from nodeagent.job.sample import ChipSample
 
 FLAT_VARIANCE: Final = 1.0
@@ -48,18 +48,18 @@ class _Reading(NamedTuple):
     traffic: float | None
 
 
-class Chip:
+class ChipWatch:
     """``since_s`` of IDLE and HIGH: the first sample of it; ``flat_since_s``: of flat use alone.
     ``readable``: the newest sample had its use.
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: HangSettings) -> None:
         self.name = name
         self._samples = settings.samples_of_window
         self._delay = 2 * self._samples
         self._readings = deque[_Reading](maxlen=2 * self._samples)
-        self._power = Baseline(self._delay)
-        self._traffic = Baseline(self._delay)
+        self._power = UsualValue(self._delay)
+        self._traffic = UsualValue(self._delay)
         self.readable = False
         self.is_flat = False
         self.flat_since_s: float | None = None
@@ -97,7 +97,7 @@ class Chip:
         self._traffic.doubt()
 
     def unlearn(self) -> None:
-        self._power, self._traffic = Baseline(self._delay), Baseline(self._delay)
+        self._power, self._traffic = UsualValue(self._delay), UsualValue(self._delay)
 
     def _judge_use(self) -> None:
         uses = [each.use for each in self._readings]

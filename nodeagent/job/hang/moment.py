@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nodeagent.job.hang.chips import MILD, Chip, Pulse
-from nodeagent.job.hang.members import Members, Roles
-from nodeagent.job.hang.others import Others
-from nodeagent.job.hang.quiet import RankProcess
-from nodeagent.job.hang.rates import Key, Rate, Rates, key_of
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.sample import ChipSample, ProcessSample, Sample
+from nodeagent.job.hang.chips import MILD, ChipWatch, Pulse
+from nodeagent.job.hang.processes import Members, Others, RankProcess, Roles
+from nodeagent.job.hang.rates import ProcessKey, ProcessRate, Rates, key_of
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.sample import ChipSample, ProcessSample, RunSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class RunMoment:
     """What a sample shows. ``works``, ``unknown`` and ``chips_unknown`` are reasons, "" for none."""
 
     began_s: float
@@ -26,10 +24,10 @@ class Moment:
     """Why the run does not stand still."""
 
     unknown: str
-    """Why nothing can be said of this sample."""
+    """Why this sample shows nothing."""
 
     chips_unknown: str
-    """Why nothing can be said of the chips."""
+    """Why this sample shows nothing of the chips."""
 
     quiet: bool
     """All ranks are quiet."""
@@ -56,26 +54,26 @@ class Moment:
     """Since when all chips report that they are in use, and show no sign of work."""
 
     what: str
-    """All of this in words."""
+    """All of this as a text."""
 
     ranks_replaced: bool
     """None of the ranks of the sample before is there any more, and others are."""
 
 
-class Run:
+class MeasuredRun:
     """The processes and chips of one run, since its launcher began its ranks."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HangSettings) -> None:
         self._settings = settings
         self._rates = Rates()
         self._members = Members()
         self._others = Others(settings)
-        self._ranks: dict[Key, RankProcess] = {}
-        self._chips: dict[str, Chip] = {}
+        self._ranks: dict[ProcessKey, RankProcess] = {}
+        self._chips: dict[str, ChipWatch] = {}
         self._last_s: float | None = None
-        self._newest: Mapping[Key, Rate] = {}
+        self._newest: Mapping[ProcessKey, ProcessRate] = {}
 
-    def measured(self, sample: Sample) -> Moment:
+    def measured(self, sample: RunSample) -> RunMoment:
         now_s = sample.t_s
         began_s = now_s if self._last_s is None else self._last_s
         is_gap = self._last_s is not None and now_s - began_s > self._settings.gap_s
@@ -112,7 +110,7 @@ class Run:
         for chip in self._chips.values():
             chip.unlearn()
 
-    def _follow_ranks(self, roles: Roles, rates: Mapping[Key, Rate], now_s: float) -> bool:
+    def _follow_ranks(self, roles: Roles, rates: Mapping[ProcessKey, ProcessRate], now_s: float) -> bool:
         """Whether none of those that were there is there any more, and others are."""
         keys = [key_of(each) for each in roles.ranks]
         if not keys:
@@ -123,11 +121,11 @@ class Run:
             rank.measured(now_s, rates.get(key))
         return replaced
 
-    def _follow_chips(self, sample: Sample, traffic: Mapping[str, float], began_s: float) -> None:
+    def _follow_chips(self, sample: RunSample, traffic: Mapping[str, float], began_s: float) -> None:
         reported: dict[str, ChipSample] = {each.name: each for each in sample.chips}
         for name in reported:
             if name not in self._chips:
-                self._chips[name] = Chip(name, self._settings)
+                self._chips[name] = ChipWatch(name, self._settings)
         for name, chip in self._chips.items():
             reading = reported.get(name)
             is_profiled = reading is not None and reading.profiling
@@ -135,7 +133,7 @@ class Run:
 
     def _moment(
         self, began_s: float, now_s: float, unknown: str, roles: Roles, *, ranks_replaced: bool
-    ) -> Moment:
+    ) -> RunMoment:
         chips = list(self._chips.values())
         readable = [each for each in chips if each.readable]
         works = self._working_rank() or next(
@@ -146,12 +144,12 @@ class Run:
             if not chip.readable:
                 chips_unknown = f"{chip.name} cannot be read"
             elif chip.pulse is Pulse.UNKNOWN:
-                chips_unknown = f"nothing but the use of {chip.name} can be told"
+                chips_unknown = f"of {chip.name} only the use is known"
         if not unknown and not all(each.known for each in self._ranks.values()):
             unknown = "a rank cannot be read"
         is_quiet = bool(roles.ranks) and all(each.quiet_since_s is not None for each in self._ranks.values())
         still_since_s = self._still_since() if is_quiet and not chips_unknown and not works else None
-        return Moment(
+        return RunMoment(
             began_s=began_s,
             now_s=now_s,
             works=works,
@@ -165,7 +163,7 @@ class Run:
             dead_since_s=None if still_since_s is None else self._dead_since(still_since_s, roles),
             flat_since_s=_latest(each.flat_since_s for each in chips),
             high_since_s=_latest(each.since_s if each.pulse is Pulse.HIGH else None for each in chips),
-            what=self._words(),
+            what=self._description(),
             ranks_replaced=ranks_replaced,
         )
 
@@ -200,14 +198,14 @@ class Run:
                 since_s = max(since_s, calm_s)
         return since_s
 
-    def _words(self) -> str:
+    def _description(self) -> str:
         levels = Counter(round(each.level) for each in self._chips.values() if each.readable)
         shown = ", ".join(f"{count} at {level} %" for level, count in sorted(levels.items()))
         return f"{len(self._ranks)} ranks are quiet, chips are flat ({shown or 'none can be read'})"
 
 
 def _latest(since: Iterable[float | None]) -> float | None:
-    """Since when it holds of all; None where it does not, or where there is nobody."""
+    """Since when it holds of all; None if it does not, or if there are none."""
     of = list(since)
     known = [each for each in of if each is not None]
     return max(known) if known and len(known) == len(of) else None
@@ -218,7 +216,7 @@ def _ranks_of(chip: str, roles: Roles) -> list[ProcessSample]:
     return [each for each in roles.ranks if chip in each.chips] or list(roles.ranks)
 
 
-def _unknown_of(roles: Roles, sample: Sample) -> str:
+def _unknown_of(roles: Roles, sample: RunSample) -> str:
     if not roles.ranks:
         return "no rank process is there"
     if roles.stopped:

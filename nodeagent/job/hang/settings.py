@@ -18,7 +18,7 @@ SAMPLES_OF_A_MEAN: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class HangSettings:
     """``hang_time_s``: how long all must stand still. ``slow_time_s``: how long the first step, and a phase
     other than training, may take at least. ``start_time_s``: how long a run may do nothing before it is
     armed. Raises ValueError.
@@ -74,7 +74,7 @@ class Settings:
 
     @property
     def gap_s(self) -> float:
-        """Samples further apart than this say nothing of the time between them."""
+        """Samples further apart than this show nothing of the time between them."""
         return 3 * self.period_s
 
     def suspicion_s(self, limit_s: float) -> float:

@@ -1,21 +1,56 @@
-"""Samples and beats of a run in, what is found of a hang out.
+"""The watch of one run: samples and beats in, what they show of a hang out.
 
-Two rules. Without beats: all ranks are quiet and all chips dead for the hang time. With beats: the next step
+Two rules. Without beats: all ranks are quiet and all chips idle for the hang time. With beats: the next step
 is late, and nothing moves. What is not known is never quiet. Nothing acts before the run is armed, nor for
-other kinds of work than training, nor unless the mode is ``restart``.
+other kinds of work than training, nor unless the mode is ``restart``. ``replay`` applies it to a recording.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final, NamedTuple
 
-from nodeagent.job.hang.arming import Arming
-from nodeagent.job.hang.beats import Beats
-from nodeagent.job.hang.moment import Moment, Run
-from nodeagent.job.hang.reported import Case, Level
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.hang.stand_still import History, Stretch
-from nodeagent.job.inputs import Hang, Hung
+from nodeagent.job.hang.moment import MeasuredRun, RunMoment
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.timers import Arming, Beats, SampleHistory, Stretch
 from nodeagent.job.model import HangMode
-from nodeagent.job.sample import Beat, Sample
+from nodeagent.job.sample import Beat, RunSample
+from nodeagent.job.series import SeriesRow
+from nodeagent.job.session.values import HangStage, Hung
+
+
+class HangLevel(IntEnum):
+    NOTHING = 0
+    SUSPECTED = 1
+    CONFIRMED = 2
+    """Confirmed, but never acted on."""
+
+    ACTS = 3
+
+
+class HangCase:
+    def __init__(self, run: int) -> None:
+        self._run = run
+        self.level = HangLevel.NOTHING
+
+    def found(self, level: HangLevel, why: str, since_s: float) -> tuple[Hung, ...]:
+        """``level`` is what holds now. That it fell is not reported before it is NOTHING."""
+        if level <= self.level:
+            return ()
+        self.level = level
+        what = HangStage.SUSPECTED if level is HangLevel.SUSPECTED else HangStage.CONFIRMED
+        return (self._hung(what, why, since_s, acts=level is HangLevel.ACTS),)
+
+    def ended(self, what: HangStage, why: str, since_s: float) -> tuple[Hung, ...]:
+        """``what``: CLEARED, it goes on; DROPPED, it can no longer be followed."""
+        if self.level is HangLevel.NOTHING:
+            return ()
+        self.level = HangLevel.NOTHING
+        return (self._hung(what, why, since_s, acts=False),)
+
+    def _hung(self, what: HangStage, why: str, since_s: float, *, acts: bool) -> Hung:
+        return Hung(run=self._run, what=what, why=why, since_s=round(since_s, 3), acts=acts)
+
 
 SAMPLES_TO_CONFIRM: Final = 3
 """So many samples in a row must show that nothing moves, once a beat is late."""
@@ -24,12 +59,12 @@ TRAINING: Final = "training"
 
 
 class _Found(NamedTuple):
-    level: Level
+    level: HangLevel
     why: str
     since_s: float
 
 
-class Seen(NamedTuple):
+class ChipsSeen(NamedTuple):
     """What this node's chips show, for who looks at all nodes of the job. ``flat_s``: how long all have been
     flat, whatever the ranks do; ``idle_high_s``: and in use by what they report, without any sign of work.
     """
@@ -39,11 +74,11 @@ class Seen(NamedTuple):
     acts: bool
 
 
-_NOTHING: Final = _Found(Level.NOTHING, "", 0.0)
+_NOTHING: Final = _Found(HangLevel.NOTHING, "", 0.0)
 
 
-class HangWatch:
-    def __init__(self, settings: Settings) -> None:
+class RunWatch:
+    def __init__(self, settings: HangSettings) -> None:
         self._settings = settings
         self._run = 1
         self._began_s: float | None = None
@@ -56,8 +91,8 @@ class HangWatch:
         self._forget(now_s)
         self._last_s = None
 
-    def sampled(self, sample: Sample) -> tuple[Hung, ...]:
-        """A sample that is no newer than the one before says nothing."""
+    def sampled(self, sample: RunSample) -> tuple[Hung, ...]:
+        """A sample that is no newer than the one before is passed over."""
         if self._settings.mode is HangMode.OFF or (self._last_s is not None and sample.t_s <= self._last_s):
             return ()
         self._last_s = sample.t_s
@@ -65,7 +100,7 @@ class HangWatch:
             self._began_s = sample.t_s
         moment = self._processes.measured(sample)
         if moment.ranks_replaced:
-            ended = self._case.ended(Hang.CLEARED, "all ranks are new", self._still_s(sample.t_s))
+            ended = self._case.ended(HangStage.CLEARED, "all ranks are new", self._still_s(sample.t_s))
             self._forget(sample.t_s)
             self._processes.measured(sample)
             return ended
@@ -83,35 +118,35 @@ class HangWatch:
         self._samples_late = 0
         if self._beats.advanced:
             self._arming.advanced()
-        return self._case.ended(Hang.CLEARED, self._beats.describe(), still_s)
+        return self._case.ended(HangStage.CLEARED, self._beats.describe(), still_s)
 
-    def seen(self, now_s: float) -> Seen:
+    def seen(self, now_s: float) -> ChipsSeen:
         """As of the newest sample. Nothing, before the run is armed and while the next beat is not late."""
         may_report = self._arming.armed or now_s - (self._began_s or 0.0) >= self._settings.start_time_s
         if not may_report or (self._beats.received and not self._is_late(now_s)):
-            return Seen(0.0, 0.0, False)
-        return Seen(self._flat.still_s, self._high.still_s, self._most() is Level.ACTS)
+            return ChipsSeen(0.0, 0.0, False)
+        return ChipsSeen(self._flat.still_s, self._high.still_s, self._most() is HangLevel.ACTS)
 
     @property
     def has_confirmed(self) -> bool:
         """It has reported a hang itself, and that goes on."""
-        return self._case.level >= Level.CONFIRMED
+        return self._case.level >= HangLevel.CONFIRMED
 
     def _forget(self, now_s: float | None) -> None:
         settings = self._settings
         self._began_s = now_s
-        self._processes = Run(settings)
+        self._processes = MeasuredRun(settings)
         self._arming = Arming(settings)
         self._beats = Beats(settings, float("-inf") if now_s is None else now_s)
-        self._history = History(settings)
+        self._history = SampleHistory(settings)
         self._still, self._dead = Stretch(settings, self._history), Stretch(settings, self._history)
         self._flat, self._high = Stretch(settings, self._history), Stretch(settings, self._history)
-        self._case = Case(self._run)
+        self._case = HangCase(self._run)
         self._samples_late = 0
         self._read_s = float("-inf")
         self._has_learnt = False
 
-    def _count(self, moment: Moment) -> str:
+    def _count(self, moment: RunMoment) -> str:
         """Advances the clocks. Why something was dropped, else ""."""
         seconds = moment.now_s - moment.began_s
         if moment.readable:
@@ -128,11 +163,11 @@ class HangWatch:
         for stretch, since_s in ((self._flat, moment.flat_since_s), (self._high, moment.high_since_s)):
             stretch.counted(since_s, moment.now_s, seconds, is_known=is_known)
         if moment.unknown and self._beats.unknown(seconds):
-            self._beats.begin_anew(moment.now_s)
+            self._beats.begin_again(moment.now_s)
             dropped = True
         return reason if dropped else ""
 
-    def _learn(self, moment: Moment) -> None:
+    def _learn(self, moment: RunMoment) -> None:
         self._arming.measured(moment.began_s, moment.now_s, chips_vary=moment.vary)
         if not self._arming.learns:
             if self._has_learnt:
@@ -144,17 +179,17 @@ class HangWatch:
             self._processes.learn()
             self._has_learnt = True
 
-    def _report(self, moment: Moment, dropped: str, still_s: float) -> tuple[Hung, ...]:
+    def _report(self, moment: RunMoment, dropped: str, still_s: float) -> tuple[Hung, ...]:
         found = max(self._by_beats(moment), self._by_silence(moment), key=lambda each: each.level)
-        if found.level is not Level.NOTHING:
+        if found.level is not HangLevel.NOTHING:
             return self._case.found(found.level, found.why, found.since_s)
         unknown = dropped or moment.unknown or moment.chips_unknown
         if unknown and not moment.works:
-            return self._case.ended(Hang.DROPPED, unknown, still_s)
-        return self._case.ended(Hang.CLEARED, moment.works or "a rank uses CPU", still_s)
+            return self._case.ended(HangStage.DROPPED, unknown, still_s)
+        return self._case.ended(HangStage.CLEARED, moment.works or "a rank uses CPU", still_s)
 
-    def _by_silence(self, moment: Moment) -> _Found:
-        """All ranks quiet and all chips dead. An idle chip beside a busy rank is only reported, later."""
+    def _by_silence(self, moment: RunMoment) -> _Found:
+        """All ranks quiet and all chips dead. An idle chip with a busy rank is only reported, later."""
         settings = self._settings
         if not self._arming.armed and moment.now_s - (self._began_s or 0.0) < settings.start_time_s:
             return _NOTHING
@@ -166,26 +201,26 @@ class HangWatch:
             return _Found(self._most(), moment.what, self._dead.still_s)
         if may_confirm and self._still.has_lasted(2 * limit_s):
             why = f"{moment.what}; a rank uses CPU"
-            return _Found(Level.CONFIRMED, why, self._still.still_s)
+            return _Found(HangLevel.CONFIRMED, why, self._still.still_s)
         for stretch, limit in ((self._dead, limit_s), (self._still, 2 * limit_s)):
             if stretch.is_begun and stretch.has_lasted(settings.suspicion_s(limit)):
-                return _Found(Level.SUSPECTED, moment.what, stretch.still_s)
+                return _Found(HangLevel.SUSPECTED, moment.what, stretch.still_s)
         return _NOTHING
 
-    def _by_beats(self, moment: Moment) -> _Found:
+    def _by_beats(self, moment: RunMoment) -> _Found:
         if not self._beats.received or not self._is_late(moment.now_s):
             self._samples_late = 0
             return _NOTHING
         still_s = self._beats.still_s(moment.now_s)
-        said = f"{self._beats.describe()} for {still_s:.0f} s"
+        late = f"{self._beats.describe()} for {still_s:.0f} s"
         is_judged = moment.readable or still_s >= self._settings.hang_time_s
         self._samples_late = self._samples_late + 1 if moment.quiet and moment.flat and is_judged else 0
         if self._samples_late >= SAMPLES_TO_CONFIRM:
-            return _Found(self._most(), f"{said}, {moment.what}", still_s)
+            return _Found(self._most(), f"{late}, {moment.what}", still_s)
         if still_s >= 2 * self._limit_s(moment.now_s):
             why = moment.works or moment.unknown or "chips vary"
-            return _Found(Level.CONFIRMED, f"{said}, but {why}", still_s)
-        return _Found(Level.SUSPECTED, said, still_s)
+            return _Found(HangLevel.CONFIRMED, f"{late}, but {why}", still_s)
+        return _Found(HangLevel.SUSPECTED, late, still_s)
 
     def _limit_s(self, now_s: float) -> float:
         """A sample or two without the chips changes nothing."""
@@ -194,13 +229,30 @@ class HangWatch:
     def _is_late(self, now_s: float) -> bool:
         return self._beats.still_s(now_s) >= self._limit_s(now_s)
 
-    def _most(self) -> Level:
+    def _most(self) -> HangLevel:
         """What a confirmed hang may lead to."""
         settings = self._settings
         may_act = self._arming.armed and settings.kind == TRAINING and settings.mode is HangMode.RESTART
-        return Level.ACTS if may_act else Level.CONFIRMED
+        return HangLevel.ACTS if may_act else HangLevel.CONFIRMED
 
     def _still_s(self, now_s: float) -> float:
         if self._beats.received:
             return self._beats.still_s(now_s)
         return max(self._still.still_s, self._dead.still_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayFinding:
+    t_s: float
+    hung: Hung
+
+
+def replay(rows: Iterable[SeriesRow], settings: HangSettings) -> tuple[ReplayFinding, ...]:
+    """The run begins with the first row. A row's beats came before its sample."""
+    watch = RunWatch(settings)
+    found = list[ReplayFinding]()
+    for row in rows:
+        for beat in row.beats:
+            found += [ReplayFinding(t_s=beat.t_s, hung=each) for each in watch.beaten(beat)]
+        found += [ReplayFinding(t_s=row.sample.t_s, hung=each) for each in watch.sampled(row.sample)]
+    return tuple(found)

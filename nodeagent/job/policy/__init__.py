@@ -1,1 +1,1 @@
-"""What may be done to a job: keys, values, options of the command line. It reads no file."""
+"""What may be done to a job: the command line, the keys of a policy, and the sources it is read from."""

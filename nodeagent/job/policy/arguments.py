@@ -30,14 +30,14 @@ class Arguments:
     flags: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse(words: Sequence[str]) -> Arguments:
+def parse(argv: Sequence[str]) -> Arguments:
     """Raises ``SystemExit``, after it has printed why."""
-    if len(words) > 1 and words[0] == "--":
-        return Arguments(command=tuple(words[1:]))
-    from nodeagent.job.policy.options import parser
+    if len(argv) > 1 and argv[0] == "--":
+        return Arguments(command=tuple(argv[1:]))
+    from nodeagent.job.policy.options import run_parser
 
-    options = parser()
-    return arguments_of(vars(options.parse_args(words)), options)
+    options = run_parser()
+    return arguments_of(vars(options.parse_args(argv)), options)
 
 
 def arguments_of(given: dict[str, Any], options: ArgumentParser) -> Arguments:

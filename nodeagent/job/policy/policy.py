@@ -1,8 +1,8 @@
-"""What may be done to a job: put together from all who have a say, later ones winning.
+"""The policy of a job, put together from all its sources; a later source wins.
 
 The site's defaults < files (annotations, or a policy file) < the environment < the command line; the site's
-limits cap the whole. One bad value refuses all: a job must not run under another policy than was meant. Reads
-no file and no environment: texts and mappings come in.
+limits cap the result. One bad value refuses all, because a job must not run under another policy than was
+meant. ``resolve`` and ``read_file`` are pure; ``settle`` reads the files that the user names.
 """
 
 import json
@@ -11,12 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from nodeagent.job import model
+from nodeagent.job.lines import Welcome
 from nodeagent.job.model import HangMode, Policy
-from nodeagent.job.policy import environment, policy_keys
-from nodeagent.job.policy.policy_keys import Form
+from nodeagent.job.policy import keys
+from nodeagent.job.policy.arguments import Arguments
+from nodeagent.job.policy.keys import ValueForm
+from nodeagent.job.shell import files
 
 _LINE: Final = re.compile(r"([^\s=]+)\s*=\s*(.*)")
-_PREFIX: Final = environment.POLICY_PREFIX
+_PREFIX: Final = model.POLICY_PREFIX
 _OF_THE_PLATFORM: Final = "fault-tolerance/"
 
 
@@ -29,7 +33,7 @@ class PolicyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class PolicySetting:
     """One value that somebody gave. ``source`` names the place for people: file and line, variable, flag.
 
     ``own``: it stands in a file of nothing but a policy, so that a key that is not known is a mistake. Among
@@ -53,7 +57,7 @@ class Resolved:
 def resolve(
     *,
     defaults: Mapping[str, str] | None = None,
-    files: Iterable[Setting] = (),
+    files: Iterable[PolicySetting] = (),
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, str] | None = None,
     limits: Mapping[str, str] | None = None,
@@ -66,11 +70,11 @@ def resolve(
     """
     reading = _Reading()
     for name, text in (defaults or {}).items():
-        reading.of_own_key(Setting(name=name, text=text, source=f"the site's [jobs.defaults] {name}"))
+        reading.of_own_key(PolicySetting(name=name, text=text, source=f"the site's [jobs.defaults] {name}"))
     reading.files(tuple(files))
     reading.environment(environ or {})
     for name, text in (flags or {}).items():
-        reading.of_own_key(Setting(name=name, text=text, source=f"--{name}"))
+        reading.of_own_key(PolicySetting(name=name, text=text, source=f"--{name}"))
     policy = replace(Policy(in_step=in_step), **reading.values)
     policy = reading.limited(policy, limits or {})
     reading.check_together(policy, kill_wait_s)
@@ -79,7 +83,7 @@ def resolve(
     return Resolved(policy=policy, notes=tuple(reading.notes))
 
 
-def read_file(text: str, path: str, *, own: bool = False) -> tuple[Setting, ...]:
+def read_file(text: str, path: str, *, own: bool = False) -> tuple[PolicySetting, ...]:
     """Lines ``key=value`` and ``key="value"``. The latter is how Kubernetes' downward API writes annotations:
     ``%v=%q`` of Go (kubernetes/kubernetes, pkg/fieldpath/fieldpath.go, FormatMap).
 
@@ -95,7 +99,7 @@ def read_file(text: str, path: str, *, own: bool = False) -> tuple[Setting, ...]
         if found is None or (value is None and (own or _is_ours(found[1]))):
             problems.append(f'{source}: key=value or key="value", not {line.strip()[:80]!r}')
         elif value is not None:
-            settings.append(Setting(name=found[1], text=value, source=source, own=own))
+            settings.append(PolicySetting(name=found[1], text=value, source=source, own=own))
     if problems:
         raise PolicyError(problems)
     return tuple(settings)
@@ -114,10 +118,10 @@ def _unquoted(text: str) -> str | None:
 
 def _is_ours(name: str) -> bool:
     return (
-        name in policy_keys.BY_ANNOTATION
-        or name in policy_keys.STRATEGIES
-        or name in (policy_keys.FAULT_RETRY_TIMES, policy_keys.POD_RETRY_NUM)
-        or policy_keys.named(name) is not None
+        name in keys.BY_ANNOTATION
+        or name in keys.STRATEGIES
+        or name in (keys.FAULT_RETRY_TIMES, keys.POD_RETRY_NUM)
+        or keys.named(name) is not None
     )
 
 
@@ -128,22 +132,22 @@ class _Reading:
         self.values: dict[str, Any] = {}
         self.problems: list[str] = []
         self.notes: list[str] = []
-        self.sources: dict[str, Setting] = {}
-        self.needs_placements: list[Setting] = []
+        self.sources: dict[str, PolicySetting] = {}
+        self.needs_placements: list[PolicySetting] = []
 
     # ------------------------------------------------------------------ sources
 
-    def of_own_key(self, setting: Setting) -> None:
-        key = policy_keys.named(setting.name)
+    def of_own_key(self, setting: PolicySetting) -> None:
+        key = keys.named(setting.name)
         if key is None:
-            known = ", ".join(policy_keys.BY_NAME)
+            known = ", ".join(keys.BY_NAME)
             self.problems.append(f"{setting.name} ({setting.source}): no such key; the keys are {known}")
         else:
             self._take(key.field, key.form, setting)
 
-    def files(self, settings: tuple[Setting, ...]) -> None:
-        """What implies other keys comes first, so that what is said of those themselves wins."""
-        implying = (policy_keys.FAULT_RETRY_TIMES, policy_keys.JOB_RETRY_NUM)
+    def files(self, settings: tuple[PolicySetting, ...]) -> None:
+        """A key that implies others comes first, so that a value for one of those wins."""
+        implying = (keys.FAULT_RETRY_TIMES, keys.JOB_RETRY_NUM)
         for name in implying:
             for setting in settings:
                 if setting.name == name:
@@ -151,79 +155,79 @@ class _Reading:
         for setting in settings:
             if setting.name not in implying:
                 self._of_file(setting)
-        strategies = [each.text for each in settings if each.name in policy_keys.STRATEGIES]
+        strategies = [each.text for each in settings if each.name in keys.STRATEGIES]
         if strategies:
             self.values["strategy"] = ",".join(strategies)
 
     def environment(self, environ: Mapping[str, str]) -> None:
-        detect_time = environ.get(policy_keys.HANG_DETECT_TIME)
+        detect_time = environ.get(keys.HANG_DETECT_TIME)
         if detect_time is not None:
-            name = policy_keys.HANG_DETECT_TIME
-            setting = Setting(name=name, text=detect_time, source="environment")
-            self._take("hang_time_s", policy_keys.HANG_DETECT_FORM, setting)
+            name = keys.HANG_DETECT_TIME
+            setting = PolicySetting(name=name, text=detect_time, source="environment")
+            self._take("hang_time_s", keys.HANG_DETECT_FORM, setting)
         for variable, text in environ.items():
-            key = policy_keys.BY_VARIABLE.get(variable)
+            key = keys.BY_VARIABLE.get(variable)
             if key is not None:
-                self._take(key.field, key.form, Setting(name=variable, text=text, source="environment"))
+                self._take(key.field, key.form, PolicySetting(name=variable, text=text, source="environment"))
             elif variable.startswith(_PREFIX):
                 self.notes.append(f"{variable} (environment): no such key of a policy, it is passed over")
 
-    def _of_file(self, setting: Setting) -> None:
+    def _of_file(self, setting: PolicySetting) -> None:
         name = setting.name
-        if name in policy_keys.BY_ANNOTATION:
+        if name in keys.BY_ANNOTATION:
             self._of_annotation(setting)
-        elif name == policy_keys.FAULT_RETRY_TIMES:
+        elif name == keys.FAULT_RETRY_TIMES:
             self._of_fault_retry_times(setting)
-        elif name == policy_keys.POD_RETRY_NUM:
-            if self._read(policy_keys.POD_RETRY_FORM, setting) is not None:
+        elif name == keys.POD_RETRY_NUM:
+            if self._read(keys.POD_RETRY_FORM, setting) is not None:
                 self.needs_placements.append(setting)
-        elif name in policy_keys.STRATEGIES:
-            self._read(policy_keys.STRATEGIES[name], setting)
-        elif setting.own or policy_keys.named(name) is not None:
+        elif name in keys.STRATEGIES:
+            self._read(keys.STRATEGIES[name], setting)
+        elif setting.own or keys.named(name) is not None:
             self.of_own_key(setting)
         elif name.startswith(_OF_THE_PLATFORM):
             self.notes.append(f"{name} ({setting.source}): not known, it is passed over")
 
-    def _of_annotation(self, setting: Setting) -> None:
+    def _of_annotation(self, setting: PolicySetting) -> None:
         """``job-retry-num`` is "auto restart", which holds in-place recovery: ModelArts, "Recovering a
         Training Job".
         """
-        key = policy_keys.BY_ANNOTATION[setting.name]
+        key = keys.BY_ANNOTATION[setting.name]
         value = self._take(key.field, key.annotations[setting.name], setting)
-        if value is not None and setting.name == policy_keys.JOB_RETRY_NUM:
+        if value is not None and setting.name == keys.JOB_RETRY_NUM:
             self.values["in_place"] = True
         elif value in (True, HangMode.RESTART):
             self.needs_placements.append(setting)
 
-    def _of_fault_retry_times(self, setting: Setting) -> None:
+    def _of_fault_retry_times(self, setting: PolicySetting) -> None:
         """MindCluster's unconditional retry; 0: not used."""
-        times = self._read(policy_keys.FAULT_RETRY_FORM, setting)
+        times = self._read(keys.FAULT_RETRY_FORM, setting)
         if times:
             self.values["placements"] = times
             self.values["unconditional"] = True
 
     # ------------------------------------------------------------------ one value
 
-    def _take(self, field: str, form: Form, setting: Setting) -> Any:
+    def _take(self, field: str, form: ValueForm, setting: PolicySetting) -> Any:
         value = self._read(form, setting)
         if value is not None:
             self.values[field] = value
             self.sources[field] = setting
         return value
 
-    def _read(self, form: Form, setting: Setting) -> Any:
+    def _read(self, form: ValueForm, setting: PolicySetting) -> Any:
         try:
             return form.read(setting.text.strip())
         except ValueError:
-            self.problems.append(f"{setting.name} ({setting.source}): {form.says}, not {setting.text!r}")
+            self.problems.append(f"{setting.name} ({setting.source}): {form.right}, not {setting.text!r}")
             return None
 
     # ------------------------------------------------------------------ all together
 
     def limited(self, policy: Policy, limits: Mapping[str, str]) -> Policy:
         for name, text in limits.items():
-            wrong = policy_keys.problem(name, text, as_limit=True)
-            key = policy_keys.named(name)
+            wrong = keys.problem(name, text, as_limit=True)
+            key = keys.named(name)
             if wrong is not None or key is None or key.form.capped is None:
                 self.problems.append(f"the site's [jobs.limits] {wrong}")
                 continue
@@ -242,7 +246,7 @@ class _Reading:
             lonely = self.needs_placements
             if not lonely and policy.unconditional and "unconditional" in self.sources:
                 lonely = [self.sources["unconditional"]]
-            needed = f"needs {policy_keys.JOB_RETRY_NUM} (or placements), a whole number from 1 to 128"
+            needed = f"needs {keys.JOB_RETRY_NUM} (or placements), a whole number from 1 to 128"
             self.problems += [f"{each.name} ({each.source}): {needed}" for each in lonely]
         grace = self.sources.get("grace_s")
         if grace is not None and kill_wait_s is not None and policy.grace_s >= kill_wait_s:
@@ -250,3 +254,59 @@ class _Reading:
                 f"{grace.name} ({grace.source}): below the {kill_wait_s:g} s after which the scheduler kills "
                 f"(KillWait), not {grace.text!r}"
             )
+
+
+_MAX_BYTES: Final = 1 << 20
+_SLURM_CONF: Final = "/etc/slurm/slurm.conf"
+_KILL_WAIT: Final = re.compile(r"^\s*KillWait\s*=\s*(\d+)", re.IGNORECASE | re.MULTILINE)
+_SHIPPED_KILL_WAIT_S: Final = 30.0
+"""slurm.conf(5), KillWait."""
+
+
+class PolicyFileError(Exception):
+    """A file that the user names cannot be read. The message names it and the reason."""
+
+
+def settle(given: Arguments, environment: Mapping[str, str], welcome: Welcome | None) -> Resolved:
+    """``welcome`` None: the daemon does not answer, so there is nothing that the site has set.
+
+    Raises ``Unreadable``, and ``policy.PolicyError``.
+    """
+    return resolve(
+        defaults=welcome.defaults if welcome is not None else {},
+        files=(
+            *_settings("--annotations", given.annotations_file),
+            *_settings("--policy", given.policy_file, own=True),
+        ),
+        environ=environment,
+        flags=given.flags,
+        limits=welcome.limits if welcome is not None else {},
+        in_step=given.in_step > 0,
+        kill_wait_s=kill_wait_s(environment),
+    )
+
+
+def kill_wait_s(environment: Mapping[str, str]) -> float | None:
+    """How long Slurm waits between TERM and KILL; None without Slurm, and where its file cannot be read."""
+    if "SLURM_JOB_ID" not in environment:
+        return None
+    try:
+        text = _read(environment.get("SLURM_CONF") or _SLURM_CONF)
+    except OSError:
+        return None
+    found = _KILL_WAIT.search(text)
+    return _SHIPPED_KILL_WAIT_S if found is None else float(found[1])
+
+
+def _settings(flag: str, path: str, *, own: bool = False) -> tuple[PolicySetting, ...]:
+    """``own``: the file is for us alone, so that a key that is none of ours is misspelt."""
+    if not path:
+        return ()
+    try:
+        return read_file(_read(path), path, own=own)
+    except OSError as error:
+        raise PolicyFileError(f"{flag}: {path}: {error.strerror}") from error
+
+
+def _read(path: str) -> str:
+    return files.read(path, _MAX_BYTES, is_own=False).decode("utf-8", "replace")

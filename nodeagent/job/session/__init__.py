@@ -1,1 +1,1 @@
-"""The session of a supervised command: values in, orders out. It does no I/O and knows no clock."""
+"""The decisions of one supervisor: inputs in, effects out. It does no I/O and knows no clock."""

@@ -2,13 +2,21 @@
 
 from dataclasses import replace
 
-from nodeagent.job.inputs import Emptied, Exited, Failure, Gathered, Hang, Hung, LinkBack, Progressed, Wanted
-from nodeagent.job.model import SECOND_NS, HangMode, Wish, Word
-from nodeagent.job.orders import Gather
-from nodeagent.job.session.ending import conclude, explains, is_blamed
-from nodeagent.job.session.session_state import Cause, Link, Phase, Turn
-from nodeagent.job.session.stopping import stop
-from nodeagent.job.session.verdict import own_status
+from nodeagent.job.model import SECOND_NS, HangMode, RunEvent, RunRequest, Wish
+from nodeagent.job.session.decision import own_status
+from nodeagent.job.session.ending import conclude, explains, is_blamed, stop
+from nodeagent.job.session.state import EndCause, LinkState, SessionPhase, Transition
+from nodeagent.job.session.values import (
+    CommandExited,
+    CommandFailure,
+    Emptied,
+    Gather,
+    Gathered,
+    HangStage,
+    Hung,
+    LinkBack,
+    Progressed,
+)
 
 EVIDENCE_S = 15.0
 EVIDENCE_SLACK_S = 5.0
@@ -21,166 +29,170 @@ ROW_ENDS_NS = 24 * 3600 * SECOND_NS
 # ---------------------------------------------------------------------- the daemon
 
 
-def wanted_while_running(turn: Turn, given: Wanted) -> None:
+def wanted_while_running(transition: Transition, given: RunRequest) -> None:
     """Also while a run starts, or evidence of its hang is gathered: then it is the fault's case, no hang."""
-    cause = asks_for(turn, given)
+    cause = asks_for(transition, given)
     if cause is not None:
-        turn.change(hung=None, evidence_due_ns=None)
-        stop(turn, cause)
+        transition.change(hung=None, evidence_due_ns=None)
+        stop(transition, cause)
 
 
-def asks_for(turn: Turn, given: Wanted) -> Cause | None:
+def asks_for(transition: Transition, given: RunRequest) -> EndCause | None:
     """What that means for the run that is made. A wish for an earlier run is past."""
-    state = turn.state
+    state = transition.state
     if given.wish is Wish.LEAVE and state.may_be_sent_away:
-        return Cause.SENT_AWAY
+        return EndCause.SENT_AWAY
     if given.wish is Wish.STOP and given.run == state.run and state.policy.in_place:
-        return Cause.ASKED
+        return EndCause.ASKED
     return None
 
 
 # ---------------------------------------------------------------------- the command's own end
 
 
-def exited(turn: Turn, given: Exited) -> None:
-    report_hang(turn)
-    turn.change(failure=given.failure, cause=Cause.EXITED)
-    state = turn.state
-    if own_status(given.failure) == 0 or state.is_watched_only:
-        conclude(turn, Cause.EXITED)
-    elif is_blamed(state, turn.now_ns):
-        settle(turn)
+def exited(transition: Transition, given: CommandExited) -> None:
+    report_hang(transition)
+    transition.change(failure=given.failure, cause=EndCause.EXITED)
+    state = transition.state
+    if own_status(given.failure) == 0 or not state.role.acts:
+        conclude(transition, EndCause.EXITED)
+    elif is_blamed(state, transition.now_ns):
+        settle(transition)
     else:
-        await_verdict(turn)
+        await_verdict(transition)
 
 
-def await_verdict(turn: Turn) -> None:
-    policy = turn.state.policy
-    waits_for_daemon = policy.need_daemon and turn.state.link is not Link.UP
-    turn.enter(Phase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s)
+def await_verdict(transition: Transition) -> None:
+    policy = transition.state.policy
+    waits_for_daemon = policy.need_daemon and transition.state.link is not LinkState.UP
+    transition.enter(
+        SessionPhase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s
+    )
 
 
-def emptied(turn: Turn, given: Emptied) -> None:
-    """Nothing is left, and nobody saw how the command ended."""
-    turn.change(emptied=True)
-    exited(turn, Exited(run=given.run, failure=Failure()))
+def emptied(transition: Transition, given: Emptied) -> None:
+    """Nothing is left, and how the command ended is unknown."""
+    transition.change(emptied=True)
+    exited(transition, CommandExited(run=given.run, failure=CommandFailure()))
 
 
-def link_back_while_judging(turn: Turn, _: LinkBack) -> None:
-    if turn.state.policy.need_daemon:
-        turn.enter(Phase.JUDGING, turn.state.policy.verdict_wait_s)
+def link_back_while_judging(transition: Transition, _: LinkBack) -> None:
+    if transition.state.policy.need_daemon:
+        transition.enter(SessionPhase.JUDGING, transition.state.policy.verdict_wait_s)
 
 
-def wanted_while_judging(turn: Turn, given: Wanted) -> None:
-    cause = asks_for(turn, given)
+def wanted_while_judging(transition: Transition, given: RunRequest) -> None:
+    cause = asks_for(transition, given)
     if cause is not None:
-        turn.change(cause=cause)
-        settle(turn)
-    elif explains(given, turn.state.run):
-        settle(turn)
+        transition.change(cause=cause)
+        settle(transition)
+    elif explains(given, transition.state.run):
+        settle(transition)
 
 
-def emptied_while_judging(turn: Turn, _: Emptied) -> None:
-    turn.change(emptied=True)
+def emptied_while_judging(transition: Transition, _: Emptied) -> None:
+    transition.change(emptied=True)
 
 
-def settle(turn: Turn) -> None:
-    """The daemon has had its say. What the command left behind does not outlive it."""
-    cause = turn.state.cause or Cause.EXITED
-    if cause is Cause.EXITED and not is_blamed(turn.state, turn.now_ns):
-        turn.change(blame=None)
-    if turn.state.emptied:
-        conclude(turn, cause)
+def settle(transition: Transition) -> None:
+    """The wait for the daemon is over. What the command left behind is ended with it."""
+    cause = transition.state.cause or EndCause.EXITED
+    if cause is EndCause.EXITED and not is_blamed(transition.state, transition.now_ns):
+        transition.change(blame=None)
+    if transition.state.emptied:
+        conclude(transition, cause)
     else:
-        stop(turn, cause)
+        stop(transition, cause)
 
 
 # ---------------------------------------------------------------------- hangs
 
 
-def hung(turn: Turn, given: Hung) -> None:
-    state = turn.state
+def hung(transition: Transition, given: Hung) -> None:
+    state = transition.state
     if state.policy.hang is HangMode.OFF:
         return
-    if given.what in (Hang.CLEARED, Hang.DROPPED):
-        turn.change(suspicion_ns=turn.now_ns)
-        turn.report(Word.CLEARED, given.why)
+    if given.what in (HangStage.CLEARED, HangStage.DROPPED):
+        transition.change(suspicion_ns=transition.now_ns)
+        transition.report(RunEvent.CLEARED, given.why)
         return
-    _end_old_row(turn)
-    turn.change(suspicion_ns=turn.now_ns)
-    if given.what is Hang.SUSPECTED:
-        turn.report(Word.SUSPECTED, given.why)
+    _end_old_row(transition)
+    transition.change(suspicion_ns=transition.now_ns)
+    if given.what is HangStage.SUSPECTED:
+        transition.report(RunEvent.SUSPECTED, given.why)
     elif given.acts and state.policy.hang is HangMode.RESTART:
-        turn.change(hung=given, cause=Cause.SUSPENDED)
-        turn.print_message(
+        transition.change(hung=given, cause=EndCause.SUSPENDED)
+        transition.print_message(
             f"run {state.run} hangs ({given.why}); it is stopped as soon as the evidence is gathered"
         )
-        turn.enter(Phase.GATHERING, EVIDENCE_S + EVIDENCE_SLACK_S)
-        turn.order(Gather(run=state.run, within_s=EVIDENCE_S, run_ends=True))
+        transition.enter(SessionPhase.GATHERING, EVIDENCE_S + EVIDENCE_SLACK_S)
+        transition.add(Gather(run=state.run, within_s=EVIDENCE_S, run_ends=True))
     else:
-        turn.change(hung=given, evidence_due_ns=turn.after(EVIDENCE_S + EVIDENCE_SLACK_S))
-        turn.order(Gather(run=state.run, within_s=EVIDENCE_S))
+        transition.change(hung=given, evidence_due_ns=transition.after(EVIDENCE_S + EVIDENCE_SLACK_S))
+        transition.add(Gather(run=state.run, within_s=EVIDENCE_S))
 
 
-def gathered(turn: Turn, given: Gathered) -> None:
+def gathered(transition: Transition, given: Gathered) -> None:
     """The evidence of a hang is there, of a run that is not stopped for it."""
-    report_hang(turn, given)
+    report_hang(transition, given)
 
 
-def report_hang(turn: Turn, given: Gathered | None = None) -> None:
+def report_hang(transition: Transition, given: Gathered | None = None) -> None:
     """A hang that was confirmed and not yet reported, with its evidence, or without."""
-    confirmed = turn.state.hung
+    confirmed = transition.state.hung
     if confirmed is None:
         return
     evidence = {"path": given.path, "digest": given.digest} if given is not None and given.path else {}
-    turn.report(Word.SUSPENDED, confirmed.why, evidence={**evidence, "since_s": f"{confirmed.since_s:g}"})
-    turn.change(hung=None, evidence_due_ns=None)
+    transition.report(
+        RunEvent.SUSPENDED, confirmed.why, evidence={**evidence, "since_s": f"{confirmed.since_s:g}"}
+    )
+    transition.change(hung=None, evidence_due_ns=None)
 
 
-def gathered_before_stop(turn: Turn, given: Gathered | None) -> None:
-    report_hang(turn, given)
-    if turn.state.emptied:
-        conclude(turn, Cause.SUSPENDED)
+def gathered_before_stop(transition: Transition, given: Gathered | None) -> None:
+    report_hang(transition, given)
+    if transition.state.emptied:
+        conclude(transition, EndCause.SUSPENDED)
     else:
-        stop(turn, Cause.SUSPENDED)
+        stop(transition, EndCause.SUSPENDED)
 
 
-def no_evidence(turn: Turn) -> None:
-    if turn.state.phase is Phase.GATHERING:
-        gathered_before_stop(turn, None)
+def no_evidence(transition: Transition) -> None:
+    if transition.state.phase is SessionPhase.GATHERING:
+        gathered_before_stop(transition, None)
     else:
-        report_hang(turn)
+        report_hang(transition)
 
 
-def exited_while_gathering(turn: Turn, given: Exited) -> None:
+def exited_while_gathering(transition: Transition, given: CommandExited) -> None:
     """What the evidence is gathered from may end by it; only a command that is done did not hang."""
     if own_status(given.failure) == 0:
-        turn.change(hung=None)
-        exited(turn, given)
+        transition.change(hung=None)
+        exited(transition, given)
     else:
-        turn.change(failure=given.failure)
+        transition.change(failure=given.failure)
 
 
-def _end_old_row(turn: Turn) -> None:
-    state = turn.state
-    if state.counts.best is None and turn.now_ns - state.suspicion_ns >= ROW_ENDS_NS:
-        turn.keep(replace(state.counts, hangs=0))
+def _end_old_row(transition: Transition) -> None:
+    state = transition.state
+    if state.counts.best is None and transition.now_ns - state.suspicion_ns >= ROW_ENDS_NS:
+        transition.keep(replace(state.counts, hangs=0))
 
 
 # ---------------------------------------------------------------------- progress
 
 
-def progressed(turn: Turn, given: Progressed) -> None:
+def progressed(transition: Transition, given: Progressed) -> None:
     """Running up to the old best again is no progress."""
-    counts = turn.state.counts
+    counts = transition.state.counts
     if counts.best is not None and given.number <= counts.best:
         return
-    turn.change(progressed=True)
-    turn.keep(
+    transition.change(progressed=True)
+    transition.keep(
         replace(
             counts,
             best=given.number,
-            placements=0 if turn.state.policy.refill else counts.placements,
+            placements=0 if transition.state.policy.refill else counts.placements,
             placements_in_row=0,
             retries=0,
             hangs=0,

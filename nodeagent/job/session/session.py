@@ -1,7 +1,7 @@
 """A session of ``job run``: what is given goes in, with its time; what is to be done comes out.
 
 It does nothing, and knows no clock. Its life is the table below: the phase and what is given name a handler.
-What has no row changes nothing. Equal values at equal times give equal states and orders.
+What has no row changes nothing. Equal inputs at equal times give equal states and effects.
 
             may run            begun              it fails
     gate ───────────> starting ─────> running ─────────────────> judging
@@ -14,185 +14,185 @@ What has no row changes nothing. Equal values at equal times give equal states a
                                         v
                                      killing ──> as stopping, or left
 
-    each of them ──> left    as the table of verdicts says
+    each of them ──> left    as the table of decisions gives
 
-The journal: every given value is written before its orders are done, except a ``Tick`` before
+The journal: every input is written before its effects are done, except a ``SessionTick`` before
 ``next_deadline_ns``, which changes nothing. Replayed, it gives the same state. Then ``Began`` is given again,
-with what outlived the earlier supervisor, and the orders that follow from it are done. Of the orders of the
+with what outlived the earlier supervisor, and the effects that follow from it are done. Of the effects of the
 replay only reports are repeated: those that the daemon has not taken, by their number.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nodeagent.job.inputs import (
-    Began,
+from nodeagent.job.model import RunRequest
+from nodeagent.job.session import ending, running, starting
+from nodeagent.job.session.ending import explains
+from nodeagent.job.session.state import LinkState, SessionPhase, SessionState, Transition
+from nodeagent.job.session.values import (
+    CommandExited,
     Emptied,
-    Exited,
     Gathered,
-    Given,
     Hung,
+    KeepCounts,
+    Leave,
     LinkBack,
     LinkLost,
     NotRun,
     Progressed,
     Ran,
+    SessionBegan,
+    SessionEffect,
+    SessionInput,
+    SessionTick,
     Signalled,
-    Tick,
-    Wanted,
 )
-from nodeagent.job.orders import Keep, Leave, Order
-from nodeagent.job.session import beginning, gate, running, stopping
-from nodeagent.job.session.ending import explains
-from nodeagent.job.session.session_state import Link, Phase, State, Turn
 
-Handler = Callable[[Turn, Any], None]
+Handler = Callable[[Transition, Any], None]
 
-_OF_ONE_RUN: Final = (Ran, NotRun, Exited, Emptied, Hung, Gathered, Progressed)
+_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Hung, Gathered, Progressed)
 
-_BEFORE_THE_TIME: Final = (Began, Emptied)
+_BEFORE_THE_TIME: Final = (SessionBegan, Emptied)
 """Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
 watched, and what has ended meanwhile was not unkillable."""
 
-_TABLE: Final[Mapping[Phase, Mapping[type, Handler]]] = {
-    Phase.NEW: {},
-    Phase.GATE: {
-        Wanted: gate.wanted_at_gate,
-        LinkLost: gate.link_at_gate,
-        LinkBack: gate.link_at_gate,
-        Signalled: stopping.signalled_while_waiting,
+_TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
+    SessionPhase.NEW: {},
+    SessionPhase.GATE: {
+        RunRequest: starting.wanted_at_gate,
+        LinkLost: starting.link_at_gate,
+        LinkBack: starting.link_at_gate,
+        Signalled: ending.signalled_while_waiting,
     },
-    Phase.PAUSING: {
-        Wanted: gate.wanted_at_gate,
-        Signalled: stopping.signalled_while_waiting,
+    SessionPhase.PAUSING: {
+        RunRequest: starting.wanted_at_gate,
+        Signalled: ending.signalled_while_waiting,
     },
-    Phase.STARTING: {
-        Ran: gate.ran,
-        NotRun: gate.not_run,
-        Wanted: running.wanted_while_running,
-        Signalled: stopping.signalled_while_running,
+    SessionPhase.STARTING: {
+        Ran: starting.ran,
+        NotRun: starting.not_run,
+        RunRequest: running.wanted_while_running,
+        Signalled: ending.signalled_while_running,
     },
-    Phase.RUNNING: {
-        Wanted: running.wanted_while_running,
-        Exited: running.exited,
+    SessionPhase.RUNNING: {
+        RunRequest: running.wanted_while_running,
+        CommandExited: running.exited,
         Emptied: running.emptied,
         Hung: running.hung,
         Gathered: running.gathered,
         Progressed: running.progressed,
-        Signalled: stopping.signalled_while_running,
+        Signalled: ending.signalled_while_running,
     },
-    Phase.GATHERING: {
-        Wanted: running.wanted_while_running,
-        Exited: running.exited_while_gathering,
+    SessionPhase.GATHERING: {
+        RunRequest: running.wanted_while_running,
+        CommandExited: running.exited_while_gathering,
         Emptied: running.emptied_while_judging,
         Gathered: running.gathered_before_stop,
-        Signalled: stopping.signalled_while_running,
+        Signalled: ending.signalled_while_running,
     },
-    Phase.JUDGING: {
-        Wanted: running.wanted_while_judging,
+    SessionPhase.JUDGING: {
+        RunRequest: running.wanted_while_judging,
         LinkBack: running.link_back_while_judging,
         Emptied: running.emptied_while_judging,
         Progressed: running.progressed,
-        Signalled: stopping.signalled_while_judging,
+        Signalled: ending.signalled_while_judging,
     },
-    Phase.STOPPING: {
-        Ran: stopping.ran_too_late,
-        NotRun: stopping.not_run_at_all,
-        Exited: stopping.exited,
-        Emptied: stopping.emptied,
-        Wanted: stopping.wanted_while_stopping,
-        Signalled: stopping.signalled_while_stopping,
+    SessionPhase.STOPPING: {
+        Ran: ending.ran_too_late,
+        NotRun: ending.not_run_at_all,
+        CommandExited: ending.exited_while_stopping,
+        Emptied: ending.emptied_while_stopping,
+        RunRequest: ending.wanted_while_stopping,
+        Signalled: ending.signalled_while_stopping,
     },
-    Phase.KILLING: {
-        Ran: stopping.ran_too_late,
-        NotRun: stopping.not_run_at_all,
-        Exited: stopping.exited,
-        Emptied: stopping.emptied,
-        Wanted: stopping.wanted_while_stopping,
-        Signalled: stopping.signalled_while_stopping,
+    SessionPhase.KILLING: {
+        Ran: ending.ran_too_late,
+        NotRun: ending.not_run_at_all,
+        CommandExited: ending.exited_while_stopping,
+        Emptied: ending.emptied_while_stopping,
+        RunRequest: ending.wanted_while_stopping,
+        Signalled: ending.signalled_while_stopping,
     },
-    Phase.LEFT: {},
+    SessionPhase.LEFT: {},
 }
 
-_AT_ITS_END: Final[Mapping[Phase, Callable[[Turn], None]]] = {
-    Phase.GATE: gate.not_healed,
-    Phase.PAUSING: gate.come_to_gate,
-    Phase.GATHERING: running.no_evidence,
-    Phase.JUDGING: running.settle,
-    Phase.STOPPING: stopping.kill,
-    Phase.KILLING: stopping.unkillable,
+_AT_ITS_END: Final[Mapping[SessionPhase, Callable[[Transition], None]]] = {
+    SessionPhase.GATE: starting.not_healed,
+    SessionPhase.PAUSING: starting.come_to_gate,
+    SessionPhase.GATHERING: running.no_evidence,
+    SessionPhase.JUDGING: running.settle,
+    SessionPhase.STOPPING: ending.kill,
+    SessionPhase.KILLING: ending.unkillable,
 }
 """What happens when the time of a phase is over."""
 
 
-class Session:
-    """``state`` may be read by whoever runs the session, and is changed by ``step`` alone."""
+class JobSession:
+    """``state`` may be read by the owner, and is changed by ``step`` alone."""
 
     def __init__(self) -> None:
-        self.state = State()
+        self.state = SessionState()
 
-    def step(self, now_ns: int, given: Given) -> tuple[Order, ...]:
-        turn = Turn(now_ns, self.state)
+    def step(self, now_ns: int, given: SessionInput) -> tuple[SessionEffect, ...]:
+        transition = Transition(now_ns, self.state)
         if not isinstance(given, _BEFORE_THE_TIME):
-            _do_what_is_due(turn)
-        _take(turn, given)
-        _do_what_is_due(turn)
-        self.state = turn.state
-        return tuple(turn.orders)
+            _do_what_is_due(transition)
+        _take(transition, given)
+        _do_what_is_due(transition)
+        self.state = transition.state
+        return tuple(transition.effects)
 
     def next_deadline_ns(self) -> int | None:
         """When something is to be done even if nothing is given: give a ``Tick`` then."""
         return _next(self.state)
 
-    def leave_again(self) -> tuple[Order, ...]:
-        """The orders of a session that had left, where its supervisor was ended before it could: what that
-        was to do.
-        """
+    def leave_again(self) -> tuple[SessionEffect, ...]:
+        """The effects of a session that had left, if its supervisor was killed before it could do them."""
         state = self.state
         if state.status is None:
             return ()
-        return Keep(counts=state.counts), Leave(status=state.status, why="its supervisor was ended")
+        return KeepCounts(counts=state.counts), Leave(status=state.status, why="its supervisor was ended")
 
-    def is_written(self, now_ns: int, given: Given) -> bool:
+    def is_written(self, now_ns: int, given: SessionInput) -> bool:
         """Whether that belongs into the journal."""
         due_ns = self.next_deadline_ns()
-        return not isinstance(given, Tick) or (due_ns is not None and due_ns <= now_ns)
+        return not isinstance(given, SessionTick) or (due_ns is not None and due_ns <= now_ns)
 
 
-def _next(state: State) -> int | None:
+def _next(state: SessionState) -> int | None:
     return min((each for each in (state.due_ns, state.evidence_due_ns) if each is not None), default=None)
 
 
-def _do_what_is_due(turn: Turn) -> None:
+def _do_what_is_due(transition: Transition) -> None:
     """Each thing once: what follows from it begins now, so that one that slept too long skips nothing."""
-    while (due_ns := _next(turn.state)) is not None and due_ns <= turn.now_ns:
-        if due_ns == turn.state.evidence_due_ns:
-            running.no_evidence(turn)
+    while (due_ns := _next(transition.state)) is not None and due_ns <= transition.now_ns:
+        if due_ns == transition.state.evidence_due_ns:
+            running.no_evidence(transition)
         else:
-            turn.change(due_ns=None)
-            _AT_ITS_END[turn.state.phase](turn)
+            transition.change(due_ns=None)
+            _AT_ITS_END[transition.state.phase](transition)
 
 
-def _take(turn: Turn, given: Given) -> None:
-    if isinstance(given, Began):
-        beginning.began(turn, given)
+def _take(transition: Transition, given: SessionInput) -> None:
+    if isinstance(given, SessionBegan):
+        starting.began(transition, given)
         return
-    if isinstance(given, _OF_ONE_RUN) and given.run != turn.state.run:
+    if isinstance(given, _OF_ONE_RUN) and given.run != transition.state.run:
         return
-    _note(turn, given)
-    handler = _TABLE[turn.state.phase].get(type(given))
+    _note(transition, given)
+    handler = _TABLE[transition.state.phase].get(type(given))
     if handler is not None:
-        handler(turn, given)
+        handler(transition, given)
 
 
-def _note(turn: Turn, given: Given) -> None:
+def _note(transition: Transition, given: SessionInput) -> None:
     """What holds in any phase."""
     if isinstance(given, LinkLost):
-        turn.change(link=Link.DOWN, is_fresh=False)
+        transition.change(link=LinkState.DOWN, is_fresh=False)
     elif isinstance(given, LinkBack):
-        turn.change(link=Link.UP, is_fresh=False, job=given.job)
-    elif isinstance(given, Wanted):
-        state = turn.state
+        transition.change(link=LinkState.UP, is_fresh=False, job=given.job)
+    elif isinstance(given, RunRequest):
+        state = transition.state
         if given != state.wanted and explains(given, state.run):
-            turn.change(blame=given, blamed_ns=turn.now_ns)
-        turn.change(wanted=given, is_fresh=True)
+            transition.change(blame=given, blamed_ns=transition.now_ns)
+        transition.change(wanted=given, is_fresh=True)

@@ -1,1 +1,1 @@
-"""The side of the supervisor that acts: it runs, measures, signals, writes and speaks. It decides nothing."""
+"""The side of the supervisor that acts: it starts, signals, writes and connects. It decides nothing."""

@@ -1,7 +1,8 @@
-"""Puts the parts of one supervisor together, from the command line, the environment and what is on the disk.
+"""Puts the parts of one supervisor together, from the command line, the environment and the files of its job.
 
-Only what stands in the way of the job's policy keeps a command from being run. Where the supervisor itself is
-hindered (no folder for its state, no socket for beats), it says so and runs the command all the same.
+Only a wrong policy, or a folder of ``--state`` that cannot be used, keeps the command from running. If
+anything else cannot be opened (the usual folder, the journal, the socket of beats), a message names it, and
+the command runs without it.
 """
 
 from __future__ import annotations
@@ -10,53 +11,127 @@ import os
 import selectors
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.inputs import Began
+from nodeagent.job import model as variables
+from nodeagent.job.codec import CodecError
+from nodeagent.job.hang.settings import HangSettings
 from nodeagent.job.model import Counts, Policy
-from nodeagent.job.policy import environment as variables
 from nodeagent.job.policy.arguments import Arguments
-from nodeagent.job.shell import opening
-from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.disk.record import Record
-from nodeagent.job.shell.disk.recovery import counts_of, kept_counts
-from nodeagent.job.shell.disk.state import State, StateError
-from nodeagent.job.shell.evidence.gathering import Gathering
-from nodeagent.job.shell.link import Link, Lost, socket_path
-from nodeagent.job.shell.messages import print_message
-from nodeagent.job.shell.processes import command, prctl, procfs
-from nodeagent.job.shell.processes.received_signals import Signals
-from nodeagent.job.shell.processes.runner import Runner
-from nodeagent.job.shell.processes.tree import Tree
-from nodeagent.job.shell.supervisor import Supervisor
-from nodeagent.job.shell.watching.ring import Ring
-from nodeagent.job.shell.watching.watching import Watching
+from nodeagent.job.session.values import SessionBegan
+from nodeagent.job.shell import command, procfs, state_folder
+from nodeagent.job.shell.command import CommandRunner
+from nodeagent.job.shell.journal import Journal, JournalError, JournalOwner
+from nodeagent.job.shell.link import ConnectionLost, DaemonLink, socket_path
+from nodeagent.job.shell.loop import ReceivedSignals, now_ns, seconds
+from nodeagent.job.shell.record import RecoveredSession, SupervisorRecord, counts_of, kept_counts, recover
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
+from nodeagent.job.shell.supervisor import JobSupervisor
+from nodeagent.job.shell.tree import Tree, become_subreaper, survivors_of
+from nodeagent.job.watching.beats import BEAT_VARIABLE, BeatSocket
+from nodeagent.job.watching.evidence import Gathering
+from nodeagent.job.watching.samples import Ring
+from nodeagent.job.watching.watching import Watching
 
 if TYPE_CHECKING:
-    from nodeagent.job.inputs import Process
-    from nodeagent.job.lines import Hello, Welcome
-    from nodeagent.job.session.session import Session
+    from nodeagent.job.lines import SupervisorHello, Welcome
+    from nodeagent.job.session.session import JobSession
+    from nodeagent.job.session.values import ProcessId
     from nodeagent.job.shell.link import Received
-    from nodeagent.job.shell.watching.progress_reader import ProgressReader
-    from nodeagent.job.step.member import Member
-    from nodeagent.job.step.shared_hangs import SharedHangs
+    from nodeagent.job.step.member import SharedHangs, StepMember
+    from nodeagent.job.watching.progress import ProgressReader
+
+
+def journal_of(place: StateFolder | None, given: Arguments) -> Journal | None:
+    if place is None:
+        return None
+    boot_id = procfs.boot_id()
+    if not boot_id:
+        print_message(
+            "/proc does not show the boot of the machine; a supervisor that is started again"
+            " will not know of this run"
+        )
+        return None
+    try:
+        job = f"{given.job}/run-{given.in_step}" if given.in_step else given.job
+        return Journal(place.journal, JournalOwner(boot_id, job, given.command))
+    except JournalError as error:
+        print_message(f"{error}; a supervisor that is started again will not know of this run")
+        return None
+
+
+def recovered_of(journal: Journal | None, beats: BeatSocket | None, *, looks: bool) -> RecoveredSession:
+    """A journal that cannot be read is reported and moved aside: the job begins as if there were none.
+
+    ``looks``: also without a journal somebody may have outlived an earlier supervisor.
+    """
+    marker = None if beats is None else (BEAT_VARIABLE, beats.path)
+    if journal is None or not journal.earlier:
+        return RecoveredSession(survivors=survivors_of(None, marker) if looks else ())
+    try:
+        return recover(journal.earlier, marker)
+    except CodecError as error:
+        print_message(
+            f"{journal.path}: {error}, counted after its first line; it is moved aside,"
+            " and the job begins as if there were none"
+        )
+        try:
+            journal.begin_again()
+        except JournalError as failed:
+            print_message(f"{failed}; a supervisor that is started again will not know of this run")
+        return RecoveredSession(survivors=survivors_of(None, marker))
+
+
+def place_of(
+    given: Arguments, environment: Mapping[str, str], member: StepMember | None
+) -> StateFolder | None:
+    """A folder that was asked for is needed, or ``StateError`` is raised; the usual one only serves."""
+    if member is not None:
+        return state_folder.open_alone(member.folder.of_node(member.node), member.folder.counts)
+    if given.state:
+        return state_folder.open_given(Path(given.state), environment)
+    try:
+        return state_folder.open_default(given.job, given.command, environment)
+    except StateFolderError as error:
+        print_message(f"{error}; nothing is kept of this run")
+        return None
+
+
+def close_folder(place: StateFolder) -> None:
+    try:
+        place.close()
+    except OSError as error:
+        print_message(f"{error.filename}: {error.strerror}; it stays behind")
+
+
+def beats_of(place: StateFolder | None, environment: Mapping[str, str]) -> BeatSocket | None:
+    if place is None:
+        return None
+    path = ""
+    try:
+        path = place.beat_path(environment)
+        return BeatSocket(path)
+    except OSError as error:
+        print_message(f"{path or error.filename}: {error.strerror}; beats of the program are not received")
+        return None
 
 
 class NotBegun(Exception):
-    """What the user has given keeps the command from being run. The text says what, a line each."""
+    """What the user has given keeps the command from being run. The message names each problem on a line."""
 
 
 class NoFolder(NotBegun):
     """The folder of its state cannot be used. In a step that may be of this node and of this moment alone:
-    the loop is told nothing, and tries again.
+    no outcome is written, and the loop tries again.
     """
 
 
 def run(given: Arguments, environment: Mapping[str, str]) -> int:
     """Until the supervisor leaves; its status. Raises ``NotBegun``."""
-    signals = Signals()
+    signals = ReceivedSignals()
     member = _member(given, environment)
     try:
         return _run(given, environment, signals, member)
@@ -66,29 +141,31 @@ def run(given: Arguments, environment: Mapping[str, str]) -> int:
         raise
 
 
-def _run(given: Arguments, environment: Mapping[str, str], signals: Signals, member: Member | None) -> int:
+def _run(
+    given: Arguments, environment: Mapping[str, str], signals: ReceivedSignals, member: StepMember | None
+) -> int:
     _become_subreaper()
     tree = Tree()
-    link = Link(socket_path(given.socket, environment), lambda: _hello(given))
+    link = DaemonLink(socket_path(given.socket, environment), lambda: _hello(given))
     received = _welcomed(link)
     policy = _policy(given, environment, received)
     if member is not None:
         policy = member.limited(policy)
-    if not given.core and not policy.only_watches:
+    if not given.core and policy.role.acts:
         command.forbid_cores()
     try:
-        place = opening.place_of(given, environment, member)
-    except StateError as error:
+        place = place_of(given, environment, member)
+    except StateFolderError as error:
         raise NoFolder(f"--state: {error}") from error
     try:
         return _supervise(given, environment, _Parts(signals, tree, link, received, policy, place, member))
     finally:
         link.close()
         if place is not None:
-            opening.close(place)
+            close_folder(place)
 
 
-def _member(given: Arguments, environment: Mapping[str, str]) -> Member | None:
+def _member(given: Arguments, environment: Mapping[str, str]) -> StepMember | None:
     """None of a command that runs on this node alone."""
     if not given.in_step:
         return None
@@ -102,37 +179,37 @@ def _member(given: Arguments, environment: Mapping[str, str]) -> Member | None:
 
 def _become_subreaper() -> None:
     try:
-        prctl.become_subreaper()
+        become_subreaper()
     except OSError as error:  # a filter of system calls
         print_message(f"{error.strerror}; processes that leave their parent are not found")
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    signals: Signals
+    signals: ReceivedSignals
     tree: Tree
-    link: Link
+    link: DaemonLink
     received: list[Received]
     policy: Policy
-    place: State | None
-    member: Member | None
+    place: StateFolder | None
+    member: StepMember | None
 
 
 def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) -> int:
     place, tree, member = parts.place, parts.tree, parts.member
-    journal = opening.journal_of(place, given)
-    beats = opening.beats_of(place, environment)
-    recovered = opening.recovered_of(journal, beats, looks=member is not None)
+    journal = journal_of(place, given)
+    beats = beats_of(place, environment)
+    recovered = recovered_of(journal, beats, looks=member is not None)
     key = given.job or environment.get("SLURM_JOB_ID", "")
     keeps_counts = place is not None and place.is_given and member is None
-    record = Record(place, journal, job=key, keeps_counts=keeps_counts)
+    record = SupervisorRecord(place, journal, job=key, keeps_counts=keeps_counts)
     ring = Ring(None if place is None else place.folder)
     progress = _progress(given)
     counts = _counts(parts, key, environment, recovered.session)
     if progress is not None:
         counts = progress.baseline(counts)
-    runner = Runner(given.command, tree, foreground=given.foreground)
-    supervisor = Supervisor(
+    runner = CommandRunner(given.command, tree, foreground=given.foreground)
+    supervisor = JobSupervisor(
         session=recovered.session,
         record=record,
         link=parts.link,
@@ -171,30 +248,30 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     return status
 
 
-def _counts(parts: _Parts, key: str, environment: Mapping[str, str], session: Session) -> Counts:
+def _counts(parts: _Parts, key: str, environment: Mapping[str, str], session: JobSession) -> Counts:
     """What was counted so far. The loop of a step has counted the placement already."""
     if parts.member is None:
         return counts_of(parts.place, key, environment, session)
     return (kept_counts(parts.place, key) if parts.place is not None else None) or Counts()
 
 
-def _began(parts: _Parts, counts: Counts, survivors: tuple[Process, ...]) -> Began:
+def _began(parts: _Parts, counts: Counts, survivors: tuple[ProcessId, ...]) -> SessionBegan:
     if parts.member is not None:
         return parts.member.began(procfs.boot_id(), parts.policy, counts, survivors)
-    return Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=survivors)
+    return SessionBegan(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=survivors)
 
 
-def _shared_hangs(member: Member | None) -> SharedHangs | None:
+def _shared_hangs(member: StepMember | None) -> SharedHangs | None:
     if member is None:
         return None
-    from nodeagent.job.step.shared_hangs import SharedHangs
+    from nodeagent.job.step.member import SharedHangs
 
     return SharedHangs(member.folder, member.run, member.node)
 
 
-def _settings(given: Arguments, policy: Policy) -> Settings:
+def _settings(given: Arguments, policy: Policy) -> HangSettings:
     try:
-        return Settings(
+        return HangSettings(
             hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
         )
     except ValueError as error:
@@ -204,7 +281,7 @@ def _settings(given: Arguments, policy: Policy) -> Settings:
 def _progress(given: Arguments) -> ProgressReader | None:
     if not given.progress:
         return None
-    from nodeagent.job.shell.watching.progress_reader import ProgressReader
+    from nodeagent.job.watching.progress import ProgressReader
 
     return ProgressReader(given.progress)
 
@@ -213,12 +290,11 @@ def _policy(given: Arguments, environment: Mapping[str, str], received: list[Rec
     welcome = _welcome_of(received)
     if welcome is None and _nobody_says(given, environment):
         return Policy(in_step=given.in_step > 0)
-    from nodeagent.job.policy.policy import PolicyError
-    from nodeagent.job.shell.disk.policy_files import Unreadable, settle
+    from nodeagent.job.policy.policy import PolicyError, PolicyFileError, settle
 
     try:
         resolved = settle(given, environment, welcome)
-    except (Unreadable, PolicyError) as error:
+    except (PolicyFileError, PolicyError) as error:
         raise NotBegun(str(error)) from error
     for note in resolved.notes:
         print_message(note)
@@ -226,7 +302,7 @@ def _policy(given: Arguments, environment: Mapping[str, str], received: list[Rec
 
 
 def _welcome_of(received: list[Received]) -> Welcome | None:
-    if all(isinstance(each, Lost) for each in received):
+    if all(isinstance(each, ConnectionLost) for each in received):
         return None
     from nodeagent.job.lines import Welcome
 
@@ -235,18 +311,18 @@ def _welcome_of(received: list[Received]) -> Welcome | None:
 
 def _nobody_says(given: Arguments, environment: Mapping[str, str]) -> bool:
     """What may be done to the job: then the policy and all that reads it need not be loaded."""
-    named = (name.startswith(variables.OF_THE_POLICY) for name in environment)
+    named = (name.startswith(variables.POLICY_VARIABLES) for name in environment)
     return not (given.flags or given.policy_file or given.annotations_file or any(named))
 
 
-def _hello(given: Arguments) -> Hello:
-    from nodeagent.job.lines import Hello
+def _hello(given: Arguments) -> SupervisorHello:
+    from nodeagent.job.lines import SupervisorHello
 
-    return Hello(pid=os.getpid(), version=__version__, job=given.job)
+    return SupervisorHello(pid=os.getpid(), version=__version__, job=given.job)
 
 
-def _welcomed(link: Link) -> list[Received]:
-    """What the daemon says first: a welcome with what the site has set, or that there is none."""
+def _welcomed(link: DaemonLink) -> list[Received]:
+    """The daemon's welcome with the site's settings, or the loss of the connection."""
     received = link.tick(now_ns())
     while not received and (descriptor := link.fileno()) is not None:
         due_ns = link.next_deadline_ns()

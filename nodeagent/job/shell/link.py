@@ -1,8 +1,8 @@
 """The client's end of the daemon's socket for jobs: lines out, lines in, and a connection that comes back.
 
-It never blocks: connecting to a socket that nobody serves fails at once and is tried again later, after 0.2
-to 5 s. What the supervisor has said is sent again after each reconnect, until the daemon has taken it. It
-decides nothing; whoever owns it says what it is to announce after a welcome. The lines themselves are
+It never blocks: a connection to a socket without a server fails at once and is tried again later, after 0.2
+to 5 s. A report is sent again after each reconnect, until the daemon has taken it. It decides nothing; its
+owner begins the job after a welcome. The lines themselves are
 imported once there is a daemon.
 """
 
@@ -15,13 +15,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nodeagent.job.model import SECOND_NS
-from nodeagent.job.orders import Report
+from nodeagent.job.model import SECOND_NS, RunReport
 
 if TYPE_CHECKING:
-    from nodeagent.job.lines import Begin, Bye, Chips, FromSupervisor, Hello, Said, Taken, Want, Welcome
+    from nodeagent.job.lines import (
+        Bye,
+        ChipReadings,
+        FromSupervisor,
+        JobBegin,
+        ReportTaken,
+        SupervisorHello,
+        Welcome,
+    )
+    from nodeagent.job.model import RunRequest
 
-    Received: TypeAlias = "Welcome | Want | Chips | Taken | Lost"
+    Received: TypeAlias = "Welcome | RunRequest | ChipReadings | ReportTaken | ConnectionLost"
 
 DEFAULT_SOCKET: Final = "/run/nodeagent/jobs.sock"
 SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
@@ -29,33 +37,33 @@ SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
 FIRST_PAUSE_NS: Final = SECOND_NS // 5
 LONGEST_PAUSE_NS: Final = 5 * SECOND_NS
 WELCOME_WITHIN_NS: Final = 2 * SECOND_NS
-"""A daemon that accepts and then says nothing is as good as none."""
+"""A daemon that accepts and then sends nothing is as good as none."""
 
 WANT_WITHIN_NS: Final = 30 * SECOND_NS
-"""So is one that does not say what it wants of a job that begins: it says it once that is on its disk."""
+"""So is one that does not send what it wants of a job that begins: it does so once that is on its disk."""
 
 MAX_READ_BYTES: Final = 65_536
 MAX_UNSENT_BYTES: Final = 4 * MAX_READ_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ConnectionLost:
     """The connection has ended, or none came about."""
 
     why: str
 
 
-class Link:
+class DaemonLink:
     """``is_welcome`` is true between a welcome and the end of that connection. ``hello`` makes the first line
     of each."""
 
-    def __init__(self, path: str, hello: Callable[[], Hello]) -> None:
+    def __init__(self, path: str, hello: Callable[[], SupervisorHello]) -> None:
         self._path = path
         self._hello = hello
         self._socket: socket.socket | None = None
         self._inward = bytearray()
         self._outward = bytearray()
-        self._untaken: dict[int, Report | Bye] = {}
+        self._untaken: dict[int, RunReport | Bye] = {}
         self._received: deque[Received] = deque()
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns: int | None = 0
@@ -81,7 +89,7 @@ class Link:
         if self._due_ns is None or now_ns < self._due_ns:
             return self._taken_out()
         if self._socket is not None:
-            missing = "word of what it wants" if self._has_begun else "welcome"
+            missing = "request" if self._has_begun else "welcome"
             self._lose(f"no {missing} came", now_ns)
         else:
             self._connect(now_ns)
@@ -95,27 +103,27 @@ class Link:
             self._receive(now_ns)
         return self._taken_out()
 
-    # ------------------------------------------------------------------ what the supervisor says
+    # ------------------------------------------------------------------ what the supervisor sends
 
-    def begin(self, begin: Begin, now_ns: int) -> None:
-        """After a welcome. Whatever was said and not taken goes after it."""
+    def begin(self, begin: JobBegin, now_ns: int) -> None:
+        """After a welcome. Every report that was not taken follows."""
         self._has_begun = self.is_welcome
         self._due_ns = now_ns + WANT_WITHIN_NS if self.is_welcome else self._due_ns
         self._put(begin, now_ns)
-        for said in self._untaken.values():
-            self._put(_line(said), now_ns)
+        for message in self._untaken.values():
+            self._put(message, now_ns)
 
-    def say(self, said: Report | Bye, now_ns: int) -> None:
-        self._untaken[said.number] = said
+    def send(self, message: RunReport | Bye, now_ns: int) -> None:
+        self._untaken[message.number] = message
         if self._has_begun:
-            self._put(_line(said), now_ns)
+            self._put(message, now_ns)
 
     def ask(self, number: int, now_ns: int) -> bool:
-        """Ask for the readings of the job's chips; false where nobody can be asked."""
+        """Ask for the readings of the job's chips; false if the daemon cannot be asked."""
         if self._has_begun:
-            from nodeagent.job.lines import Ask
+            from nodeagent.job.lines import AskChips
 
-            self._put(Ask(number=number), now_ns)
+            self._put(AskChips(number=number), now_ns)
         return self._has_begun
 
     @property
@@ -133,7 +141,7 @@ class Link:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             opened.connect(self._path)
-        except OSError as error:  # nobody is there, or so many that the kernel lets nobody wait (EAGAIN)
+        except OSError as error:  # no server, or so many clients that the kernel lets no more wait (EAGAIN)
             opened.close()
             self._retry(f"{self._path}: {error.strerror or error}", now_ns)
             return
@@ -142,7 +150,7 @@ class Link:
         self._put(self._hello(), now_ns)
 
     def _retry(self, why: str, now_ns: int) -> None:
-        self._received.append(Lost(why))
+        self._received.append(ConnectionLost(why))
         self._due_ns = now_ns + self._pause_ns
         self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
 
@@ -196,26 +204,28 @@ class Link:
             self._lose("the daemon sent a line that is too long", now_ns)
 
     def _understand(self, data: bytes, now_ns: int) -> None:
-        from nodeagent.job.lines import Chips, LineError, Refused, Taken, Want, Welcome, decode
+        from nodeagent.job.codec import CodecError
+        from nodeagent.job.lines import ChipReadings, ReportTaken, SupervisorRefused, Welcome, decode, tag_of
+        from nodeagent.job.model import RunRequest
 
         try:
             line = decode(data)
-        except LineError as error:
+        except CodecError as error:
             self._lose(f"the daemon sent a line that is not understood: {error}", now_ns)
             return
-        if isinstance(line, Refused):
+        if isinstance(line, SupervisorRefused):
             self._lose(f"the daemon refuses: {line.why}", now_ns)
         elif isinstance(line, Welcome):
             self._welcomed(line, now_ns)
-        elif isinstance(line, Taken):
+        elif isinstance(line, ReportTaken):
             self._untaken.pop(line.number, None)
             self._received.append(line)
-        elif isinstance(line, Want | Chips) and self.is_welcome:
-            if isinstance(line, Want):
+        elif isinstance(line, RunRequest | ChipReadings) and self.is_welcome:
+            if isinstance(line, RunRequest):
                 self._due_ns = None
             self._received.append(line)
         else:
-            self._lose(f"the daemon sent a line out of turn: {type(line).__name__.lower()}", now_ns)
+            self._lose(f"the daemon sent a line out of turn: {tag_of(line)}", now_ns)
 
     def _welcomed(self, line: Welcome, now_ns: int) -> None:
         from nodeagent.job.lines import PROTOCOL
@@ -232,21 +242,6 @@ class Link:
         received = list(self._received)
         self._received.clear()
         return received
-
-
-def _line(said: Report | Bye) -> Said | Bye:
-    if not isinstance(said, Report):
-        return said
-    from nodeagent.job.lines import Said
-
-    return Said(
-        number=said.number,
-        run=said.run,
-        what=said.what,
-        why=said.why,
-        status=said.status,
-        evidence=said.evidence,
-    )
 
 
 def socket_path(given: str, environment: Mapping[str, str]) -> str:

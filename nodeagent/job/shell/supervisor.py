@@ -1,37 +1,49 @@
-"""The loop of one supervisor: what happens is given to the session, and what the session orders is done.
+"""The loop of one supervisor: it gives what happens to the session, and does the effects.
 
-Each given value is in the journal before its orders are done. It decides nothing itself.
+Each input is in the journal before its effects are done. It decides nothing itself.
 """
 
 from __future__ import annotations
 
 import selectors
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from nodeagent.job.inputs import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
-from nodeagent.job.model import SECOND_NS, Status
-from nodeagent.job.orders import Gather, Keep, Kill, Leave, Print, Report, Start, Terminate
-from nodeagent.job.session import session_state
-from nodeagent.job.session.session import Session
-from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.disk.record import Record
-from nodeagent.job.shell.evidence.gathering import Gathering
-from nodeagent.job.shell.link import Link, Lost
-from nodeagent.job.shell.messages import print_message
-from nodeagent.job.shell.processes import received_signals
-from nodeagent.job.shell.processes.received_signals import Signals
-from nodeagent.job.shell.processes.runner import Runner
-from nodeagent.job.shell.watching.beats import BeatSocket
-from nodeagent.job.shell.watching.watching import Watching
+from nodeagent.job.model import SECOND_NS, ExitStatus, RunReport, RunRequest
+from nodeagent.job.session.session import JobSession
+from nodeagent.job.session.state import LinkState
+from nodeagent.job.session.values import (
+    Gather,
+    KeepCounts,
+    Kill,
+    Leave,
+    LinkBack,
+    LinkLost,
+    Print,
+    SessionBegan,
+    SessionEffect,
+    SessionInput,
+    SessionTick,
+    Signalled,
+    Start,
+    Terminate,
+)
+from nodeagent.job.shell import loop
+from nodeagent.job.shell.command import CommandRunner
+from nodeagent.job.shell.link import ConnectionLost, DaemonLink
+from nodeagent.job.shell.loop import LoopRunner, ReceivedSignals, now_ns, seconds
+from nodeagent.job.shell.record import SupervisorRecord
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.watching.beats import BeatSocket
+from nodeagent.job.watching.evidence import Gathering
+from nodeagent.job.watching.watching import Watching
 
 if TYPE_CHECKING:
-    from nodeagent.job.lines import Begin, Chips, Taken, Want, Welcome
+    from nodeagent.job.lines import ChipReadings, JobBegin, ReportTaken, Welcome
     from nodeagent.job.shell.link import Received
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
-"""So long a supervisor that leaves waits for the daemon to take what it has said."""
+"""So long a supervisor that leaves waits for the daemon to take its reports."""
 
 HELD_WORDS_NS: Final = 12 * SECOND_NS
 """If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
@@ -40,14 +52,14 @@ BETWEEN_BEATS_NS: Final = SECOND_NS // 10
 """Beats are read so often at most: a program that sends one a microsecond costs no more."""
 
 
-class Supervisor:
+class JobSupervisor:
     def __init__(
         self,
-        session: Session,
-        record: Record,
-        link: Link,
-        signals: Signals,
-        runner: Runner,
+        session: JobSession,
+        record: SupervisorRecord,
+        link: DaemonLink,
+        signals: ReceivedSignals,
+        runner: CommandRunner,
         watching: Watching,
         gathering: Gathering,
         beats: BeatSocket | None,
@@ -61,39 +73,39 @@ class Supervisor:
         self._gathering = gathering
         self._beats = beats
         self._beats_due_ns = 0
-        self._waiting: deque[Given] = deque()
         self.left: Leave | None = None
         """What the session has left with, once it has."""
 
-        self._do: Final[Mapping[type, Callable[[Any], None]]] = {
+        self._effects: Final[Mapping[type, Callable[[Any], None]]] = {
             Start: self._start,
             Terminate: self._terminate,
-            Kill: lambda order: self._runner.kill(order.run, now_ns()),
+            Kill: lambda effect: self._runner.kill(effect.run, now_ns()),
             Gather: self._gather,
-            Report: lambda order: self._link.say(order, now_ns()),
-            Keep: lambda order: self._record.keep(order.counts),
-            Print: lambda order: print_message(order.text),
+            RunReport: lambda effect: self._link.send(effect, now_ns()),
+            KeepCounts: lambda effect: self._record.keep(effect.counts),
+            Print: lambda effect: print_message(effect.text),
             Leave: self._leave,
         }
+        self._loop = LoopRunner(self._step, self._effects, self._runner.take)
 
-    def run(self, began: Began, received: list[Received], reports: Iterable[Report]) -> int:
-        """Until the session leaves; its status. ``received`` is what the daemon has said already, ``reports``
-        what an earlier supervisor was to say.
+    def run(self, began: SessionBegan, received: list[Received], reports: Iterable[RunReport]) -> int:
+        """Until the session leaves; its status. ``received`` is what the daemon has sent already, ``reports``
+        what an earlier supervisor had to report.
         """
         for report in reports:
-            self._link.say(report, now_ns())
+            self._link.send(report, now_ns())
         self._runner.adopt(began.survivors, now_ns())
-        self._give(began)
+        self._loop.give(began)
         self._hear(received)
         while self.left is None:
             self._turn()
         self._say_goodbye(self.left)
         return self.left.status
 
-    def leave_again(self, reports: Iterable[Report]) -> int:
+    def leave_again(self, reports: Iterable[RunReport]) -> int:
         """An earlier supervisor had left, and was ended before it could exit. Its status."""
-        for order in (*reports, *self._session.leave_again()):
-            self._do[type(order)](order)
+        for effect in (*reports, *self._session.leave_again()):
+            self._effects[type(effect)](effect)
         assert self.left is not None
         print_message(
             f"the job had come to its end with status {self.left.status} before its supervisor was ended"
@@ -116,7 +128,7 @@ class Supervisor:
         self._give_found()
         due_ns = self._session.next_deadline_ns()
         if due_ns is not None and due_ns <= at_ns:
-            self._give(Tick())
+            self._loop.give(SessionTick())
 
     def _wait(self) -> None:
         """Until something can be read, or something is due."""
@@ -138,9 +150,9 @@ class Supervisor:
 
     def _take_signals(self) -> None:
         for number in self._signals.take():
-            if number in received_signals.ENDING:
-                self._give(Signalled(number=number))
-            elif number in received_signals.PASSED_ON:
+            if number in loop.ENDING:
+                self._loop.give(Signalled(number=number))
+            elif number in loop.PASSED_ON:
                 self._runner.pass_on(number)
 
     def _take_ended(self) -> None:
@@ -158,7 +170,7 @@ class Supervisor:
         bad_before = beats.bad
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
-            print_message(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
+            print_message(f"a beat of the program cannot be read (reported once): {beats.last_bad}")
         if found or beats.bad > bad_before:
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
@@ -166,75 +178,67 @@ class Supervisor:
     def _give_found(self) -> None:
         for part in (self._runner, self._watching, self._gathering):
             for given in part.take():
-                self._give(given)
+                self._loop.give(given)
 
     # ------------------------------------------------------------------ the session
 
-    def _give(self, given: Given) -> None:
-        """What follows from an order is given after all orders of the step are done."""
-        self._waiting.append(given)
-        if len(self._waiting) > 1:
-            return
-        while self._waiting:
-            at_ns = now_ns()
-            given = self._waiting[0]
-            if self._session.is_written(at_ns, given):
-                self._record.write(at_ns, given)
-            for order in self._session.step(at_ns, given):
-                self._do[type(order)](order)
-            self._waiting.popleft()
-            self._waiting.extend(self._runner.take())
+    def _step(self, given: SessionInput) -> Iterable[SessionEffect]:
+        """The input is in the journal before its effects are done."""
+        at_ns = now_ns()
+        if self._session.is_written(at_ns, given):
+            self._record.write(at_ns, given)
+        return self._session.step(at_ns, given)
 
-    def _start(self, order: Start) -> None:
+    def _start(self, effect: Start) -> None:
         self._watching.begins()
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
-        self._runner.start(order.run, {**order.environment, **beat}, self._record.folder_of(order.run))
+        self._runner.start(effect.run, {**effect.environment, **beat}, self._record.folder_of(effect.run))
         if self._runner.process is not None and self._runner.is_running:
-            self._watching.began(order.run, self._runner.process, now_ns())
+            self._watching.began(effect.run, self._runner.process, now_ns())
 
-    def _terminate(self, order: Terminate) -> None:
-        if order.alone:
-            self._runner.pass_on(order.number)
+    def _terminate(self, effect: Terminate) -> None:
+        if effect.alone:
+            self._runner.pass_on(effect.number)
         else:
-            self._runner.terminate(order.run, order.number)
+            self._runner.terminate(effect.run, effect.number)
 
-    def _gather(self, order: Gather) -> None:
-        self._gathering.begin(order, self._watching.ranks(), now_ns())
+    def _gather(self, effect: Gather) -> None:
+        self._gathering.begin(effect, self._watching.ranks(), now_ns())
 
-    def _leave(self, order: Leave) -> None:
-        self.left = order
+    def _leave(self, effect: Leave) -> None:
+        self.left = effect
 
     # ------------------------------------------------------------------ the daemon
 
     def _hear(self, received: list[Received]) -> None:
         for each in received:
-            if isinstance(each, Lost):
+            if isinstance(each, ConnectionLost):
                 self._lost(each)
             else:
                 self._hear_line(each)
 
-    def _hear_line(self, line: Welcome | Want | Chips | Taken) -> None:
-        from nodeagent.job.lines import Chips, Want, Welcome
+    def _hear_line(self, line: Welcome | RunRequest | ChipReadings | ReportTaken) -> None:
+        from nodeagent.job.lines import ChipReadings, Welcome
 
         if isinstance(line, Welcome):
-            self._give(LinkBack(job=line.job))
+            self._loop.give(LinkBack(job=line.job))
             self._link.begin(self._begin(), now_ns())
-        elif isinstance(line, Want):
-            self._give(_wanted(line))
-        elif isinstance(line, Chips):
+        elif isinstance(line, RunRequest):
+            self._loop.give(line)
+        elif isinstance(line, ChipReadings):
             self._watching.answered(line, now_ns())
 
-    def _lost(self, lost: Lost) -> None:
+    def _lost(self, lost: ConnectionLost) -> None:
         """Given once, not at each attempt that fails."""
-        if self._session.state.link is not session_state.Link.DOWN:
-            self._give(LinkLost(why=lost.why))
+        if self._session.state.link is not LinkState.DOWN:
+            self._loop.give(LinkLost(why=lost.why))
 
-    def _begin(self) -> Begin:
-        from nodeagent.job.lines import Begin
+    def _begin(self) -> JobBegin:
+        from nodeagent.job.lines import JobBegin
 
         state = self._session.state
         policy = state.policy
-        return Begin(
+        return JobBegin(
             kind=policy.kind,
             run=max(1, state.run),
             is_running=self._runner.is_running,
@@ -251,8 +255,8 @@ class Supervisor:
         from nodeagent.job.lines import Bye
 
         bye = Bye(number=self._session.state.reports + 1, status=leave.status, why=leave.why)
-        self._link.say(bye, now_ns())
-        is_held = leave.status == Status.RESCHEDULE_ISOLATED
+        self._link.send(bye, now_ns())
+        is_held = leave.status == ExitStatus.RESCHEDULE_ISOLATED
         end_ns = now_ns() + (HELD_WORDS_NS if is_held else LAST_WORDS_NS)
         while self._link.has_untaken and (at_ns := now_ns()) < end_ns:
             connection = self._link.fileno()
@@ -262,20 +266,7 @@ class Supervisor:
                 selector.register(connection, self._link.events)
                 selector.register(self._signals, selectors.EVENT_READ)
                 selector.select(seconds(end_ns - at_ns))
-            is_ended = any(number in received_signals.ENDING for number in self._signals.take())
+            is_ended = any(number in loop.ENDING for number in self._signals.take())
             if is_held and is_ended:
                 return
             self._link.ready(now_ns())
-
-
-def _wanted(want: Want) -> Wanted:
-    return Wanted(
-        wish=want.wish,
-        run=want.run,
-        why=want.why,
-        chip=want.chip,
-        code=want.code,
-        isolated=want.isolated,
-        handling=want.handling,
-        by_operator=want.by_operator,
-    )

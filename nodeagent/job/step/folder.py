@@ -1,6 +1,6 @@
 """STATE of a step: the folder that all its nodes see, and the files in it.
 
-    lock                  held while the loop lives
+    lock                  locked while the loop lives
     run_state.json        the counts of the job, over runs and placements
     run-N/plan.json       which nodes make run N, and why
     run-N/node-NODE.json  how run N has ended on that node
@@ -16,21 +16,37 @@ import re
 from pathlib import Path
 from typing import Final, TypeVar
 
-from nodeagent.job.json_file import JsonFileError
-from nodeagent.job.shell.disk import atomic_write, regular_files
-from nodeagent.job.shell.messages import print_message
-from nodeagent.job.step.model import Outcome, Plan
-from nodeagent.job.step.records import decode, encode
-from nodeagent.job.step.whole_job_hang import Finding, NodeWord
+from nodeagent.job import codec
+from nodeagent.job.codec import CodecError
+from nodeagent.job.shell import files
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.step.values import NodeOutcome, RunPlan
+from nodeagent.job.step.whole_job_hang import JobHangFinding, NodeHangReport
 
-T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
+Record = NodeOutcome | RunPlan | NodeHangReport | JobHangFinding
+T = TypeVar("T", NodeOutcome, RunPlan, NodeHangReport, JobHangFinding)
 
 MAX_BYTES: Final = 1 << 20
 
 _RUN: Final = re.compile(r"run-(\d+)")
+_FORMATS: Final[dict[type, str]] = {
+    NodeOutcome: "nodeagent-job-outcome",
+    RunPlan: "nodeagent-job-plan",
+    NodeHangReport: "nodeagent-job-node-word",
+    JobHangFinding: "nodeagent-job-finding",
+}
 
 
-class Folder:
+def encode(record: Record) -> str:
+    return codec.encode_document(record, _FORMATS[type(record)])
+
+
+def decode(of: type[T], text: str) -> T:
+    """Raises ``codec.CodecError``."""
+    return codec.document_value(of, codec.document_values(text, _FORMATS[of]))
+
+
+class StepFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -48,37 +64,37 @@ class Folder:
 
     # ------------------------------------------------------------------ written; each raises ``OSError``
 
-    def put_plan(self, plan: Plan) -> None:
+    def put_plan(self, plan: RunPlan) -> None:
         (self._run(plan.run) / "hangs").mkdir(parents=True, exist_ok=True)
-        atomic_write.write(self._run(plan.run) / "plan.json", encode(plan))
+        files.write(self._run(plan.run) / "plan.json", encode(plan))
 
-    def put_outcome(self, outcome: Outcome) -> None:
-        atomic_write.write(self._run(outcome.run) / _of(outcome.node), encode(outcome))
+    def put_outcome(self, outcome: NodeOutcome) -> None:
+        files.write(self._run(outcome.run) / _of(outcome.node), encode(outcome))
 
-    def put_word(self, run: int, node: str, word: NodeWord) -> None:
-        atomic_write.write(self._run(run) / "hangs" / _of(node), encode(word), is_lasting=False)
+    def put_hang_report(self, run: int, node: str, report: NodeHangReport) -> None:
+        files.write(self._run(run) / "hangs" / _of(node), encode(report), is_lasting=False)
 
-    def put_finding(self, run: int, finding: Finding) -> None:
-        atomic_write.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
+    def put_finding(self, run: int, finding: JobHangFinding) -> None:
+        files.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
 
     # ------------------------------------------------------------------ read; None where there is none
 
-    def plan(self, run: int) -> Plan | None:
-        return _read(Plan, self._run(run) / "plan.json")
+    def plan(self, run: int) -> RunPlan | None:
+        return _read(RunPlan, self._run(run) / "plan.json")
 
-    def outcome(self, run: int, node: str) -> Outcome | None:
+    def outcome(self, run: int, node: str) -> NodeOutcome | None:
         file = self._run(run) / _of(node)
-        found = _read(Outcome, file)
+        found = _read(NodeOutcome, file)
         if found is not None and (found.run, found.node) != (run, node):
             print_message(f"{file} is of run {found.run} on {found.node}; it counts for nothing")
             return None
         return found
 
-    def word(self, run: int, node: str) -> NodeWord | None:
-        return _read(NodeWord, self._run(run) / "hangs" / _of(node))
+    def hang_report(self, run: int, node: str) -> NodeHangReport | None:
+        return _read(NodeHangReport, self._run(run) / "hangs" / _of(node))
 
-    def finding(self, run: int) -> Finding | None:
-        return _read(Finding, self._run(run) / "hangs" / "found-by-step.json")
+    def finding(self, run: int) -> JobHangFinding | None:
+        return _read(JobHangFinding, self._run(run) / "hangs" / "found-by-step.json")
 
     def _run(self, number: int) -> Path:
         return self.path / f"run-{number}"
@@ -91,11 +107,11 @@ def _of(node: str) -> str:
 
 def _read(of: type[T], file: Path) -> T | None:
     try:
-        return decode(of, regular_files.read(file, MAX_BYTES).decode())
+        return decode(of, files.read(file, MAX_BYTES).decode())
     except FileNotFoundError:
         return None
     except OSError as error:
         print_message(f"{file}: {error.strerror}; it counts as if it were not there")
-    except (JsonFileError, UnicodeDecodeError) as error:
+    except (CodecError, UnicodeDecodeError) as error:
         print_message(f"{file}: {error}; it counts as if it were not there")
     return None

@@ -1,40 +1,69 @@
-"""The loop of a step: values in, orders out. It does no I/O and knows no clock.
+"""The loop of a step: inputs in, effects out. It does no I/O and knows no clock.
 
     ask ──> run ──> ended ──> run ──> ended ──> pause ──> ask ──> run ...
 
-A signal ends it: before a run at once, during a run after the scheduler's step has ended. It never runs the
-command again then.
+A signal ends it: before a run at once, during a run after the scheduler's step has ended. The command is not
+run again then.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
-from nodeagent.job.inputs import Signalled
-from nodeagent.job.model import Counts, Status, Why
-from nodeagent.job.orders import Keep, Print
-from nodeagent.job.step.counts import merged
-from nodeagent.job.step.model import (
+from nodeagent.job.model import Counts, ExitStatus, RunReason
+from nodeagent.job.session.values import KeepCounts, Leave, Print, Signalled
+from nodeagent.job.step.decision import StepCase, StepDecision, decide, merged, waited
+from nodeagent.job.step.values import (
     Allocated,
-    Ask,
-    Began,
-    End,
-    Ended,
-    Given,
-    Leave,
-    Order,
-    Plan,
-    Run,
+    AskScheduler,
+    EndRun,
+    RunPlan,
+    StartRun,
+    StepBegan,
+    StepEffect,
+    StepEnded,
+    StepInput,
+    StepOptions,
     Wait,
     Waited,
-    Wish,
 )
-from nodeagent.job.step.nodes import chosen, needed
-from nodeagent.job.step.verdict import Case, Verdict, judge, waited
 
 
-class Phase(str, Enum):
+def needed(wish: StepOptions, first: int) -> tuple[int, int]:
+    """(the least, the most) nodes of a run; ``first`` is how many the job had at its begin."""
+    most = first if wish.nodes is None else wish.nodes
+    return most if wish.at_least is None else wish.at_least, most
+
+
+def chosen(
+    wish: StepOptions,
+    has: Sequence[str],
+    *,
+    first: int,
+    before: Sequence[str] = (),
+    left_out: Collection[str] = (),
+    doubtful: Collection[str] = (),
+) -> tuple[str, ...] | None:
+    """The nodes of the next run, in the order of the allocation; None where fewer are left than are needed.
+
+    ``has`` are those that the job has now, ``first`` is how many it had at its begin. ``before`` are those of
+    the run before: they stay, for what they have prepared is there. ``left_out`` are not to be used again.
+    ``doubtful`` have reported nothing in the run before: a spare is better.
+    """
+    usable = [each for each in has if each not in left_out]
+    least, most = needed(wish, first)
+    if len(usable) < least:
+        return None
+
+    def rank(node: str) -> tuple[bool, bool]:
+        return node in doubtful, node not in before
+
+    best = sorted(usable, key=rank)[:most]
+    return tuple(each for each in usable if each in best)
+
+
+class StepPhase(str, Enum):
     NEW = "new"
     ASKING = "asking"
     RUNNING = "running"
@@ -43,13 +72,13 @@ class Phase(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class StepState:
     """``run`` is the one that is made, or the next; ``first_run`` that of this placement. ``first`` is how
     many nodes the job had at its begin. ``whys`` and ``waited`` are of the next run.
     """
 
-    phase: Phase = Phase.NEW
-    wish: Wish = field(default_factory=Wish)
+    phase: StepPhase = StepPhase.NEW
+    wish: StepOptions = field(default_factory=StepOptions)
     counts: Counts = field(default_factory=Counts)
     first: int = 0
     run: int = 1
@@ -57,25 +86,25 @@ class State:
     nodes: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
     doubtful: frozenset[str] = frozenset()
-    whys: Mapping[str, Why] = field(default_factory=dict)
+    whys: Mapping[str, RunReason] = field(default_factory=dict)
     waited: Mapping[str, float] = field(default_factory=dict)
     placements: int | None = None
     silent: int = 0
     signal: int | None = None
 
 
-Decided = tuple[State, tuple[Order, ...]]
+Decided = tuple[StepState, tuple[StepEffect, ...]]
 
 
-def decide(state: State, given: Given) -> Decided:
+def step(state: StepState, given: StepInput) -> Decided:
     """What is not for the phase (a signal after the end) changes nothing."""
     handler = _TABLE[state.phase].get(type(given))
     return (state, ()) if handler is None else handler(state, given)
 
 
-def _began(_: State, given: Began) -> Decided:
-    state = State(
-        phase=Phase.ASKING,
+def _began(_: StepState, given: StepBegan) -> Decided:
+    state = StepState(
+        phase=StepPhase.ASKING,
         wish=given.wish,
         counts=given.counts,
         first=len(given.nodes),
@@ -83,10 +112,10 @@ def _began(_: State, given: Began) -> Decided:
         first_run=given.first_run,
         placements=given.wish.placements,
     )
-    return state, (Keep(counts=given.counts), Ask())
+    return state, (KeepCounts(counts=given.counts), AskScheduler())
 
 
-def _allocated(state: State, given: Allocated) -> Decided:
+def _allocated(state: StepState, given: Allocated) -> Decided:
     if given.ends:
         return _left(state, Leave(status=_ENDED_STATUS, why="the scheduler is ending the job"))
     nodes = chosen(
@@ -99,7 +128,7 @@ def _allocated(state: State, given: Allocated) -> Decided:
     )
     if nodes is None:
         return _too_few(state, given)
-    plan = Plan(
+    plan = RunPlan(
         run=state.run,
         execution=state.run - state.first_run + 1,
         nodes=nodes,
@@ -107,106 +136,108 @@ def _allocated(state: State, given: Allocated) -> Decided:
         waited_s={each: state.waited[each] for each in nodes if each in state.waited},
     )
     messages = () if set(nodes) == set(state.nodes) else (Print(text=_of_nodes(state, nodes, given)),)
-    return replace(state, phase=Phase.RUNNING, nodes=nodes), (*messages, Run(plan=plan))
+    return replace(state, phase=StepPhase.RUNNING, nodes=nodes), (*messages, StartRun(plan=plan))
 
 
-def _why(state: State, node: str) -> Why:
+def _why(state: StepState, node: str) -> RunReason:
     if state.run == state.first_run:
-        return Why.FIRST
-    return state.whys.get(node, Why.PEER)
+        return RunReason.FIRST
+    return state.whys.get(node, RunReason.PEER)
 
 
-def _of_nodes(state: State, nodes: tuple[str, ...], given: Allocated) -> str:
+def _of_nodes(state: StepState, nodes: tuple[str, ...], given: Allocated) -> str:
     spares = [each for each in given.nodes if each not in nodes and each not in state.left_out]
     kept = f", spare: {', '.join(spares)}" if spares else ""
     return f"run {state.run} on {', '.join(nodes)}{kept}"
 
 
-def _too_few(state: State, given: Allocated) -> Decided:
+def _too_few(state: StepState, given: Allocated) -> Decided:
     usable = len([each for each in given.nodes if each not in state.left_out])
     least, _ = needed(state.wish, state.first)
     return _elsewhere(state, f"{usable} usable nodes are left, and the job needs {least}")
 
 
-def _elsewhere(state: State, why: str) -> Decided:
+def _elsewhere(state: StepState, why: str) -> Decided:
     """Costs a placement; the scheduler is not asked for one that the job does not have."""
     counts = state.counts
     if state.placements is not None and counts.placements >= state.placements:
         why = f"{why}; all {state.placements} placements of the job are used"
-        return _left(state, Leave(status=Status.GIVEN_UP.value, why=why))
+        return _left(state, Leave(status=ExitStatus.GIVEN_UP.value, why=why))
     counts = replace(counts, placements=counts.placements + 1)
-    left, orders = _left(replace(state, counts=counts), Leave(status=Status.RESCHEDULE.value, why=why))
-    return left, (Keep(counts=counts), *orders)
+    left, effects = _left(replace(state, counts=counts), Leave(status=ExitStatus.RESCHEDULE.value, why=why))
+    return left, (KeepCounts(counts=counts), *effects)
 
 
-def _ended(state: State, given: Ended) -> Decided:
+def _ended(state: StepState, given: StepEnded) -> Decided:
     if given.run != state.run:
         return state, ()
-    case = Case(
+    case = StepCase(
         nodes=state.nodes,
         ended=given,
         signal=state.signal,
         reruns=state.wish.reruns,
         silent_before=state.silent,
     )
-    verdict = judge(case)
-    counts = merged(state.counts, case.said, verdict.decided_by)
-    known = [each.placements for each in case.said if each.placements is not None]
+    decision = decide(case)
+    counts = merged(state.counts, case.reported, decision.decided_by)
+    known = [each.placements for each in case.reported if each.placements is not None]
     after = replace(
         state,
         counts=counts,
-        left_out=state.left_out | verdict.left_out,
-        doubtful=verdict.doubtful,
-        whys=verdict.whys,
-        waited=waited(state.nodes, given, state.waited, verdict.pause_s),
+        left_out=state.left_out | decision.left_out,
+        doubtful=decision.doubtful,
+        whys=decision.whys,
+        waited=waited(state.nodes, given, state.waited, decision.pause_s),
         placements=min(known) if known else state.placements,
-        silent=state.silent + 1 if verdict.doubtful and not any(each.progressed for each in case.said) else 0,
+        silent=state.silent + 1
+        if decision.doubtful and not any(each.progressed for each in case.reported)
+        else 0,
     )
-    kept: tuple[Order, ...] = () if counts == state.counts else (Keep(counts=counts),)
-    if verdict.is_elsewhere:
-        left, orders = _elsewhere(after, verdict.why)
-        return left, (*kept, *orders)
-    if verdict.status is not None:
-        left, orders = _left(after, Leave(status=verdict.status, why=verdict.why))
-        return left, (*kept, *orders)
-    message = Print(text=f"run {state.run} has ended ({verdict.row}): {verdict.why}")
-    again, orders = _again(replace(after, run=state.run + 1), verdict, given)
-    return again, (*kept, message, *orders)
+    kept: tuple[StepEffect, ...] = () if counts == state.counts else (KeepCounts(counts=counts),)
+    if decision.is_elsewhere:
+        left, effects = _elsewhere(after, decision.why)
+        return left, (*kept, *effects)
+    if decision.status is not None:
+        left, effects = _left(after, Leave(status=decision.status, why=decision.why))
+        return left, (*kept, *effects)
+    message = Print(text=f"run {state.run} has ended ({decision.row}): {decision.why}")
+    again, effects = _again(replace(after, run=state.run + 1), decision, given)
+    return again, (*kept, message, *effects)
 
 
-def _again(state: State, verdict: Verdict, ended: Ended) -> Decided:
+def _again(state: StepState, decision: StepDecision, ended: StepEnded) -> Decided:
     """After a pause the nodes may be others; else they are known from this run."""
-    if verdict.pause_s > 0:
-        return replace(state, phase=Phase.PAUSING), (Wait(seconds=verdict.pause_s),)
+    if decision.pause_s > 0:
+        return replace(state, phase=StepPhase.PAUSING), (Wait(seconds=decision.pause_s),)
     return _allocated(state, Allocated(nodes=ended.nodes, ends=ended.ends))
 
 
-def _waited(state: State, _: Waited) -> Decided:
-    return replace(state, phase=Phase.ASKING), (Ask(),)
+def _waited(state: StepState, _: Waited) -> Decided:
+    return replace(state, phase=StepPhase.ASKING), (AskScheduler(),)
 
 
-def _signalled(state: State, given: Signalled) -> Decided:
+def _signalled(state: StepState, given: Signalled) -> Decided:
     """Nothing of the job runs."""
     return _left(state, Leave(status=128 + given.number, why=f"signal {given.number}"))
 
 
-def _signalled_while_running(state: State, given: Signalled) -> Decided:
+def _signalled_while_running(state: StepState, given: Signalled) -> Decided:
     """The step is ended once: asked again, srun kills it."""
-    ends = () if state.signal is not None else (End(),)
+    ends = () if state.signal is not None else (EndRun(),)
     return replace(state, signal=given.number), ends
 
 
-def _left(state: State, leave: Leave) -> Decided:
-    return replace(state, phase=Phase.LEFT), (leave,)
+def _left(state: StepState, leave: Leave) -> Decided:
+    return replace(state, phase=StepPhase.LEFT), (leave,)
 
 
 _ENDED_STATUS: Final = 128 + 15
 """As if the scheduler's TERM had come already."""
 
-_TABLE: Final[Mapping[Phase, Mapping[type, Callable[[State, Any], Decided]]]] = {
-    Phase.NEW: {Began: _began},
-    Phase.ASKING: {Allocated: _allocated, Signalled: _signalled},
-    Phase.RUNNING: {Ended: _ended, Signalled: _signalled_while_running},
-    Phase.PAUSING: {Waited: _waited, Signalled: _signalled},
-    Phase.LEFT: {},
+_TABLE: Final[Mapping[StepPhase, Mapping[type, Callable[[StepState, Any], Decided]]]] = {
+    StepPhase.NEW: {StepBegan: _began},
+    StepPhase.ASKING: {Allocated: _allocated, Signalled: _signalled},
+    StepPhase.RUNNING: {StepEnded: _ended, Signalled: _signalled_while_running},
+    StepPhase.PAUSING: {Waited: _waited, Signalled: _signalled},
+    StepPhase.LEFT: {},
 }

@@ -1,35 +1,37 @@
-"""One node's part in a run of a step: what the plan asks of it, and how the run has ended on it.
+"""One node's part in a step: what the plan asks of it, how the run has ended on it, what it sees of a hang.
 
-It decides nothing: the supervisor of this node does what it does everywhere, and the loop on the batch host
-reads what each node has left.
+It decides nothing. The supervisor of the node works as it does everywhere; the loop on the batch host reads
+what each node has written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.inputs import Began, Process
-from nodeagent.job.model import Counts, Policy, Status
-from nodeagent.job.orders import Leave
-from nodeagent.job.session.session_state import Cause, State
-from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.messages import print_message
-from nodeagent.job.step.folder import Folder
-from nodeagent.job.step.model import Outcome, Plan
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.watch import RunWatch
+from nodeagent.job.model import Counts, ExitStatus, Policy
+from nodeagent.job.session.state import EndCause, SessionState
+from nodeagent.job.session.values import Hung, Leave, ProcessId, SessionBegan
+from nodeagent.job.shell.loop import now_ns, seconds
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.step.folder import StepFolder
+from nodeagent.job.step.values import NodeOutcome, RunPlan
+from nodeagent.job.step.whole_job_hang import NodeHangReport
 
 NODE_VARIABLE: Final = "SLURMD_NODENAME"
 """srun(1), OUTPUT ENVIRONMENT VARIABLES."""
 
 
 class NoMember(Exception):
-    """This process is no part of a step. The text says why, and what to do."""
+    """This process is no part of a step. The message gives the reason and what to do."""
 
 
-class Member:
-    def __init__(self, folder: Folder, plan: Plan, node: str) -> None:
+class StepMember:
+    def __init__(self, folder: StepFolder, plan: RunPlan, node: str) -> None:
         self.folder = folder
         self.plan = plan
         self.node = node
@@ -40,12 +42,14 @@ class Member:
         return self.plan.run
 
     def limited(self, policy: Policy) -> Policy:
-        """A node that was held in the runs before does not have the whole time again."""
+        """A node that was kept waiting in the runs before does not have the whole time again."""
         waited_s = self.plan.waited_s.get(self.node, 0.0)
         return replace(policy, heal_timeout_s=max(0.0, policy.heal_timeout_s - waited_s))
 
-    def began(self, boot_id: str, policy: Policy, counts: Counts, survivors: tuple[Process, ...]) -> Began:
-        return Began(
+    def began(
+        self, boot_id: str, policy: Policy, counts: Counts, survivors: tuple[ProcessId, ...]
+    ) -> SessionBegan:
+        return SessionBegan(
             boot_id=boot_id,
             policy=policy,
             counts=counts,
@@ -55,11 +59,11 @@ class Member:
             why=self.plan.whys[self.node],
         )
 
-    def left(self, leave: Leave, state: State) -> None:
+    def left(self, leave: Leave, state: SessionState) -> None:
         """The supervisor leaves; ``state`` is its session's."""
         has_run = state.executions >= self.plan.execution
-        was_ended = state.cause is Cause.SIGNALLED or (state.is_watched_only and state.signal is not None)
-        outcome = Outcome(
+        was_ended = state.cause is EndCause.SIGNALLED or (not state.role.acts and state.signal is not None)
+        outcome = NodeOutcome(
             node=self.node,
             run=self.plan.run,
             status=leave.status,
@@ -77,14 +81,14 @@ class Member:
 
     def not_begun(self, why: str) -> None:
         """What the user has given is wrong."""
-        self._put(Outcome(node=self.node, run=self.plan.run, status=Status.BAD_POLICY.value, why=why))
+        self._put(NodeOutcome(node=self.node, run=self.plan.run, status=ExitStatus.BAD_POLICY.value, why=why))
 
     def waits_alone(self, status: int, counts: Counts) -> None:
         """The supervisor has a defect, and has only waited for the command."""
         why = "its supervisor has a defect"
-        self._put(Outcome(node=self.node, run=self.plan.run, status=status, why=why, counts=counts))
+        self._put(NodeOutcome(node=self.node, run=self.plan.run, status=status, why=why, counts=counts))
 
-    def _put(self, outcome: Outcome) -> None:
+    def _put(self, outcome: NodeOutcome) -> None:
         try:
             self.folder.put_outcome(outcome)
         except OSError as error:
@@ -93,14 +97,14 @@ class Member:
             )
 
 
-def member_of(run: int, state: str, environment: Mapping[str, str]) -> Member:
+def member_of(run: int, state: str, environment: Mapping[str, str]) -> StepMember:
     """Raises ``NoMember``."""
     node = environment.get(NODE_VARIABLE, "")
     if not node:
         raise NoMember(f"--in-step: {NODE_VARIABLE} is not set; let ``job step`` call it, by srun")
     if not state:
         raise NoMember("--in-step: needs --state, a folder that all nodes of the job see")
-    folder = Folder(Path(state))
+    folder = StepFolder(Path(state))
     plan = folder.plan(run)
     if plan is None:
         raise NoMember(
@@ -108,4 +112,58 @@ def member_of(run: int, state: str, environment: Mapping[str, str]) -> Member:
         )
     if node not in plan.nodes:
         raise NoMember(f"--in-step: run {run} is made on {', '.join(plan.nodes)}, not on {node}")
-    return Member(folder, plan, node)
+    return StepMember(folder, plan, node)
+
+
+class SharedHangs:
+    """``run`` is that of the step."""
+
+    def __init__(self, folder: StepFolder, run: int, node: str) -> None:
+        self._folder = folder
+        self._run = run
+        self._node = node
+        self._number = 0
+        self._newest = 0
+        self._is_broken = False
+
+    def exchanged(self, watch: RunWatch, settings: HangSettings, run: int, now_s: float) -> Sequence[Hung]:
+        """What is new of all nodes, for the supervisor's own ``run``. Where this node has found a hang
+        itself, that of all adds nothing.
+        """
+        self._put_hang_report(watch, settings, now_s)
+        finding = self._folder.finding(self._run)
+        if finding is None or finding.number <= self._newest:
+            return ()
+        self._newest = finding.number
+        if watch.has_confirmed:
+            return ()
+        return (
+            Hung(
+                run=run,
+                what=finding.what,
+                why=finding.why,
+                since_s=round(finding.since_s, 3),
+                acts=finding.acts,
+            ),
+        )
+
+    def _put_hang_report(self, watch: RunWatch, settings: HangSettings, now_s: float) -> None:
+        seen = watch.seen(now_s)
+        self._number += 1
+        report = NodeHangReport(
+            number=self._number,
+            period_s=settings.period_s,
+            hang_time_s=settings.hang_time_s,
+            flat_s=seen.flat_s,
+            idle_high_s=seen.idle_high_s,
+            acts=seen.acts,
+        )
+        try:
+            self._folder.put_hang_report(self._run, self._node, report)
+            self._is_broken = False
+        except OSError as error:
+            if not self._is_broken:
+                print_message(
+                    f"{error.filename}: {error.strerror}; the other nodes do not know how the chips here are"
+                )
+            self._is_broken = True

@@ -1,14 +1,20 @@
-"""Slurm's words: how a step is started, what the environment of a batch script must lose, what squeue says.
+"""Slurm's side of a step: command lines, environments, the answers of squeue, and the calls themselves.
 
-Pure: it starts nothing. Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05.
+Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05. The functions are pure;
+``Scheduler`` calls. A controller that does not answer is asked again, for as long as it takes: it may be
+restarting, and the job has its nodes all the same. It decides nothing.
 """
+
+from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from nodeagent.job.step.model import Allocated
+from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.step.values import Allocated
 
 PROGRAMS: Final = ("srun", "squeue", "scontrol")
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
@@ -35,8 +41,8 @@ _RUNS: Final = frozenset({"RUNNING", "SUSPENDED"})
 _NO_NODES: Final = frozenset({"", "(null)", "None"})
 
 
-class NoAnswer(Exception):
-    """The scheduler's answer is none. The text says what it was."""
+class SchedulerError(Exception):
+    """The scheduler has given no usable answer. The message names it."""
 
 
 def srun(nodes: Sequence[str], command: Sequence[str]) -> tuple[str, ...]:
@@ -67,13 +73,13 @@ def asks(job: str) -> tuple[str, ...]:
 
 
 def state_and_list(answer: str, job: str) -> tuple[str, str]:
-    """What ``asks`` prints says: the state of the job, and its nodes as Slurm abbreviates them. A job that
+    """The answer to ``asks``: the state of the job, and its nodes as Slurm abbreviates them. A job that
     Slurm does not know any more has none. The last task of an array has the number of the whole array, and
-    squeue tells of all its tasks.
+    squeue lists all its tasks.
     """
     lines = [each.split("|") for each in answer.split()]
     if any(len(each) != len(_FIELDS) for each in lines):
-        raise NoAnswer(f"squeue: lines {'|'.join(_FIELDS)}, not {answer.strip()[:200]!r}")
+        raise SchedulerError(f"squeue: lines {'|'.join(_FIELDS)}, not {answer.strip()[:200]!r}")
     for number, state, nodes in lines:
         if number == job:
             return state, "" if nodes in _NO_NODES else nodes
@@ -87,3 +93,63 @@ def names(abbreviated: str) -> tuple[str, ...]:
 def allocated(state: str, hostnames: str) -> Allocated:
     """``hostnames`` is what ``names`` prints."""
     return Allocated(nodes=tuple(hostnames.split()), ends=state not in _RUNS)
+
+
+ANSWER_LIMIT_S: Final = 30.0
+LONGEST_PAUSE_S: Final = 10.0
+_UNKNOWN_JOB: Final = "Invalid job id"
+"""The message of squeue about a job that it has forgotten: slurm_errno.h, ESLURM_INVALID_JOB_ID."""
+
+
+class Scheduler:
+    def __init__(self, of_batch: Mapping[str, str]) -> None:
+        self._job = of_batch[JOB_VARIABLE]
+        self._environment = environment(of_batch)
+        self._names = ("", "")
+
+    def allocated(self, pause: Callable[[float], bool]) -> Allocated | None:
+        """``pause`` waits that long, and is true where somebody wants the loop to end: then None."""
+        seconds = 0.5
+        has_printed = False
+        while True:
+            try:
+                return self._asked()
+            except SchedulerError as error:
+                if not has_printed:
+                    print_message(f"{error}; it is asked again until it answers")
+                has_printed = True
+            if pause(seconds):
+                return None
+            seconds = min(2 * seconds, LONGEST_PAUSE_S)
+
+    def start(self, nodes: Sequence[str], command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Raises ``OSError``."""
+        return subprocess.Popen(srun(nodes, command), env=self._environment, start_new_session=True)
+
+    def _asked(self) -> Allocated:
+        state, abbreviated = state_and_list(self._output(asks(self._job)), self._job)
+        if abbreviated != self._names[0]:  # it seldom changes
+            self._names = abbreviated, self._output(names(abbreviated)) if abbreviated else ""
+        return allocated(state, self._names[1])
+
+    def _output(self, argv: Sequence[str]) -> str:
+        try:
+            done = subprocess.run(
+                argv,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=ANSWER_LIMIT_S,
+                check=False,
+            )
+        except OSError as error:
+            raise SchedulerError(f"{argv[0]}: {error.strerror}") from error
+        except subprocess.TimeoutExpired as error:
+            raise SchedulerError(f"{argv[0]} has not answered within {ANSWER_LIMIT_S:g} s") from error
+        if done.returncode == 0:
+            return done.stdout
+        if _UNKNOWN_JOB in done.stderr:
+            return ""
+        message = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise SchedulerError(f"{argv[0]}: {message}")

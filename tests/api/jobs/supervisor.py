@@ -12,7 +12,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from nodeagent.job import lines
+from nodeagent.core.model import Holder, Operator
+from nodeagent.job import lines, model
+from nodeagent.job.model import RunReport, RunRequest
+from nodeagent.system.processes import START, stat_of
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 CHANNEL = """
@@ -42,6 +45,9 @@ while data := sys.stdin.buffer.raw.read(65536):
 """
 """Ends with its standard input, and with it the connection."""
 
+JOB: Final = os.getpid()
+"""The number of a job of Slurm that no other test on this machine has."""
+
 ENDED: Final = b"\0ended\n"
 
 L = TypeVar("L")
@@ -53,7 +59,7 @@ class Supervisor:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.said = 0
-        self._wants = deque[lines.Want]()
+        self._wants = deque[RunRequest]()
 
     @property
     def pid(self) -> int:
@@ -79,13 +85,13 @@ class Supervisor:
         assert isinstance(line, of), f"{line} is no {of.__name__}"
         return line
 
-    async def wanted(self, wish: str) -> lines.Want:
+    async def wanted(self, wish: str) -> RunRequest:
         """The next that wants this; others before it are passed over."""
         while self._wants:
             if (want := self._wants.popleft()).wish.value == wish:
                 return want
         while (line := await self.next()) is not None:
-            if isinstance(line, lines.Want) and line.wish.value == wish:
+            if isinstance(line, RunRequest) and line.wish.value == wish:
                 return line
         raise AssertionError(f"it ended, and never wanted {wish}")
 
@@ -99,43 +105,43 @@ class Supervisor:
         """On a new connection; what came by the old one is not heard any more."""
         await self.connect_again()
         self._wants.clear()
-        self.send(lines.Hello(pid=1, version="test"))
+        self.send(lines.SupervisorHello(pid=1, version="test"))
         while not isinstance(await self.next(), lines.Welcome):
             pass
 
     async def greet(self) -> lines.Welcome:
-        self.send(lines.Hello(pid=1, version="test"))
+        self.send(lines.SupervisorHello(pid=1, version="test"))
         return await self.hear(lines.Welcome)
 
-    async def begin(self, **how: Any) -> lines.Want:
+    async def begin(self, **how: Any) -> RunRequest:
         """Greets, and begins a job that may be stopped and run again unless told otherwise."""
         await self.greet()
         return await self.begin_again(**how)
 
-    async def begin_again(self, **how: Any) -> lines.Want:
+    async def begin_again(self, **how: Any) -> RunRequest:
         self.begin_again_soon(**how)
-        return await self.hear(lines.Want)
+        return await self.hear(RunRequest)
 
     def begin_again_soon(self, **how: Any) -> None:
         """What is wanted is heard later."""
         usual = {"kind": "training", "run": 1, "is_running": False, "in_place": True, "yields": False}
-        self.send(lines.Begin(**{**usual, "reschedules": True, **how}))
+        self.send(lines.JobBegin(**{**usual, "reschedules": True, **how}))
 
-    async def say(self, what: lines.Word, run: int = 1, **words: Any) -> None:
+    async def say(self, what: model.RunEvent, run: int = 1, **words: Any) -> None:
         """And wait until it is taken."""
         self.said += 1
-        self.send(lines.Said(number=self.said, run=run, what=what, **words))
+        self.send(RunReport(number=self.said, run=run, what=what, **words))
         while (line := await self.next()) is not None:
-            if isinstance(line, lines.Taken):
+            if isinstance(line, lines.ReportTaken):
                 assert line.number == self.said
                 return
-            if isinstance(line, lines.Want):
+            if isinstance(line, RunRequest):
                 self._wants.append(line)
         raise AssertionError("it ended before that was taken")
 
-    async def ask(self) -> lines.Chips:
-        self.send(lines.Ask(number=7))
-        return await self.hear(lines.Chips)
+    async def ask(self) -> lines.ChipReadings:
+        self.send(lines.AskChips(number=7))
+        return await self.hear(lines.ChipReadings)
 
     async def kill(self) -> None:
         if self.process.returncode is None:
@@ -235,3 +241,17 @@ async def connected(socket: Path, *within: str) -> AsyncIterator[Supervisor]:
         yield supervisor
     finally:
         await supervisor.kill()
+
+
+def stop(job: str) -> Operator:
+    return Operator(who="uid:0", what="stop_job", device="node", only=job, reason="maintenance")
+
+
+def rerun(job: str) -> Operator:
+    return Operator(who="uid:0", what="rerun_job", device="node", only=job, reason="maintenance is over")
+
+
+def holder(pid: int, job: str = "") -> Holder:
+    """The process as drivers report it."""
+    start_time = int(stat_of(Path(f"/proc/{pid}"))[1][START])
+    return Holder(pid=pid, start_time=start_time, command="python3", job=job)

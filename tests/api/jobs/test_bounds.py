@@ -14,19 +14,18 @@ import pytest
 
 from nodeagent.api.access.quota import Rate
 from nodeagent.api.jobs import limits
-from nodeagent.api.jobs.stream import Ended, Lines
+from nodeagent.api.jobs.stream import ConnectionEnded, LineStream
 from nodeagent.core.model import Assertion, EventKind, JobBegun, JobStage, Peer, Signal
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent, RunReport
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import connected, slurm_step
-from tests.api.jobs.test_listener import stop
+from tests.api.jobs.supervisor import connected, slurm_step, stop
 from tests.waiting import WAIT_LIMIT_S, until
 
-HELLO = lines.encode(lines.Hello(pid=1, version="test"))
+HELLO = lines.encode(lines.SupervisorHello(pid=1, version="test"))
 BEGIN = lines.encode(
-    lines.Begin(kind="training", run=1, is_running=False, in_place=True, yields=False, reschedules=False)
+    lines.JobBegin(kind="training", run=1, is_running=False, in_place=True, yields=False, reschedules=False)
 )
 
 
@@ -46,7 +45,7 @@ async def refusal(stage: DoorStage, *sent: bytes) -> str:
                 while chunk := await loop.sock_recv(peer, lines.MAX_LINE_BYTES):
                     heard += chunk
     said = [lines.decode(line) for line in heard.splitlines()]
-    (why,) = [line.why for line in said if isinstance(line, lines.Refused)]
+    (why,) = [line.why for line in said if isinstance(line, lines.SupervisorRefused)]
     return why
 
 
@@ -54,14 +53,17 @@ async def refusal(stage: DoorStage, *sent: bytes) -> str:
     ("sent", "why"),
     [
         ([b"GET / HTTP/1.1\r\n"], "not JSON: Expecting value: line 1 column 1 (char 0)"),
-        ([b"[]\n"], "not an object"),
+        ([b"[]\n"], "an object, not []"),
         ([b"[" * 50_000 + b"\n"], "not JSON: maximum recursion depth exceeded while decoding a JSON array"),
         ([b"x" * 70_000], "a line has at most 65536 bytes"),
-        ([lines.encode(lines.Ask(number=1))], "the first line is hello"),
-        ([lines.encode(lines.Hello(pid=1, version="test", protocol=0))], "protocol: 1 or later, not 0"),
+        ([lines.encode(lines.AskChips(number=1))], "the first line is hello"),
+        (
+            [lines.encode(lines.SupervisorHello(pid=1, version="test", protocol=0))],
+            "protocol: 1 or later, not 0",
+        ),
         ([HELLO, HELLO], "begin, said, ask or bye is wanted here"),
-        ([HELLO, lines.encode(lines.Taken(number=1))], "begin, said, ask or bye is wanted here"),
-        ([HELLO, lines.encode(lines.Ask(number=1))], "begin comes before said, ask and bye"),
+        ([HELLO, lines.encode(lines.ReportTaken(number=1))], "begin, said, ask or bye is wanted here"),
+        ([HELLO, lines.encode(lines.AskChips(number=1))], "begin comes before said, ask and bye"),
         (
             [HELLO, BEGIN.replace(b'"run":1', b'"run":0')],
             "run: a whole number from 1 to 2147483647 is needed",
@@ -103,7 +105,7 @@ async def test_users_of_any_number_leave_places_to_the_jobs_that_cgroups_prove(
     monkeypatch.setattr(limits, "BEGIN_LIMIT_S", WAIT_LIMIT_S)
     async with staged(tmp_path) as stage, crowd(stage, 50) as heard:
         welcome = [line for line in heard if isinstance(line, lines.Welcome)]
-        refused = {line.why for line in heard if isinstance(line, lines.Refused)}
+        refused = {line.why for line in heard if isinstance(line, lines.SupervisorRefused)}
         why = (
             "there are 40 supervisors beside the first of each job that a cgroup proves, as many as there may"
             " be; try again later"
@@ -113,7 +115,7 @@ async def test_users_of_any_number_leave_places_to_the_jobs_that_cgroups_prove(
             async with connected(stage.socket, *within) as first:
                 assert (await first.greet()).job == f"slurm:{os.getpid()}.0"
                 async with connected(stage.socket, *within) as second:
-                    assert (await second.hear(lines.Refused)).why == why
+                    assert (await second.hear(lines.SupervisorRefused)).why == why
 
 
 CROWD = """
@@ -184,11 +186,11 @@ async def test_who_never_reads_is_dropped() -> None:
     here, there = socket.socketpair()
     with there:
         reader, writer = await asyncio.open_unix_connection(sock=here)
-        stream = Lines(reader, writer, Rate(limits.LINE_RATE), "test")
-        line = lines.Refused(why="x" * 30_000)
-        with pytest.raises(Ended):
+        stream = LineStream(reader, writer, Rate(limits.LINE_RATE), "test")
+        line = lines.SupervisorRefused(why="x" * 30_000)
+        with pytest.raises(ConnectionEnded):
             write_for_ever(stream, line)
-        with pytest.raises(Ended):
+        with pytest.raises(ConnectionEnded):
             await stream.next()
         assert writer.transport.is_closing()
 
@@ -198,14 +200,14 @@ async def test_a_flood_of_lines_holds_up_neither_faults_nor_what_others_are_told
     async with staged(tmp_path) as stage, AsyncExitStack() as left:
         calm = await left.enter_async_context(connected(stage.socket))
         await calm.begin()
-        await calm.say(Word.STARTED)
+        await calm.say(RunEvent.STARTED)
         floods = [await left.enter_async_context(connected(stage.socket)) for _ in range(8)]
         for number, flood in enumerate(floods):
             await flood.begin(is_running=True)
-            line = lines.encode(lines.Ask(number=1))
+            line = lines.encode(lines.AskChips(number=1))
             if number % 2:
                 line = b"".join(
-                    lines.encode(lines.Said(number=each, run=1, what=Word.SUSPECTED))
+                    lines.encode(RunReport(number=each, run=1, what=RunEvent.SUSPECTED))
                     for each in range(1, 500)
                 )
             flood.write(line * (20_000 // len(line.splitlines())))
@@ -242,7 +244,7 @@ while True:
 async def test_a_flood_of_connections_holds_up_neither_faults_nor_what_a_job_is_told(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as calm:
         await calm.begin()
-        await calm.say(Word.STARTED)
+        await calm.say(RunEvent.STARTED)
         floods = [
             await asyncio.create_subprocess_exec(sys.executable, "-c", CONNECTS, str(stage.socket))
             for _ in range(2)
@@ -263,7 +265,7 @@ async def test_a_flood_of_connections_holds_up_neither_faults_nor_what_a_job_is_
         print(f"a fault: median {statistics.median(took_s) * 1e3:.1f} ms, slowest {max(took_s) * 1e3:.1f} ms")
 
 
-def write_for_ever(stream: Lines, line: lines.Refused) -> None:
+def write_for_ever(stream: LineStream, line: lines.SupervisorRefused) -> None:
     while True:
         stream.write(line)
 

@@ -6,11 +6,10 @@ from nodeagent.api.jobs.leave_after import HOLD_LEAVE_S, LeaveAfter
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import Assertion, JobStage, Level, Signal
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent, RunRequest
 from nodeagent.store.consumers import Consumer
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import Supervisor, connected
-from tests.api.jobs.test_listener import holder
+from tests.api.jobs.supervisor import Supervisor, connected, holder
 from tests.waiting import until
 
 CONFIG = JobsConfig(leave_after="slurm")
@@ -19,7 +18,7 @@ CONFIG = JobsConfig(leave_after="slurm")
 async def runs_on_npu0(stage: DoorStage, supervisor: Supervisor) -> None:
     await stage.hold("npu0", holder(supervisor.pid))
     await supervisor.begin()
-    await supervisor.say(Word.STARTED)
+    await supervisor.say(RunEvent.STARTED)
 
 
 async def breaks(stage: DoorStage, level: Level = Level.SEPARATE_NPU) -> None:
@@ -35,11 +34,11 @@ async def test_it_is_told_to_leave_once_the_consumer_has_acknowledged_the_verdic
         await runs_on_npu0(stage, supervisor)
         await breaks(stage)
         await stage.job(f"pid:{supervisor.pid}", stage=JobStage.LEAVING)
-        supervisor.send(lines.Ask(number=1))
-        assert isinstance(await supervisor.next(), lines.Chips)  # and no word to leave before it
+        supervisor.send(lines.AskChips(number=1))
+        assert isinstance(await supervisor.next(), lines.ChipReadings)  # and no word to leave before it
 
         await acknowledge(stage)
-        assert (await supervisor.hear(lines.Want)).wish.value == "leave"
+        assert (await supervisor.hear(RunRequest)).wish.value == "leave"
 
 
 async def test_one_that_leaves_by_itself_is_let_go_after_the_acknowledgement(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ async def test_one_that_leaves_by_itself_is_let_go_after_the_acknowledgement(tmp
         await stage.job(name, stage=JobStage.ENDED)
         before = stage.feed.current.seq
         await acknowledge(stage)
-        assert (await supervisor.hear(lines.Taken)).number == 2
+        assert (await supervisor.hear(lines.ReportTaken)).number == 2
         kept = stage.ledger.consumer("slurm")
         assert kept is not None
         assert kept.seq >= before
@@ -70,7 +69,7 @@ async def test_one_that_leaves_a_good_node_waits_for_nobody(tmp_path: Path) -> N
     async with staged(tmp_path, CONFIG) as stage, connected(stage.socket) as supervisor:
         await runs_on_npu0(stage, supervisor)
         supervisor.send(lines.Bye(number=2, status=75, why="it is well"))
-        assert (await supervisor.hear(lines.Taken)).number == 2
+        assert (await supervisor.hear(lines.ReportTaken)).number == 2
 
 
 def test_nobody_is_held_for_longer_than_ten_seconds() -> None:

@@ -2,26 +2,11 @@
 
 from pathlib import Path
 
-from nodeagent.core.model import EventKind, Handling, Holder, JobStage, Operator, Signal
+from nodeagent.core.model import EventKind, Handling, JobStage, Signal
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
-from nodeagent.system.processes import START, stat_of
+from nodeagent.job.model import RunEvent, RunReport
 from tests.api.jobs.stage import staged
-from tests.api.jobs.supervisor import connected
-
-
-def stop(job: str) -> Operator:
-    return Operator(who="uid:0", what="stop_job", device="node", only=job, reason="maintenance")
-
-
-def rerun(job: str) -> Operator:
-    return Operator(who="uid:0", what="rerun_job", device="node", only=job, reason="maintenance is over")
-
-
-def holder(pid: int, job: str = "") -> Holder:
-    """The process as drivers report it."""
-    start_time = int(stat_of(Path(f"/proc/{pid}"))[1][START])
-    return Holder(pid=pid, start_time=start_time, command="python3", job=job)
+from tests.api.jobs.supervisor import connected, holder, rerun, stop
 
 
 async def test_a_job_begins_and_may_run_at_once(tmp_path: Path) -> None:
@@ -42,16 +27,16 @@ async def test_what_is_wanted_is_told_at_each_change_and_what_is_said_moves_the_
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         await supervisor.begin()
         name = f"pid:{supervisor.pid}"
-        await supervisor.say(Word.STARTED)
+        await supervisor.say(RunEvent.STARTED)
         await stage.do(stop(name))
         asked = await supervisor.wanted("stop")
         assert (asked.run, asked.by_operator) == (1, True)
-        await supervisor.say(Word.STOPPED)
+        await supervisor.say(RunEvent.STOPPED)
         hold = await supervisor.wanted("hold")
         await stage.do(rerun(name))
         again = await supervisor.wanted("run")
         assert (hold.run, again.run) == (2, 2)
-        await supervisor.say(Word.STARTED, run=2)
+        await supervisor.say(RunEvent.STARTED, run=2)
         assert [event.job.run for event in stage.events(EventKind.JOB_RERUN) if event.job] == [2]
 
 
@@ -71,10 +56,10 @@ async def test_a_supervisor_that_connects_anew_has_its_name_and_is_told_anew(tmp
 async def test_what_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         await supervisor.begin()
-        said = lines.Said(number=1, run=1, what=Word.SUSPECTED, why="no step for 12 min")
+        said = RunReport(number=1, run=1, what=RunEvent.SUSPECTED, why="no step for 12 min")
         for _ in range(3):
             supervisor.send(said)
-            assert (await supervisor.hear(lines.Taken)).number == 1
+            assert (await supervisor.hear(lines.ReportTaken)).number == 1
         assert [event.why for event in stage.events(EventKind.JOB_SUSPECTED)] == ["no step for 12 min"]
 
 
@@ -82,7 +67,7 @@ async def test_chips_are_those_that_its_processes_hold_and_they_only_grow(tmp_pa
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         await supervisor.begin()
         name = f"pid:{supervisor.pid}"
-        await supervisor.say(Word.STARTED)
+        await supervisor.say(RunEvent.STARTED)
         await stage.hold("npu0", holder(supervisor.pid))
         await stage.job(name, devices=(stage.device("npu0").id,))
         await stage.hold("npu0")
@@ -112,10 +97,10 @@ async def test_it_is_told_what_is_read_of_its_chips_and_who_holds_them(tmp_path:
         await stage.hold("npu0", holder(supervisor.pid))
         await supervisor.begin()
         answer = await supervisor.ask()
-        assert answer == lines.Chips(
+        assert answer == lines.ChipReadings(
             number=7,
             chips=(
-                lines.Chip(
+                lines.ChipReading(
                     name="npu0",
                     known=True,
                     util=87.5,
@@ -143,7 +128,7 @@ async def test_it_leaves_with_its_status(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         await supervisor.begin()
         supervisor.send(lines.Bye(number=1, status=87, why="the same failure twice"))
-        assert (await supervisor.hear(lines.Taken)).number == 1
+        assert (await supervisor.hear(lines.ReportTaken)).number == 1
         assert await supervisor.next() is None
         job = stage.jobs[f"pid:{supervisor.pid}"]
         assert (job.stage, job.status, job.why) == (JobStage.ENDED, 87, "the same failure twice")
@@ -158,13 +143,14 @@ async def test_a_line_that_no_store_could_keep_is_cut_or_refused(tmp_path: Path)
             + why
             + b',"evidence":{"\\udfff":"\\ud800"}}\n'
         )
-        assert await supervisor.hear(lines.Taken) == lines.Taken(number=1)
+        assert await supervisor.hear(lines.ReportTaken) == lines.ReportTaken(number=1)
         (suspected,) = stage.events(EventKind.JOB_SUSPECTED)
         assert suspected.why.startswith("\N{REPLACEMENT CHARACTER} broken\N{REPLACEMENT CHARACTER}line xxx")
         assert len(suspected.why) == 512
         supervisor.write(b'{"line":"said","number":1' + b"0" * 4000 + b',"run":1,"what":"started"}\n')
         assert (
-            "number: a whole number from 1 to 9007199254740992" in (await supervisor.hear(lines.Refused)).why
+            "number: a whole number from 1 to 9007199254740992"
+            in (await supervisor.hear(lines.SupervisorRefused)).why
         )
 
 
@@ -172,7 +158,7 @@ async def test_it_takes_faults_of_chips_to_the_supervisor_before_its_next_word(t
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         await stage.hold("npu0", holder(supervisor.pid))
         await supervisor.begin()
-        await supervisor.say(Word.STARTED)
+        await supervisor.say(RunEvent.STARTED)
         await stage.do(Signal(source="ascend", device="npu0", code="RestartNPU", assertion="occur"))  # type: ignore[arg-type]
         want = await supervisor.wanted("stop")
         assert (want.chip, want.code, want.run) == ("npu0", "RestartNPU", 1)

@@ -29,12 +29,11 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoreId, Taken
 from tests.api.jobs.stage import DoorStage, staged
-from tests.api.jobs.supervisor import connected
-from tests.api.jobs.test_listener import holder
+from tests.api.jobs.supervisor import connected, holder
 from tests.api.samples import device, event
 from tests.cgroups import freeze, freezer, needs
 from tests.core.jobs.place import job_catalog
@@ -263,8 +262,8 @@ async def test_a_supervisor_s_word_opens_nothing_though_its_process_holds_the_ch
     async with watched(tmp_path) as stage, connected(stage.socket) as supervisor:
         await stage.hold("npu0", holder(supervisor.pid))
         await supervisor.begin()
-        await supervisor.say(Word.STARTED)
-        await supervisor.say(Word.UNKILLABLE, why="because I say so")
+        await supervisor.say(RunEvent.STARTED)
+        await supervisor.say(RunEvent.UNKILLABLE, why="because I say so")
         assert (await supervisor.wanted("leave")).isolated is False
         assert (open_on(stage), stage.events(EventKind.RAISED)) == (set(), [])
         supervisor.send(lines.Bye(number=9, status=86))
@@ -280,8 +279,8 @@ async def test_what_the_supervisor_says_is_seen_before_the_job_leaves(tmp_path: 
             await stage.hold("npu0", holder(supervisor.pid), holder(pid))
             await stage.hold("npu1", holder(supervisor.pid))
             await supervisor.begin()
-            await supervisor.say(Word.STARTED)
-            await supervisor.say(Word.UNKILLABLE)
+            await supervisor.say(RunEvent.STARTED)
+            await supervisor.say(RunEvent.UNKILLABLE)
             assert (await supervisor.wanted("leave")).isolated is True
             assert open_on(stage) == {"npu0"}
             verdicts = [stage.device(name).verdict.value for name in ("node", "npu0", "npu1")]

@@ -13,15 +13,11 @@ from nodeagent.api.refusal import Refusal
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import EventKind, Holder, JobBegun, JobStage, Peer
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent
 from nodeagent.system.processes import START, stat_of
 from tests.api.jobs.stage import staged
-from tests.api.jobs.supervisor import connected, slurm_scope, slurm_step
-from tests.api.jobs.test_listener import holder
+from tests.api.jobs.supervisor import JOB, connected, holder, slurm_scope, slurm_step
 from tests.waiting import wait_until
-
-JOB = os.getpid()
-"""No other test on this machine has this number."""
 
 
 @pytest.mark.root
@@ -32,7 +28,7 @@ async def test_a_job_has_the_name_of_its_cgroup_and_the_chips_that_a_hook_claime
         async with staged(tmp_path) as stage:
             await stage.claim(f"slurm:{JOB}", "npu0")
             async with connected(stage.socket, *within) as supervisor:
-                supervisor.send(lines.Hello(pid=1, version="test", job="slurm:1"))
+                supervisor.send(lines.SupervisorHello(pid=1, version="test", job="slurm:1"))
                 assert (await supervisor.hear(lines.Welcome)).job == f"slurm:{JOB}.0"
                 await supervisor.begin_again()
                 assert stage.chips_of(f"slurm:{JOB}.0") == {"npu0"}
@@ -67,7 +63,7 @@ async def test_a_supervisor_that_is_started_again_goes_on_with_the_job_of_its_cg
         async with staged(tmp_path) as stage:
             async with connected(stage.socket, *within) as first:
                 await first.begin()
-                await first.say(Word.STARTED)
+                await first.say(RunEvent.STARTED)
             async with connected(stage.socket, *within) as second:
                 await second.begin(run=2)
                 job = stage.jobs[f"slurm:{JOB}.0"]
@@ -85,8 +81,8 @@ async def test_only_jobs_that_a_hook_claimed_are_taken_where_that_is_wanted_and_
             await stage.claim(f"slurm:{JOB}", "npu0")
             async with connected(stage.socket, *within) as claimed, connected(stage.socket) as stranger:
                 assert (await claimed.begin()).wish.value == "run"
-                stranger.send(lines.Hello(pid=1, version="test", job=f"slurm:{JOB}"))
-                why = (await stranger.hear(lines.Refused)).why
+                stranger.send(lines.SupervisorHello(pid=1, version="test", job=f"slurm:{JOB}"))
+                why = (await stranger.hear(lines.SupervisorRefused)).why
                 assert why.startswith(f"no hook has claimed a chip for process {stranger.pid},")
                 assert 'jobs.accept is "claimed"' in why
             ((_, _, who, what, target, result),) = await stage.ledger.read_audit()
@@ -115,7 +111,7 @@ async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_pa
         stage.listener.dead_supervisors.wait_s = 0.0
         await supervisor.begin()
         supervisor.write(b"no line\n")
-        await supervisor.hear(lines.Refused)
+        await supervisor.hear(lines.SupervisorRefused)
         assert stage.listener.dead_supervisors.look() == []
 
 

@@ -1,4 +1,7 @@
-"""NVRx' node health service, asked by NVRx' own client; off unless it is configured."""
+"""NVRx' node health service, asked by NVRx' own client; off unless it is configured.
+
+What verdicts say to NVRx, as a table.
+"""
 
 import asyncio
 import json
@@ -8,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +20,12 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from nodeagent.api.nvrx.messages import SERVICE, HealthCheckResponse
+from nodeagent.api.nvrx import SERVICE, HealthCheckResponse, NodeHealth, health
 from nodeagent.config.sections import NvrxConfig
-from nodeagent.core.model import Level
+from nodeagent.core.model import DeviceView, Kind, Level, Reason, Verdict
 from nodeagent.messages.pb import fault_service_pb2
 from tests.api.peer import NOBODY, as_user
-from tests.api.samples import event
+from tests.api.samples import NODE_DEVICE, device, event
 from tests.api.stage import Stage
 from tests.cli.live import Node, xid_line
 from tests.documents import ROOT
@@ -147,3 +151,40 @@ async def answer(place: Path) -> dict[str, Any]:
         said: Message = await ask(request(args=["--no-slurm"]), timeout=LIMIT_S)
     found: dict[str, Any] = json.loads(said.output)  # type: ignore[attr-defined]
     return found
+
+
+CHIP = replace(device(event()), reasons=())
+HOLD = Reason(kind="hold", id="hold-1", text="isolated by alice: fan swap")
+FAULT = Reason(kind="condition", id="c-1", code="XID_79")
+AGAIN = Reason(kind="promotion", id="p-1", code="XID_79")
+SOURCE = Reason(kind="source", id="nvidia", text="no answer within 5 s")
+
+
+def chip(verdict: Verdict, *reasons: Reason, kind: Kind = Kind.CHIP) -> DeviceView:
+    return replace(CHIP, verdict=verdict, reasons=reasons, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        ((), NodeHealth((), ())),
+        ((NODE_DEVICE, chip(Verdict.ALLOW, FAULT)), NodeHealth((), ())),
+        ((chip(Verdict.ISOLATE, FAULT),), NodeHealth(("gpu0 XID_79 ISOLATE",), ())),
+        ((chip(Verdict.NO_NEW_JOBS, FAULT),), NodeHealth(("gpu0 XID_79 NO_NEW_JOBS",), ())),
+        ((chip(Verdict.ISOLATE, FAULT, AGAIN, HOLD),), NodeHealth(("gpu0 XID_79 ISOLATE",), ())),
+        ((chip(Verdict.ISOLATE, HOLD),), NodeHealth(("gpu0 hold ISOLATE",), ())),
+        ((chip(Verdict.ISOLATE),), NodeHealth(("gpu0 ISOLATE",), ())),
+        ((chip(Verdict.UNKNOWN, SOURCE),), NodeHealth((), ("gpu0 source UNKNOWN",))),
+        ((chip(Verdict.ISOLATE, FAULT, kind=Kind.INSTANCE),), NodeHealth(("gpu0 XID_79 ISOLATE",), ())),
+        ((chip(Verdict.ISOLATE, FAULT, kind=Kind.LINK),), NodeHealth((), ())),
+        ((chip(Verdict.ISOLATE, FAULT, kind=Kind.UNIFIEDBUS),), NodeHealth((), ())),
+        ((replace(NODE_DEVICE, verdict=Verdict.ISOLATE),), NodeHealth(("node ISOLATE",), ())),
+    ],
+    ids=[
+        *("before the first state", "well", "isolated", "no new jobs", "one code, several reasons"),
+        *("held by a person", "without a reason", "unknown", "a part of a chip", "a port", "a switch"),
+        "the node",
+    ],
+)
+def test_health(devices: tuple[DeviceView, ...], expected: NodeHealth) -> None:
+    assert health(devices) == expected

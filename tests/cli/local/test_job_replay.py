@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.series import Series, header_line, row_line
+from nodeagent.job.series import SampleSeries, header_line, row_line
 from tests.cli.conftest import Nodeagent
 from tests.cli.documented import documented
 from tests.job.hang.hangs import HANGS
 from tests.job.hang.lookalikes import LOOKALIKES
 
 
-def written(folder: Path, made: Series) -> Path:
+def written(folder: Path, made: SampleSeries) -> Path:
     path = folder / "samples.jsonl"
     path.write_text(header_line(made.header) + "".join(map(row_line, made.rows)))
     return path

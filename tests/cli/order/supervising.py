@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.job import lines
+from nodeagent.job.model import RunRequest
 from tests.waiting import WAIT_LIMIT_S
 
 
@@ -38,11 +39,11 @@ def supervising(path: Path, **how: Any) -> Iterator[Supervising]:
         connection.settimeout(WAIT_LIMIT_S)
         connection.connect(str(path))
         supervisor = Supervising(connection)
-        supervisor.say(lines.Hello(pid=1, version="test"))
+        supervisor.say(lines.SupervisorHello(pid=1, version="test"))
         supervisor.job = supervisor.hear(lines.Welcome).job
         usual = {"kind": "training", "run": 1, "is_running": True, "in_place": True, "yields": False}
-        supervisor.say(lines.Begin(**{**usual, "reschedules": False, **how}))
-        supervisor.hear(lines.Want)
+        supervisor.say(lines.JobBegin(**{**usual, "reschedules": False, **how}))
+        supervisor.hear(RunRequest)
         try:
             yield supervisor
         finally:

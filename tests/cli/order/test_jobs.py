@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job import lines
-from nodeagent.job.lines import Word
-from nodeagent.job.model import Wish
+from nodeagent.job.model import RunEvent, RunReport, RunRequest, Wish
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
 from tests.cli.order.supervising import Supervising, supervising
@@ -57,12 +56,12 @@ def test_a_job_that_only_claims_is_listed_as_such(tmp_path: Path, nodeagent: Nod
 
 def test_an_operator_stops_a_job_and_has_it_run_again(supervisor: Supervising, nodeagent: Nodeagent) -> None:
     stopped = nodeagent("job", "stop", JOB, "--reason", "a cable")
-    assert supervisor.hear(lines.Want, wish=Wish.STOP).by_operator
-    supervisor.say(lines.Said(number=1, run=1, what=Word.STOPPED))
-    supervisor.hear(lines.Want, wish=Wish.HOLD)
+    assert supervisor.hear(RunRequest, wish=Wish.STOP).by_operator
+    supervisor.say(RunReport(number=1, run=1, what=RunEvent.STOPPED))
+    supervisor.hear(RunRequest, wish=Wish.HOLD)
     held = nodeagent("status").out
     again = nodeagent("job", "rerun", JOB, "--reason", "it is back", "-o", "json").json[0]
-    want = supervisor.hear(lines.Want, wish=Wish.RUN)
+    want = supervisor.hear(RunRequest, wish=Wish.RUN)
 
     assert stopped.out.startswith(f"{JOB} is asked to stop\njob {JOB}: asked, run 1, on no device, until 20")
     assert f"job {JOB}: holding, run 2, on no device: " in held
@@ -84,10 +83,10 @@ def test_orders_for_jobs_are_audited_and_need_a_job_that_is_there(nodeagent: Nod
 
 
 def test_one_job_is_shown_with_what_happened_to_it(supervisor: Supervising, nodeagent: Nodeagent) -> None:
-    supervisor.say(lines.Said(number=1, run=1, what=Word.SUSPECTED, why="no step for 12 min"))
-    supervisor.hear(lines.Taken)
+    supervisor.say(RunReport(number=1, run=1, what=RunEvent.SUSPECTED, why="no step for 12 min"))
+    supervisor.hear(lines.ReportTaken)
     supervisor.say(lines.Bye(number=2, status=87, why="the same failure twice"))
-    supervisor.hear(lines.Taken)
+    supervisor.hear(lines.ReportTaken)
     shown = nodeagent("job", "show", JOB).out.splitlines()
     form = nodeagent("job", "show", JOB, "-o", "json").json[0]
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nodeagent.job.hang.replay import Finding, replay
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.inputs import Hang
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.watch import ReplayFinding, replay
 from nodeagent.job.model import HangMode
-from nodeagent.job.series import Series
+from nodeagent.job.series import SampleSeries
+from nodeagent.job.session.values import HangStage
 from tests.job.hang.parts import Act, series
 
 
@@ -19,7 +19,7 @@ class Expected:
     acts_min: float | None = None
     confirmed_min: float | None = None
     suspected_min: float | None = None
-    ends: tuple[Hang, ...] = ()
+    ends: tuple[HangStage, ...] = ()
 
 
 NEVER: Final = Expected()
@@ -33,7 +33,7 @@ class Case:
     scene: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def series(self) -> Series:
+    def series(self) -> SampleSeries:
         return series(self.name, *self.acts, **self.scene)
 
 
@@ -50,26 +50,28 @@ class Library:
         self.cases[name] = Case(name=name, acts=acts, expected=expected, scene=scene, settings=settings or {})
 
 
-def found_in(case: Case, change: Callable[[Series], Series] | None = None) -> tuple[Finding, ...]:
+def found_in(
+    case: Case, change: Callable[[SampleSeries], SampleSeries] | None = None
+) -> tuple[ReplayFinding, ...]:
     made = case.series()
     made = change(made) if change else made
     return replay(made.rows, settings_of(made, **case.settings))
 
 
-def settings_of(made: Series, **changed: Any) -> Settings:
+def settings_of(made: SampleSeries, **changed: Any) -> HangSettings:
     values: dict[str, Any] = {
         "hang_time_s": made.header.T_min * 60,
         "period_s": made.header.period_s,
         "kind": made.header.kind,
         "mode": HangMode.RESTART,
     }
-    return Settings(**(values | changed))
+    return HangSettings(**(values | changed))
 
 
-def summary(found: tuple[Finding, ...]) -> Expected:
+def summary(found: tuple[ReplayFinding, ...]) -> Expected:
     """The first of each, in minutes."""
 
-    def first(what: Hang, *, acts: bool | None = None) -> float | None:
+    def first(what: HangStage, *, acts: bool | None = None) -> float | None:
         return next(
             (
                 round(each.t_s / 60, 2)
@@ -80,8 +82,10 @@ def summary(found: tuple[Finding, ...]) -> Expected:
         )
 
     return Expected(
-        acts_min=first(Hang.CONFIRMED, acts=True),
-        confirmed_min=first(Hang.CONFIRMED, acts=False),
-        suspected_min=first(Hang.SUSPECTED),
-        ends=tuple(each.hung.what for each in found if each.hung.what in (Hang.CLEARED, Hang.DROPPED)),
+        acts_min=first(HangStage.CONFIRMED, acts=True),
+        confirmed_min=first(HangStage.CONFIRMED, acts=False),
+        suspected_min=first(HangStage.SUSPECTED),
+        ends=tuple(
+            each.hung.what for each in found if each.hung.what in (HangStage.CLEARED, HangStage.DROPPED)
+        ),
     )

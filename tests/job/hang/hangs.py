@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.job.sample import Phase
+from nodeagent.job.sample import ProgramPhase
 from tests.job.hang.cases import Expected, Library
 from tests.job.hang.parts import (
     GPU_STEADY,
@@ -158,7 +158,10 @@ add(
     "beats: a run that tells its phases is found in ten minutes",
     replace(NPU_TRAINS, beats=STEPS),
     Act(
-        minutes=8, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, phase=Phase.EVAL, advances=False)
+        minutes=8,
+        ranks=TRAINS,
+        chips=NPU_WORKS,
+        beats=Beating(every_s=20, phase=ProgramPhase.EVAL, advances=False),
     ),
     replace(NPU_TRAINS, beats=STEPS, minutes=20),
     NPU_HANGS,
@@ -168,7 +171,10 @@ add(
     "beats: slow steps have a longer limit",
     replace(NPU_TRAINS, beats=Beating(every_s=150)),
     Act(
-        minutes=8, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, phase=Phase.EVAL, advances=False)
+        minutes=8,
+        ranks=TRAINS,
+        chips=NPU_WORKS,
+        beats=Beating(every_s=20, phase=ProgramPhase.EVAL, advances=False),
     ),
     replace(NPU_TRAINS, beats=Beating(every_s=150), minutes=20),
     NPU_HANGS,
@@ -178,7 +184,10 @@ add(
     "beats: in an evaluation, after two hours",
     replace(NPU_TRAINS, beats=STEPS),
     Act(
-        minutes=130, ranks=SLEEPS, chips=NPU_IDLE, beats=Beating(every_s=60, phase=Phase.EVAL, advances=False)
+        minutes=130,
+        ranks=SLEEPS,
+        chips=NPU_IDLE,
+        beats=Beating(every_s=60, phase=ProgramPhase.EVAL, advances=False),
     ),
     ranks=2,
     expected=Expected(acts_min=181),
@@ -221,7 +230,10 @@ add(
     "beats: late, and the chips cannot be read now and then",
     replace(NPU_TRAINS, beats=STEPS),
     Act(
-        minutes=8, ranks=TRAINS, chips=NPU_WORKS, beats=Beating(every_s=20, phase=Phase.EVAL, advances=False)
+        minutes=8,
+        ranks=TRAINS,
+        chips=NPU_WORKS,
+        beats=Beating(every_s=20, phase=ProgramPhase.EVAL, advances=False),
     ),
     replace(NPU_TRAINS, beats=STEPS, minutes=20),
     replace(NPU_HANGS, minutes=8),

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.job.inputs import Hang
-from nodeagent.job.sample import Phase
+from nodeagent.job.sample import ProgramPhase
+from nodeagent.job.session.values import HangStage
 from tests.job.hang.cases import NEVER, Expected, Library
 from tests.job.hang.hangs import GPU_HANGS, GPU_TRAINS, NPU_HANGS, NPU_TRAINS, STEPS
 from tests.job.hang.parts import (
@@ -57,7 +57,7 @@ add(
     NPU_TRAINS,
     replace(LONG, minutes=20, ranks=replace(SLEEPS, state="D")),
     ON,
-    expected=Expected(suspected_min=75, ends=(Hang.CLEARED,)),
+    expected=Expected(suspected_min=75, ends=(HangStage.CLEARED,)),
 )
 add(
     "an evaluation on the chips without input or output",
@@ -71,19 +71,19 @@ add(
     NPU_TRAINS,
     replace(LONG, ranks=SPINS),
     ON,
-    expected=Expected(suspected_min=90, ends=(Hang.CLEARED,)),
+    expected=Expected(suspected_min=90, ends=(HangStage.CLEARED,)),
 )
 add(
     "an evaluation of forty minutes that is told as a phase",
     replace(NPU_TRAINS, beats=STEPS),
-    replace(LONG, minutes=40, beats=Beating(every_s=60, phase=Phase.EVAL, advances=False)),
+    replace(LONG, minutes=40, beats=Beating(every_s=60, phase=ProgramPhase.EVAL, advances=False)),
     replace(ON, beats=STEPS),
     expected=NEVER,
 )
 add(
     "a checkpoint of an hour that is told as a phase, with one beat",
     replace(NPU_TRAINS, beats=STEPS),
-    replace(LONG, minutes=0.5, beats=Beating(every_s=20, phase=Phase.CHECKPOINT, advances=False)),
+    replace(LONG, minutes=0.5, beats=Beating(every_s=20, phase=ProgramPhase.CHECKPOINT, advances=False)),
     replace(LONG, minutes=60),
     replace(ON, beats=STEPS),
     expected=NEVER,
@@ -120,7 +120,7 @@ add(
     "a slow loader: work for an hour, twenty minutes of waiting",
     *[NPU_TRAINS, replace(NPU_HANGS, minutes=20)] * 4,
     ranks=2,
-    expected=Expected(suspected_min=75, ends=(Hang.CLEARED, Hang.CLEARED, Hang.CLEARED)),
+    expected=Expected(suspected_min=75, ends=(HangStage.CLEARED, HangStage.CLEARED, HangStage.CLEARED)),
 )
 add(
     "a debugger holds a rank",
@@ -138,7 +138,7 @@ add(
     ]
     * 2,
     ON,
-    expected=Expected(suspected_min=75, ends=(Hang.DROPPED, Hang.DROPPED)),
+    expected=Expected(suspected_min=75, ends=(HangStage.DROPPED, HangStage.DROPPED)),
 )
 add("all ranks are stopped", NPU_TRAINS, replace(LONG, ranks=replace(SLEEPS, state="T")), ON, expected=NEVER)
 add(
@@ -180,7 +180,7 @@ add(
     ON,
     ranks=2,
     kind="inference",
-    expected=Expected(confirmed_min=90, suspected_min=75, ends=(Hang.CLEARED,)),
+    expected=Expected(confirmed_min=90, suspected_min=75, ends=(HangStage.CLEARED,)),
 )
 add(
     "a notebook waits for its user",
@@ -244,7 +244,12 @@ add(
 )
 add(
     "a first step of ninety minutes, with beats",
-    Act(minutes=5, ranks=TRAINS, chips=NPU_IDLE, beats=Beating(every_s=60, phase=Phase.LOAD, advances=False)),
+    Act(
+        minutes=5,
+        ranks=TRAINS,
+        chips=NPU_IDLE,
+        beats=Beating(every_s=60, phase=ProgramPhase.LOAD, advances=False),
+    ),
     replace(LONG, minutes=90, beats=Beating(every_s=60, advances=False)),
     replace(ON, beats=STEPS),
     expected=NEVER,
@@ -293,7 +298,7 @@ add(
     GPU_TRAINS,
     replace(GPU_HANGS, minutes=50, one_rank=SPINS, one_chip=Shows(use=0, power=70, traffic=0)),
     replace(GPU_TRAINS, minutes=10),
-    expected=Expected(suspected_min=90, ends=(Hang.CLEARED,)),
+    expected=Expected(suspected_min=90, ends=(HangStage.CLEARED,)),
 )
 add(
     "one rank asleep, the others spin, nobody knows who holds which chip",

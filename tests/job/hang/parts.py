@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from nodeagent.job.sample import Beat, ChipSample, Phase, ProcessSample, Sample
-from nodeagent.job.series import Header, Row, Series
+from nodeagent.job.sample import Beat, ChipSample, ProcessSample, ProgramPhase, RunSample
+from nodeagent.job.series import Header, SampleSeries, SeriesRow
 
 PERIOD_S: Final = 10.0
 
@@ -68,7 +68,7 @@ class Beating:
     """Beats of the program. ``advances``: the step grows with each. ``step``: it goes on from there."""
 
     every_s: float
-    phase: Phase = Phase.TRAIN
+    phase: ProgramPhase = ProgramPhase.TRAIN
     advances: bool = True
     step: int | None = None
 
@@ -101,10 +101,10 @@ def series(
     kind: str = "training",
     holders: bool = True,
     period_s: float = PERIOD_S,
-) -> Series:
+) -> SampleSeries:
     """The same for the same words. ``minutes``: the hang time."""
     header = Header(name=name, T_min=minutes, period_s=period_s, kind=kind)
-    return Series(header=header, rows=tuple(_Scene(name, ranks, period_s, holders=holders).rows(acts)))
+    return SampleSeries(header=header, rows=tuple(_Scene(name, ranks, period_s, holders=holders).rows(acts)))
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class _Scene:
         self._now_s = 0.0
         self._step = 0
 
-    def rows(self, acts: tuple[Act, ...]) -> Iterator[Row]:
+    def rows(self, acts: tuple[Act, ...]) -> Iterator[SeriesRow]:
         for act in acts:
             if act.relaunched:
                 self._ranks = [self._process() for _ in self._ranks]
@@ -176,7 +176,7 @@ class _Scene:
                 if not act.unseen:
                     yield row
 
-    def _row(self, act: Act, beat_s: float) -> Row:
+    def _row(self, act: Act, beat_s: float) -> SeriesRow:
         processes = [self._go_on(self._launcher, act.launcher, launcher=True)]
         for index, rank in enumerate(self._ranks):
             does = act.one_rank if index == 0 and act.one_rank else act.ranks
@@ -187,8 +187,8 @@ class _Scene:
             processes.append(self._go_on(self._helpers[name], does))
         processes += [self._go_on(self._process(), Does(cpu=20)) for _ in range(act.spawns)]
         chips = tuple(self._chip(act, index) for index in range(len(self._ranks)) if act.chips)
-        return Row(
-            sample=Sample(t_s=self._now_s, processes=tuple(processes), chips=chips),
+        return SeriesRow(
+            sample=RunSample(t_s=self._now_s, processes=tuple(processes), chips=chips),
             beats=tuple(self._beats(act.beats, beat_s)) if act.beats else (),
         )
 

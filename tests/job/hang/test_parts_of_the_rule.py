@@ -4,15 +4,13 @@ import random
 
 import pytest
 
-from nodeagent.job.hang.baseline import LEAST, LONGEST, Baseline
-from nodeagent.job.hang.beats import Beats
-from nodeagent.job.hang.members import Members
-from nodeagent.job.hang.quiet import RankProcess
-from nodeagent.job.hang.rates import Key, Rate, Rates
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.sample import Beat, ChipSample, Phase, ProcessSample, Sample
+from nodeagent.job.hang.processes import Members, RankProcess
+from nodeagent.job.hang.rates import LEAST, LONGEST, ProcessKey, ProcessRate, Rates, UsualValue
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.timers import Beats
+from nodeagent.job.sample import Beat, ChipSample, ProcessSample, ProgramPhase, RunSample
 
-S = Settings()
+S = HangSettings()
 
 
 def process(pid: int, ppid: int = 1, **more: object) -> ProcessSample:
@@ -29,7 +27,7 @@ def process(pid: int, ppid: int = 1, **more: object) -> ProcessSample:
 def test_windows_shrink_only_below_the_shortest_hang_time_of_a_policy(
     hang_time_s: float, window_s: float, arming_s: float, bursts_s: float
 ) -> None:
-    made = Settings(hang_time_s=hang_time_s, period_s=min(10, hang_time_s / 200))
+    made = HangSettings(hang_time_s=hang_time_s, period_s=min(10, hang_time_s / 200))
     assert (made.window_s, made.arming_s, made.between_bursts_s) == (window_s, arming_s, bursts_s)
     assert (made.slow_time_s, made.start_time_s) == (7200, 7200)
 
@@ -38,12 +36,12 @@ def test_windows_shrink_only_below_the_shortest_hang_time_of_a_policy(
 def test_suspicion_comes_at_half_the_time_but_not_before_a_chip_can_be_flat(
     hang_time_s: float, suspicion_s: float
 ) -> None:
-    assert Settings(hang_time_s=hang_time_s).suspicion_s(hang_time_s) == suspicion_s
+    assert HangSettings(hang_time_s=hang_time_s).suspicion_s(hang_time_s) == suspicion_s
 
 
 def test_a_period_that_is_too_long_for_the_window_is_refused() -> None:
     with pytest.raises(ValueError, match="period_s: 10 is too long for hang_time_s 60: at most 5"):
-        Settings(hang_time_s=60)
+        HangSettings(hang_time_s=60)
 
 
 # ---------------------------------------------------------------------- rates
@@ -53,33 +51,33 @@ def test_bytes_are_the_greater_of_what_was_called_for_and_what_reached_the_devic
     rates = Rates()
     before = process(7, rchar=100, read_bytes=0, wchar=0, write_bytes=50, syscr=1, syscw=1, cpu_s=1.0)
     after = process(7, rchar=300, read_bytes=900, wchar=500, write_bytes=60, syscr=6, syscw=16, cpu_s=2.0)
-    rates.measured(Sample(t_s=0, processes=(before,)), None)
-    found, _ = rates.measured(Sample(t_s=10, processes=(after,)), 10)
-    assert found == {Key(7, 0): (10, 140, 2, 6, False)}
+    rates.measured(RunSample(t_s=0, processes=(before,)), None)
+    found, _ = rates.measured(RunSample(t_s=10, processes=(after,)), 10)
+    assert found == {ProcessKey(7, 0): (10, 140, 2, 6, False)}
 
 
 def test_a_counter_that_stepped_back_or_is_not_read_tells_nothing() -> None:
     rates = Rates()
     rates.measured(
-        Sample(t_s=0, processes=(process(7, rchar=9, wchar=9, syscr=9, syscw=9, cpu_s=9.0),)), None
+        RunSample(t_s=0, processes=(process(7, rchar=9, wchar=9, syscr=9, syscw=9, cpu_s=9.0),)), None
     )
-    found, _ = rates.measured(Sample(t_s=10, processes=(process(7, rchar=1, wchar=9, syscr=9),)), 10)
-    assert found[Key(7, 0)] == (10, None, None, None, False)
+    found, _ = rates.measured(RunSample(t_s=10, processes=(process(7, rchar=1, wchar=9, syscr=9),)), 10)
+    assert found[ProcessKey(7, 0)] == (10, None, None, None, False)
 
 
 def test_a_pid_that_is_used_again_is_another_process() -> None:
     rates = Rates()
     old = process(7, start_time=1, rchar=900, wchar=0, syscr=0, syscw=0, cpu_s=50.0)
     new = process(7, start_time=2, rchar=40, wchar=0, syscr=0, syscw=0, cpu_s=1.0)
-    rates.measured(Sample(t_s=0, processes=(old,)), None)
-    found, _ = rates.measured(Sample(t_s=10, processes=(new,)), 10)
-    assert found == {Key(7, 2): (10, 4, 0, 6, True)}
+    rates.measured(RunSample(t_s=0, processes=(old,)), None)
+    found, _ = rates.measured(RunSample(t_s=10, processes=(new,)), 10)
+    assert found == {ProcessKey(7, 2): (10, 4, 0, 6, True)}
 
 
 def test_links_that_tell_one_direction_tell_enough() -> None:
     rates = Rates()
-    rates.measured(Sample(t_s=0, chips=(ChipSample(name="npu0", rx_bytes=5),)), None)
-    _, traffic = rates.measured(Sample(t_s=10, chips=(ChipSample(name="npu0", rx_bytes=105),)), 10)
+    rates.measured(RunSample(t_s=0, chips=(ChipSample(name="npu0", rx_bytes=5),)), None)
+    _, traffic = rates.measured(RunSample(t_s=10, chips=(ChipSample(name="npu0", rx_bytes=105),)), 10)
     assert traffic == {"npu0": 10}
 
 
@@ -95,7 +93,7 @@ TREE = (
 
 
 def ranks_of(*processes: ProcessSample) -> list[int]:
-    return [each.pid for each in Members().of(Sample(t_s=0, processes=processes)).ranks]
+    return [each.pid for each in Members().of(RunSample(t_s=0, processes=processes)).ranks]
 
 
 def test_ranks_are_those_that_hold_a_chip() -> None:
@@ -124,9 +122,11 @@ def test_a_command_alone_is_its_own_rank() -> None:
 def test_who_held_a_chip_stays_a_rank_while_nobody_is_listed(holds: bool | None) -> None:
     launcher = process(100, launcher=True, holds=False)
     members = Members()
-    members.of(Sample(t_s=0, processes=(launcher, process(201, 100, holds=True))))
+    members.of(RunSample(t_s=0, processes=(launcher, process(201, 100, holds=True))))
     roles = members.of(
-        Sample(t_s=10, processes=(launcher, process(201, 100, holds=holds), process(400, 100, holds=holds)))
+        RunSample(
+            t_s=10, processes=(launcher, process(201, 100, holds=holds), process(400, 100, holds=holds))
+        )
     )
     assert [each.pid for each in roles.ranks] == [201]
     assert [each.pid for each in roles.others] == [400]
@@ -143,7 +143,7 @@ def quiet_since(megabytes_per_s: list[float]) -> float | None:
     """Of a rank that was measured each ten seconds."""
     rank = RankProcess(S)
     for number, each in enumerate(megabytes_per_s, 1):
-        rank.measured(number * 10, Rate(10, each * 1e6, 0, 0, is_new=False))
+        rank.measured(number * 10, ProcessRate(10, each * 1e6, 0, 0, is_new=False))
     return rank.quiet_since_s
 
 
@@ -170,7 +170,7 @@ def test_a_rank_is_quiet_over_six_samples_but_for_one_burst_in_ten_minutes(
 
 
 def test_a_value_counts_only_after_the_delay_and_doubt_drops_what_waits() -> None:
-    baseline = Baseline(delay=3)
+    baseline = UsualValue(delay=3)
     for value in [10.0] * LEAST + [90.0] * 3:
         baseline.learn(value)
     assert baseline.median() == 10
@@ -182,7 +182,7 @@ def test_a_value_counts_only_after_the_delay_and_doubt_drops_what_waits() -> Non
 
 def test_the_median_is_that_of_the_newest_two_hours() -> None:
     chance = random.Random(1)
-    baseline = Baseline(delay=0)
+    baseline = UsualValue(delay=0)
     values = [chance.random() for _ in range(2000)]
     for value in values:
         baseline.learn(value)
@@ -193,18 +193,20 @@ def test_the_median_is_that_of_the_newest_two_hours() -> None:
 # ---------------------------------------------------------------------- beats
 
 
-def beaten(*beats: Beat, settings: Settings = S) -> Beats:
+def beaten(*beats: Beat, settings: HangSettings = S) -> Beats:
     made = Beats(settings, 0)
     for each in beats:
         made.beaten(each)
     return made
 
 
-def steps(count: int, every_s: float, phase: Phase = Phase.TRAIN, first_s: float = 0) -> list[Beat]:
+def steps(
+    count: int, every_s: float, phase: ProgramPhase = ProgramPhase.TRAIN, first_s: float = 0
+) -> list[Beat]:
     return [Beat(t_s=first_s + n * every_s, step=n, phase=phase) for n in range(count)]
 
 
-EVAL = Beat(t_s=1, phase=Phase.EVAL)
+EVAL = Beat(t_s=1, phase=ProgramPhase.EVAL)
 
 
 @pytest.mark.parametrize(
@@ -216,8 +218,8 @@ EVAL = Beat(t_s=1, phase=Phase.EVAL)
         ([EVAL, *steps(9, 20, first_s=2)], 600),
         ([EVAL, *steps(9, 150, first_s=2)], 900),
         ([EVAL, *steps(9, 900, first_s=2)], 1800),
-        ([Beat(t_s=1, phase=Phase.LOAD), *steps(9, 20, first_s=2)], 1800),
-        ([*steps(9, 20), Beat(t_s=999, step=8, phase=Phase.CHECKPOINT)], 7200),
+        ([Beat(t_s=1, phase=ProgramPhase.LOAD), *steps(9, 20, first_s=2)], 1800),
+        ([*steps(9, 20), Beat(t_s=999, step=8, phase=ProgramPhase.CHECKPOINT)], 7200),
     ],
 )
 def test_the_limit_follows_from_what_was_told(beats: list[Beat], limit_s: float) -> None:

@@ -4,23 +4,23 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.job.hang.rates import Rates, key_of
-from nodeagent.job.hang.replay import replay
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.sample import ChipSample, Sample
-from nodeagent.job.series import Series, read
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.watch import replay
+from nodeagent.job.sample import ChipSample, RunSample
+from nodeagent.job.series import SampleSeries, read
 from tests.job.hang.cases import NEVER, settings_of, summary
 
 FOLDER: Final = Path(__file__).parents[2] / "fixtures" / "job_series"
 ASLEEP_S: Final = 100.0
 
 
-def recorded(name: str) -> Series:
+def recorded(name: str) -> SampleSeries:
     with (FOLDER / name).open() as lines:
         return read(lines, name)
 
 
-def with_chip(made: Series, util: Callable[[float], float]) -> Series:
-    def sampled(sample: Sample) -> Sample:
+def with_chip(made: SampleSeries, util: Callable[[float], float]) -> SampleSeries:
+    def sampled(sample: RunSample) -> RunSample:
         chip = ChipSample(name="npu0", util=util(sample.t_s), power_w=80 + 2 * util(sample.t_s))
         return replace(sample, chips=(chip,))
 
@@ -56,4 +56,4 @@ def test_the_launcher_of_a_hung_torchrun_still_reads_and_writes() -> None:
 
 def test_a_recorded_run_without_chips_confirms_nothing_without_beats() -> None:
     made = recorded("torchrun_asleep.jsonl")
-    assert summary(replay(made.rows, Settings(hang_time_s=60, period_s=2))) == NEVER
+    assert summary(replay(made.rows, HangSettings(hang_time_s=60, period_s=2))) == NEVER

@@ -1,51 +1,64 @@
+"""What one node tells of its chips to who looks at all nodes of the job."""
+
 import random
 import tracemalloc
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from nodeagent.job.hang.settings import Settings
-from nodeagent.job.hang.watch import HangWatch
-from nodeagent.job.inputs import Hang
+from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.watch import ChipsSeen, RunWatch
 from nodeagent.job.model import HangMode
-from nodeagent.job.sample import Beat, ChipSample, ProcessSample, Sample
-from nodeagent.job.series import Series
+from nodeagent.job.sample import Beat, ChipSample, ProcessSample, RunSample
+from nodeagent.job.series import SampleSeries
+from nodeagent.job.session.values import HangStage
 from tests.job.hang.cases import found_in, settings_of, summary
 from tests.job.hang.hangs import HANGS, NPU_HANGS, NPU_TRAINS
-from tests.job.hang.parts import series
+from tests.job.hang.parts import (
+    GPU_STEADY,
+    GPU_WAITS,
+    GPU_WORKS,
+    NPU_IDLE,
+    NPU_WORKS,
+    SPINS,
+    TRAINS,
+    Act,
+    series,
+)
 
 WAITS = HANGS.cases["npu: all ranks wait"]
 
 
 @pytest.fixture(scope="module")
-def hung() -> Series:
+def hung() -> SampleSeries:
     return WAITS.series()
 
 
-def found(watch: HangWatch, made: Series) -> list[tuple[int, Hang, bool]]:
+def found(watch: RunWatch, made: SampleSeries) -> list[tuple[int, HangStage, bool]]:
     return [(each.run, each.what, each.acts) for row in made.rows for each in watch.sampled(row.sample)]
 
 
-def test_in_mode_notify_a_hang_is_only_told(hung: Series) -> None:
-    watch = HangWatch(settings_of(hung, mode=HangMode.NOTIFY))
-    assert found(watch, hung) == [(1, Hang.SUSPECTED, False), (1, Hang.CONFIRMED, False)]
+def test_in_mode_notify_a_hang_is_only_told(hung: SampleSeries) -> None:
+    watch = RunWatch(settings_of(hung, mode=HangMode.NOTIFY))
+    assert found(watch, hung) == [(1, HangStage.SUSPECTED, False), (1, HangStage.CONFIRMED, False)]
 
 
-def test_in_mode_off_nothing_is_found(hung: Series) -> None:
-    watch = HangWatch(settings_of(hung, mode=HangMode.OFF))
+def test_in_mode_off_nothing_is_found(hung: SampleSeries) -> None:
+    watch = RunWatch(settings_of(hung, mode=HangMode.OFF))
     assert watch.beaten(Beat(t_s=0, step=1)) == ()
     assert found(watch, hung) == []
 
 
-def test_a_finding_bears_the_number_of_its_run(hung: Series) -> None:
-    watch = HangWatch(settings_of(hung))
+def test_a_finding_bears_the_number_of_its_run(hung: SampleSeries) -> None:
+    watch = RunWatch(settings_of(hung))
     watch.run_began(0, run=4)
-    assert found(watch, hung)[-1] == (4, Hang.CONFIRMED, True)
+    assert found(watch, hung)[-1] == (4, HangStage.CONFIRMED, True)
 
 
-def test_a_new_run_knows_nothing_of_the_one_before(hung: Series) -> None:
+def test_a_new_run_knows_nothing_of_the_one_before(hung: SampleSeries) -> None:
     """It stood still for 25 minutes in all, but in two runs; and the second is not armed."""
-    watch = HangWatch(settings_of(hung))
+    watch = RunWatch(settings_of(hung))
     half = 75 * 6
     for row in hung.rows[:half]:
         watch.sampled(row.sample)
@@ -53,8 +66,8 @@ def test_a_new_run_knows_nothing_of_the_one_before(hung: Series) -> None:
     assert found(watch, replace(hung, rows=hung.rows[half:])) == []
 
 
-def test_a_sample_that_is_no_newer_says_nothing(hung: Series) -> None:
-    once, twice = HangWatch(settings_of(hung)), HangWatch(settings_of(hung))
+def test_a_sample_that_is_no_newer_says_nothing(hung: SampleSeries) -> None:
+    once, twice = RunWatch(settings_of(hung)), RunWatch(settings_of(hung))
     for row in hung.rows:
         expected = once.sampled(row.sample)
         assert twice.sampled(row.sample) == expected
@@ -64,20 +77,20 @@ def test_a_sample_that_is_no_newer_says_nothing(hung: Series) -> None:
 def test_an_advance_clears_what_was_told_of_beats() -> None:
     case = HANGS.cases["beats: a run that tells its phases is found in ten minutes"]
     made = case.series()
-    watch = HangWatch(settings_of(made, mode=HangMode.NOTIFY))
+    watch = RunWatch(settings_of(made, mode=HangMode.NOTIFY))
     for row in made.rows:
         for beat in row.beats:
             watch.beaten(beat)
         watch.sampled(row.sample)
     (cleared,) = watch.beaten(Beat(t_s=made.rows[-1].sample.t_s, step=99_999))
-    assert (cleared.what, cleared.acts, cleared.since_s) == (Hang.CLEARED, False, 2400.0)
+    assert (cleared.what, cleared.acts, cleared.since_s) == (HangStage.CLEARED, False, 2400.0)
 
 
 def test_with_a_short_hang_time_everything_is_as_much_faster() -> None:
     """As tests of whole jobs use it: six seconds in place of ten minutes."""
     acts = (replace(NPU_TRAINS, minutes=0.6), replace(NPU_HANGS, minutes=0.2))
     made = series("in seconds", *acts, ranks=2, minutes=0.1, period_s=0.1)
-    watch = HangWatch(settings_of(made))
+    watch = RunWatch(settings_of(made))
     confirmed = [row.sample.t_s for row in made.rows for each in watch.sampled(row.sample) if each.acts]
     assert [round(each, 1) for each in confirmed] == [42.0]
 
@@ -96,7 +109,7 @@ def test_two_hours_of_sixty_four_ranks_and_sixteen_chips_fit_into_four_mebibytes
     samples = [replace(row.sample, chips=row.sample.chips[:16]) for row in made.rows]
     tracemalloc.start()
     try:
-        watch = HangWatch(settings_of(made))
+        watch = RunWatch(settings_of(made))
         for sample in samples:
             watch.sampled(sample)
         used, _ = tracemalloc.get_traced_memory()
@@ -108,7 +121,7 @@ def test_two_hours_of_sixty_four_ranks_and_sixteen_chips_fit_into_four_mebibytes
 # ---------------------------------------------------------------------- whatever comes
 
 
-def anything(chance: random.Random, t_s: float) -> Sample:
+def anything(chance: random.Random, t_s: float) -> RunSample:
     def number(most: int) -> int | None:
         return chance.choice((None, 0, chance.randint(0, most)))
 
@@ -141,14 +154,14 @@ def anything(chance: random.Random, t_s: float) -> Sample:
             handling=chance.choice(("NONE", "NONE", "RESCHEDULE")),
         )
 
-    return Sample(
+    return RunSample(
         t_s=t_s,
         processes=tuple(process(pid) for pid in range(chance.randint(0, 6))),
         chips=tuple(chip(f"npu{n}") for n in range(chance.randint(0, 3))),
     )
 
 
-def works(chance: random.Random, t_s: float) -> Sample:
+def works(chance: random.Random, t_s: float) -> RunSample:
     counter = int(t_s * 1e6)
     rank = ProcessSample(
         pid=7,
@@ -160,7 +173,9 @@ def works(chance: random.Random, t_s: float) -> Sample:
         syscr=counter,
         syscw=counter,
     )
-    return Sample(t_s=t_s, processes=(rank,), chips=(ChipSample(name="npu0", util=chance.randint(20, 90)),))
+    return RunSample(
+        t_s=t_s, processes=(rank,), chips=(ChipSample(name="npu0", util=chance.randint(20, 90)),)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -170,8 +185,8 @@ def test_whatever_is_measured_each_stand_still_is_told_in_order(seed: int) -> No
     Suspected at most once, confirmed at most twice (told, then to be acted on), then its one end.
     """
     chance = random.Random(seed)
-    watch = HangWatch(Settings(hang_time_s=60, period_s=1, mode=HangMode.RESTART, start_time_s=60))
-    now_s, open_case, ends = 0.0, list[Hang](), set[Hang]()
+    watch = RunWatch(HangSettings(hang_time_s=60, period_s=1, mode=HangMode.RESTART, start_time_s=60))
+    now_s, open_case, ends = 0.0, list[HangStage](), set[HangStage]()
     for _ in range(40):
         mood = chance.choice(("works", "works", "stands still", "anything"))
         stands = replace(works(chance, now_s), chips=(ChipSample(name="npu0", util=0.0),))
@@ -183,13 +198,76 @@ def test_whatever_is_measured_each_stand_still_is_told_in_order(seed: int) -> No
                 findings += watch.beaten(Beat(t_s=now_s, step=chance.choice((None, 1, 2))))
             for each in findings:
                 assert each.since_s >= 0
-                if each.what in (Hang.CLEARED, Hang.DROPPED):
+                if each.what in (HangStage.CLEARED, HangStage.DROPPED):
                     assert open_case != []
                     open_case = []
                     ends.add(each.what)
                 else:
                     open_case.append(each.what)
-                    assert open_case.count(Hang.SUSPECTED) <= 1
-                    assert open_case.count(Hang.CONFIRMED) <= 2
-                    assert Hang.SUSPECTED not in open_case[1:]
-    assert Hang.CLEARED in ends
+                    assert open_case.count(HangStage.SUSPECTED) <= 1
+                    assert open_case.count(HangStage.CONFIRMED) <= 2
+                    assert HangStage.SUSPECTED not in open_case[1:]
+    assert HangStage.CLEARED in ends
+
+
+T_S = 600
+WORKS = Act(minutes=30, ranks=TRAINS, chips=NPU_WORKS)
+POLLS = Act(minutes=30, ranks=SPINS, chips=NPU_IDLE)
+"""Its ranks poll, its chips idle: a node alone may not act on that."""
+
+GPU_TRAINS = Act(minutes=30, ranks=TRAINS, chips=GPU_WORKS)
+GPU_HANGS = Act(minutes=30, ranks=SPINS, chips=GPU_WAITS)
+
+
+def seen(made: SampleSeries, *, beats: bool = False, **settings: Any) -> ChipsSeen:
+    """At the end of the series. ``beats``: with a beat for each sample, of a step that advances."""
+    watch = RunWatch(settings_of(made, **settings))
+    for number, row in enumerate(made.rows):
+        if beats:
+            watch.beaten(Beat(t_s=row.sample.t_s, step=number))
+        watch.sampled(row.sample)
+    return watch.seen(made.rows[-1].sample.t_s)
+
+
+def made_of(*acts: Act) -> SampleSeries:
+    return series("a node", *acts, minutes=T_S / 60, ranks=2)
+
+
+def test_chips_that_are_flat_are_told_whatever_the_ranks_do() -> None:
+    found = seen(made_of(WORKS, POLLS))
+    assert (found.flat_s >= T_S, found.idle_high_s) == (True, 0)
+
+
+def test_chips_in_use_without_any_sign_of_work_are_told_as_such() -> None:
+    found = seen(made_of(GPU_TRAINS, GPU_HANGS))
+    assert (found.flat_s >= T_S, found.idle_high_s >= T_S, found.acts) == (True, True, True)
+
+
+def test_a_steady_chip_at_full_power_is_flat_and_shows_work() -> None:
+    found = seen(made_of(GPU_TRAINS, replace(GPU_HANGS, chips=GPU_STEADY)))
+    assert (found.flat_s >= T_S, found.idle_high_s) == (True, 0)
+
+
+def test_a_job_that_works_shows_nothing() -> None:
+    assert seen(made_of(WORKS)) == ChipsSeen(0.0, 0.0, True)
+
+
+def test_a_run_that_is_not_armed_shows_nothing() -> None:
+    assert seen(made_of(POLLS)) == ChipsSeen(0.0, 0.0, False)
+
+
+def test_a_run_whose_steps_advance_shows_nothing() -> None:
+    assert seen(made_of(WORKS, POLLS), beats=True) == ChipsSeen(0.0, 0.0, False)
+
+
+def test_what_cannot_be_read_is_not_flat() -> None:
+    unread = replace(NPU_IDLE, known=False)
+    assert seen(made_of(WORKS, replace(POLLS, chips=unread))).flat_s == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mode": HangMode.NOTIFY}, {"kind": "inference"}], ids=["notify", "inference"]
+)
+def test_only_a_policy_that_stops_a_run_that_hangs_acts(settings: dict[str, Any]) -> None:
+    found = seen(made_of(GPU_TRAINS, GPU_HANGS), **settings)
+    assert (found.idle_high_s >= T_S, found.acts) == (True, False)

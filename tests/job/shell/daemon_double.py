@@ -12,22 +12,19 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodeagent.job.lines import (
-    Ask,
-    Begin,
+    AskChips,
     Bye,
-    Chip,
-    Chips,
-    Hello,
+    ChipReading,
+    ChipReadings,
+    JobBegin,
     Line,
-    Said,
-    Taken,
-    Want,
+    ReportTaken,
+    SupervisorHello,
     Welcome,
-    Word,
     decode,
     encode,
 )
-from nodeagent.job.model import Wish
+from nodeagent.job.model import RunEvent, RunReport, RunRequest, Wish
 from tests.waiting import WAIT_LIMIT_S
 
 T = TypeVar("T", bound=Line)
@@ -44,7 +41,7 @@ class DaemonDouble:
         self.takes = takes
         self.defaults: Mapping[str, str] = {}
         self.limits: Mapping[str, str] = {}
-        self.chips: tuple[Chip, ...] = ()
+        self.chips: tuple[ChipReading, ...] = ()
         self.holders: tuple[int, ...] | None = None
         self._received: queue.SimpleQueue[Line] = queue.SimpleQueue()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -65,14 +62,14 @@ class DaemonDouble:
             if isinstance(line, of):
                 return line
 
-    def received_word(self, what: Word) -> Said:
+    def received_word(self, what: RunEvent) -> RunReport:
         while True:
-            said = self.received(Said)
+            said = self.received(RunReport)
             if said.what is what:
                 return said
 
     def want(self, wish: Wish, run: int, **more: object) -> None:
-        self.send(Want(wish=wish, run=run, **more))  # type: ignore[arg-type]
+        self.send(RunRequest(wish=wish, run=run, **more))  # type: ignore[arg-type]
 
     def send(self, line: Line) -> None:
         assert self._connection is not None
@@ -106,15 +103,15 @@ class DaemonDouble:
                     self._answer(decode(line))
 
     def _answer(self, line: Line) -> None:
-        if isinstance(line, Hello):
+        if isinstance(line, SupervisorHello):
             self.send(Welcome(job="slurm:7.0", version="test", defaults=self.defaults, limits=self.limits))
-        elif isinstance(line, Begin) and self.grants:
+        elif isinstance(line, JobBegin) and self.grants:
             self.want(Wish.RUN, line.run)
-        elif isinstance(line, Said | Bye) and self.takes:
-            self.send(Taken(number=line.number))
-        elif isinstance(line, Ask):
+        elif isinstance(line, RunReport | Bye) and self.takes:
+            self.send(ReportTaken(number=line.number))
+        elif isinstance(line, AskChips):
             self.send(
-                Chips(
+                ChipReadings(
                     number=line.number,
                     chips=tuple(replace(each, holders=self.holders) for each in self.chips),
                 )

@@ -76,6 +76,14 @@ class Place:
                     stream.close()
 
 
+def build(target: Path) -> Path:
+    """``nodeagent-job.pyz``."""
+    subprocess.run(
+        [sys.executable, ROOT / "packaging/build_job_pyz.py", target], check=True, timeout=WAIT_LIMIT_S
+    )
+    return target
+
+
 def below(pid: int) -> list[int]:
     """All descendants of that process that have not ended."""
     parents = {each: parent for each in all_pids() if (parent := parent_of(each)) is not None}

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 import nodeagent_job
-from nodeagent.job.sample import Beat, Phase
-from nodeagent.job.shell.watching.beats import BeatError, BeatSocket, parse
+from nodeagent.job.sample import Beat, ProgramPhase
+from nodeagent.job.watching.beats import BeatError, BeatSocket, parse
 
 
 @pytest.mark.parametrize(
     ("words", "beat"),
     [
         (b"step=7", Beat(t_s=1.5, step=7)),
-        (b"step=0 phase=eval", Beat(t_s=1.5, step=0, phase=Phase.EVAL)),
+        (b"step=0 phase=eval", Beat(t_s=1.5, step=0, phase=ProgramPhase.EVAL)),
         (b" checkpoint=12  step=3\n", Beat(t_s=1.5, step=3, checkpoint=12)),
-        (b"phase=compile", Beat(t_s=1.5, phase=Phase.COMPILE)),
+        (b"phase=compile", Beat(t_s=1.5, phase=ProgramPhase.COMPILE)),
     ],
 )
 def test_beat_has_step_phase_and_checkpoint_in_any_order(words: bytes, beat: Beat) -> None:
@@ -54,7 +54,7 @@ def test_beats_of_a_program_arrive_and_bad_ones_are_counted(
 
     assert beats.take(9.0) == [
         Beat(t_s=9.0, step=1),
-        Beat(t_s=9.0, step=2, phase=Phase.CHECKPOINT, checkpoint=1),
+        Beat(t_s=9.0, step=2, phase=ProgramPhase.CHECKPOINT, checkpoint=1),
     ]
     assert (beats.bad, beats.last_bad) == (
         1,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.inputs import Process
-from nodeagent.job.shell.disk.state import State, open_given
-from nodeagent.job.shell.evidence import evidence
-from nodeagent.job.shell.evidence.evidence import Wanted
-from nodeagent.job.shell.processes import procfs
+from nodeagent.job.session.values import ProcessId
+from nodeagent.job.shell import procfs
+from nodeagent.job.shell.state_folder import StateFolder, open_given
+from nodeagent.job.watching import evidence
+from nodeagent.job.watching.evidence import EvidenceRequest
 from tests.job.shell.supervised import lives
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -23,7 +23,7 @@ HUNG = "import faulthandler, sys, time; faulthandler.enable(); print('ready', fl
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
+def state(tmp_path: Path) -> Iterator[StateFolder]:
     opened = open_given(tmp_path / "state", {})
     yield opened
     opened.close()
@@ -42,23 +42,25 @@ def rank(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     program.communicate(timeout=WAIT_LIMIT_S)
 
 
-def process(pid: int) -> Process:
+def process(pid: int) -> ProcessId:
     found = procfs.stat(pid)
     assert found is not None
     return found.process
 
 
-def gathered(state: State, wanted: Wanted) -> evidence.EvidenceProcess:
-    gathering = evidence.begin(state, wanted)
+def gathered(state: StateFolder, wanted: EvidenceRequest) -> evidence.EvidenceProcess:
+    gathering = evidence.begin_gathering(state, wanted)
     assert os.waitpid(gathering.pid, 0) == (gathering.pid, 0)
     return gathering
 
 
-def wanted(rank: Process, samples: tuple[Path, ...] = (), *, aborts: bool = False) -> Wanted:
-    return Wanted(run=3, members=[rank], ranks=[rank], aborts=aborts, samples=samples, within_s=10.0)
+def wanted(rank: ProcessId, samples: tuple[Path, ...] = (), *, aborts: bool = False) -> EvidenceRequest:
+    return EvidenceRequest(run=3, members=[rank], ranks=[rank], aborts=aborts, samples=samples, within_s=10.0)
 
 
-def test_status_and_threads_of_each_process_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
+def test_status_and_threads_of_each_process_are_kept(
+    state: StateFolder, rank: "subprocess.Popen[bytes]"
+) -> None:
     gathering = gathered(state, wanted(process(rank.pid)))
 
     text = (gathering.folder / "processes.txt").read_text()
@@ -70,7 +72,7 @@ def test_status_and_threads_of_each_process_are_kept(state: State, rank: "subpro
 
 
 def test_ranks_are_sent_what_ends_them_only_where_the_run_is_to_end(
-    state: State, rank: "subprocess.Popen[bytes]"
+    state: StateFolder, rank: "subprocess.Popen[bytes]"
 ) -> None:
     gathered(state, wanted(process(rank.pid)))
     assert lives(rank.pid)
@@ -80,7 +82,7 @@ def test_ranks_are_sent_what_ends_them_only_where_the_run_is_to_end(
     assert rank.wait(WAIT_LIMIT_S) == -signal.SIGABRT
 
 
-def test_process_that_does_not_catch_it_is_sent_nothing(state: State) -> None:
+def test_process_that_does_not_catch_it_is_sent_nothing(state: StateFolder) -> None:
     """It would only die of it, and print nothing."""
     sleeper = subprocess.Popen(["sleep", "600"])
     gathered(state, wanted(process(sleeper.pid), aborts=True))
@@ -91,7 +93,7 @@ def test_process_that_does_not_catch_it_is_sent_nothing(state: State) -> None:
 
 
 def test_newest_samples_are_kept_under_their_header(
-    state: State, tmp_path: Path, rank: "subprocess.Popen[bytes]"
+    state: StateFolder, tmp_path: Path, rank: "subprocess.Popen[bytes]"
 ) -> None:
     header = json.dumps({"name": "live"}) + "\n"
     row = json.dumps({"t_s": 1, "filler": "x" * 1000}) + "\n"
@@ -107,7 +109,7 @@ def test_newest_samples_are_kept_under_their_header(
     assert (gathering.folder / "samples.jsonl").stat().st_size <= 6 << 20
 
 
-def test_digest_is_of_all_that_lies_there(state: State, rank: "subprocess.Popen[bytes]") -> None:
+def test_digest_is_of_all_that_lies_there(state: StateFolder, rank: "subprocess.Popen[bytes]") -> None:
     gathering = gathered(state, wanted(process(rank.pid)))
     whole = hashlib.sha256()
     for file in sorted(gathering.folder.iterdir()):
@@ -117,7 +119,7 @@ def test_digest_is_of_all_that_lies_there(state: State, rank: "subprocess.Popen[
     assert gathering.digest() == whole.hexdigest()
 
 
-def test_only_the_newest_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
+def test_only_the_newest_are_kept(state: StateFolder, rank: "subprocess.Popen[bytes]") -> None:
     home = state.run(1) / "hang"
     for number in range(1, 31):
         folder = home / str(number)
@@ -131,7 +133,7 @@ def test_only_the_newest_are_kept(state: State, rank: "subprocess.Popen[bytes]")
     assert [each.name for each in (state.folder / "run-3" / "hang").iterdir()] == ["1"]
 
 
-def test_they_take_at_most_their_room(state: State, rank: "subprocess.Popen[bytes]") -> None:
+def test_they_take_at_most_their_room(state: StateFolder, rank: "subprocess.Popen[bytes]") -> None:
     home = state.run(1) / "hang"
     for number in range(1, 5):
         folder = home / str(number)
@@ -147,7 +149,7 @@ def test_they_take_at_most_their_room(state: State, rank: "subprocess.Popen[byte
 
 
 def test_aide_that_takes_too_long_is_ended_with_what_it_has_started(
-    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: "subprocess.Popen[bytes]"
+    state: StateFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: "subprocess.Popen[bytes]"
 ) -> None:
     """A py-spy that never answers and started a child that never ends."""
     spy = tmp_path / "bin" / "py-spy"
@@ -156,7 +158,7 @@ def test_aide_that_takes_too_long_is_ended_with_what_it_has_started(
     spy.chmod(0o755)
     monkeypatch.setenv("PATH", f"{spy.parent}:{os.environ['PATH']}")
 
-    gathering = evidence.begin(state, wanted(process(rank.pid)))
+    gathering = evidence.begin_gathering(state, wanted(process(rank.pid)))
     wait_until((tmp_path / "pid").exists, "py-spy runs")
     wait_until((tmp_path / "pid").read_text, "and has a child")
     gathering.end()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.lines import Chip, Word
-from nodeagent.job.model import Wish
+from nodeagent.job.lines import ChipReading
+from nodeagent.job.model import RunEvent, Wish
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.daemon_double import DaemonDouble
 from tests.job.shell.supervised import Place, pids_in
@@ -48,7 +48,7 @@ def chips_that_vary(daemon: DaemonDouble, pid: int) -> Iterator[threading.Event]
         while not end.wait(PERIOD_S / 2):
             turn += 1
             util, power_w = (0.0, 70.0) if idle.is_set() else (80.0 + turn % 7 * 3, 300.0 + turn % 5)
-            daemon.chips = (Chip(name="npu0", known=True, util=util, power_w=power_w),)
+            daemon.chips = (ChipReading(name="npu0", known=True, util=util, power_w=power_w),)
 
     daemon.holders = (pid,)
     thread = threading.Thread(target=vary)
@@ -75,8 +75,8 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
             idle.set()
             (tmp_path / "hang").touch()
 
-            daemon.received_word(Word.SUSPECTED)
-            suspended = daemon.received_word(Word.SUSPENDED)
+            daemon.received_word(RunEvent.SUSPECTED)
+            suspended = daemon.received_word(RunEvent.SUSPENDED)
 
         evidence = place.state / "run-1" / "hang" / "1"
         assert suspended.evidence["path"] == str(evidence)
@@ -88,9 +88,9 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
             assert pids_in(tmp_path / "pids", 1) == [pid]
             return
         assert "in stands_still" in (evidence / "faulthandler.txt").read_text()
-        daemon.received_word(Word.EXITED)
+        daemon.received_word(RunEvent.EXITED)
         daemon.want(Wish.RUN, 2)
-        daemon.received_word(Word.STARTED)
+        daemon.received_word(RunEvent.STARTED)
         pids_in(tmp_path / "pids", 2)
         assert (tmp_path / "runs").read_text() == "1 first\n2 suspended\n"
 

@@ -8,27 +8,23 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.lines import (
-    Begin,
     Bye,
-    Chip,
-    Chips,
-    Hello,
+    ChipReading,
+    ChipReadings,
+    JobBegin,
     Line,
-    Refused,
-    Said,
-    Taken,
-    Want,
+    ReportTaken,
+    SupervisorHello,
+    SupervisorRefused,
     Welcome,
-    Word,
     decode,
     encode,
 )
-from nodeagent.job.model import SECOND_NS, Wish
-from nodeagent.job.orders import Report
-from nodeagent.job.shell.link import DEFAULT_SOCKET, Link, Lost, socket_path
+from nodeagent.job.model import SECOND_NS, RunEvent, RunReport, RunRequest, Wish
+from nodeagent.job.shell.link import DEFAULT_SOCKET, ConnectionLost, DaemonLink, socket_path
 
-HELLO = Hello(pid=7, version="test")
-BEGIN = Begin(kind="training", run=1, is_running=False, in_place=True, yields=False, reschedules=False)
+HELLO = SupervisorHello(pid=7, version="test")
+BEGIN = JobBegin(kind="training", run=1, is_running=False, in_place=True, yields=False, reschedules=False)
 WELCOME = Welcome(job="slurm:7.0", version="test")
 
 
@@ -72,31 +68,31 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[Link]:
-    made = Link(str(tmp_path / "jobs.sock"), lambda: HELLO)
+def link(tmp_path: Path) -> Iterator[DaemonLink]:
+    made = DaemonLink(str(tmp_path / "jobs.sock"), lambda: HELLO)
     yield made
     made.close()
 
 
-def welcomed(link: Link, daemon: Daemon) -> None:
+def welcomed(link: DaemonLink, daemon: Daemon) -> None:
     link.tick(link.next_deadline_ns() or 0)
     daemon.accept()
     daemon.send(WELCOME)
     assert link.ready(0) == [WELCOME]
 
 
-def report(number: int) -> Report:
-    return Report(number=number, run=1, what=Word.STARTED)
+def report(number: int) -> RunReport:
+    return RunReport(number=number, run=1, what=RunEvent.STARTED)
 
 
-def said(number: int) -> Said:
-    return Said(number=number, run=1, what=Word.STARTED)
+def said(number: int) -> RunReport:
+    return RunReport(number=number, run=1, what=RunEvent.STARTED)
 
 
-def test_absent_daemon_is_tried_again_later_and_later(link: Link, tmp_path: Path) -> None:
+def test_absent_daemon_is_tried_again_later_and_later(link: DaemonLink, tmp_path: Path) -> None:
     at_ns, pauses = 0, []
     for _ in range(8):
-        assert link.tick(at_ns) == [Lost(f"{tmp_path}/jobs.sock: No such file or directory")]
+        assert link.tick(at_ns) == [ConnectionLost(f"{tmp_path}/jobs.sock: No such file or directory")]
         assert link.tick(at_ns) == []
         due_ns = link.next_deadline_ns()
         assert due_ns is not None
@@ -107,7 +103,7 @@ def test_absent_daemon_is_tried_again_later_and_later(link: Link, tmp_path: Path
     assert link.fileno() is None
 
 
-def test_pauses_are_short_again_after_a_welcome(link: Link, tmp_path: Path) -> None:
+def test_pauses_are_short_again_after_a_welcome(link: DaemonLink, tmp_path: Path) -> None:
     for at_s in range(0, 60, 6):
         link.tick(at_s * SECOND_NS)
     daemon = Daemon(tmp_path / "jobs.sock")
@@ -115,15 +111,15 @@ def test_pauses_are_short_again_after_a_welcome(link: Link, tmp_path: Path) -> N
     daemon.read(1)  # what is left unread would be a reset of the connection, not its end
     daemon.close()
 
-    assert link.ready(100 * SECOND_NS) == [Lost("the daemon has ended the connection")]
+    assert link.ready(100 * SECOND_NS) == [ConnectionLost("the daemon has ended the connection")]
     assert link.next_deadline_ns() == 100 * SECOND_NS + SECOND_NS // 5
 
 
-def test_nothing_is_said_before_it_has_begun(link: Link, daemon: Daemon) -> None:
-    link.say(report(1), 0)
+def test_nothing_is_said_before_it_has_begun(link: DaemonLink, daemon: Daemon) -> None:
+    link.send(report(1), 0)
     welcomed(link, daemon)
     assert not link.ask(1, 0)
-    link.say(report(2), 0)
+    link.send(report(2), 0)
 
     link.begin(BEGIN, 0)
 
@@ -131,13 +127,13 @@ def test_nothing_is_said_before_it_has_begun(link: Link, daemon: Daemon) -> None
     assert link.ask(2, 0)
 
 
-def test_only_what_was_not_taken_is_said_again(link: Link, daemon: Daemon) -> None:
+def test_only_what_was_not_taken_is_said_again(link: DaemonLink, daemon: Daemon) -> None:
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
     for number in (1, 2, 3):
-        link.say(report(number), 0)
-    daemon.send(Taken(number=2))
-    assert link.ready(0) == [Taken(number=2)]
+        link.send(report(number), 0)
+    daemon.send(ReportTaken(number=2))
+    assert link.ready(0) == [ReportTaken(number=2)]
     daemon.hang_up()
     link.ready(0)
 
@@ -148,12 +144,12 @@ def test_only_what_was_not_taken_is_said_again(link: Link, daemon: Daemon) -> No
     assert link.has_untaken
 
 
-def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: Link, daemon: Daemon) -> None:
+def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: DaemonLink, daemon: Daemon) -> None:
     welcomed(link, daemon)
     lines: list[Line] = [
-        Want(wish=Wish.STOP, run=1),
-        Chips(number=4, chips=(Chip(name="npu0", known=True, holders=(7, 8)),)),
-        Want(wish=Wish.HOLD, run=2),
+        RunRequest(wish=Wish.STOP, run=1),
+        ChipReadings(number=4, chips=(ChipReading(name="npu0", known=True, holders=(7, 8)),)),
+        RunRequest(wish=Wish.HOLD, run=2),
     ]
     text = b"".join(encode(line) for line in lines)
 
@@ -169,16 +165,16 @@ def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: Link, d
     ("line", "why"),
     [
         (b"no json\n", "the daemon sent a line that is not understood: not JSON: "),
-        (Refused(why="the door is full"), "the daemon refuses: the door is full"),
+        (SupervisorRefused(why="the door is full"), "the daemon refuses: the door is full"),
         (Welcome(job="", version="9", protocol=2), "the daemon speaks protocol 2, this supervisor 1"),
-        (Want(wish=Wish.STOP, run=1), "the daemon sent a line out of turn: want"),
+        (RunRequest(wish=Wish.STOP, run=1), "the daemon sent a line out of turn: wanted"),
         (Bye(number=1, status=0), "the daemon sent a line out of turn: bye"),
         (b"x" * 70_000, "the daemon sent a line that is too long"),
     ],
     ids=["garbage", "refused", "another protocol", "before the welcome", "not a daemon's", "too long"],
 )
 def test_daemon_that_is_not_understood_is_as_good_as_none(
-    link: Link, daemon: Daemon, line: Line | bytes, why: str
+    link: DaemonLink, daemon: Daemon, line: Line | bytes, why: str
 ) -> None:
     link.tick(0)
     daemon.accept()
@@ -186,46 +182,46 @@ def test_daemon_that_is_not_understood_is_as_good_as_none(
 
     heard = [each for _ in range(3) for each in link.ready(SECOND_NS)]
 
-    assert [type(each) for each in heard] == [Lost]
-    assert isinstance(heard[0], Lost)
+    assert [type(each) for each in heard] == [ConnectionLost]
+    assert isinstance(heard[0], ConnectionLost)
     assert heard[0].why.startswith(why)
     assert link.fileno() is None
     assert link.next_deadline_ns() == SECOND_NS + SECOND_NS // 5
 
 
-def test_welcome_that_does_not_come_is_not_waited_for(link: Link, daemon: Daemon) -> None:
+def test_welcome_that_does_not_come_is_not_waited_for(link: DaemonLink, daemon: Daemon) -> None:
     link.tick(0)
 
     assert link.tick(2 * SECOND_NS - 1) == []
-    assert link.tick(2 * SECOND_NS) == [Lost("no welcome came")]
+    assert link.tick(2 * SECOND_NS) == [ConnectionLost("no welcome came")]
 
 
-def test_daemon_that_does_not_say_what_it_wants_is_given_up(link: Link, daemon: Daemon) -> None:
+def test_daemon_that_does_not_say_what_it_wants_is_given_up(link: DaemonLink, daemon: Daemon) -> None:
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
 
     assert link.tick(30 * SECOND_NS - 1) == []
-    assert link.tick(30 * SECOND_NS) == [Lost("no word of what it wants came")]
+    assert link.tick(30 * SECOND_NS) == [ConnectionLost("no word of what it wants came")]
 
 
-def test_daemon_that_wants_something_is_not_waited_for(link: Link, daemon: Daemon) -> None:
+def test_daemon_that_wants_something_is_not_waited_for(link: DaemonLink, daemon: Daemon) -> None:
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
-    daemon.send(Want(wish=Wish.HOLD, run=1))
+    daemon.send(RunRequest(wish=Wish.HOLD, run=1))
 
-    assert link.ready(1) == [Want(wish=Wish.HOLD, run=1)]
+    assert link.ready(1) == [RunRequest(wish=Wish.HOLD, run=1)]
     assert link.next_deadline_ns() is None
 
 
-def test_daemon_that_does_not_read_is_given_up(link: Link, daemon: Daemon) -> None:
+def test_daemon_that_does_not_read_is_given_up(link: DaemonLink, daemon: Daemon) -> None:
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
     for number in range(20_000):
-        link.say(replace(report(number), why="x" * 200), 0)
+        link.send(replace(report(number), why="x" * 200), 0)
         if link.fileno() is None:
             break
 
-    assert link.ready(0) == [Lost("the daemon does not read")]
+    assert link.ready(0) == [ConnectionLost("the daemon does not read")]
 
 
 def test_socket_is_that_of_the_flag_then_of_the_environment_then_the_usual_one() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.shell.disk.policy_files import kill_wait_s
+from nodeagent.job.policy.policy import kill_wait_s
 from tests.job.shell.supervised import Place
 from tests.waiting import WAIT_LIMIT_S
 

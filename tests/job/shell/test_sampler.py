@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.inputs import Process
 from nodeagent.job.sample import ProcessSample
-from nodeagent.job.shell.processes import procfs
-from nodeagent.job.shell.processes.tree import Tree, send
-from nodeagent.job.shell.watching.sampler import Holders, Sampler
+from nodeagent.job.session.values import ProcessId
+from nodeagent.job.shell import procfs
+from nodeagent.job.shell.tree import Tree, send
+from nodeagent.job.watching.samples import Holders, Sampler
 from tests.job.shell.supervised import below, lives
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -55,7 +55,7 @@ def is_asleep(pid: int) -> bool:
     return found is not None and found.state == "S"
 
 
-def process(pid: int) -> Process:
+def process(pid: int) -> ProcessId:
     found = procfs.stat(pid)
     assert found is not None
     return found.process

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.shell.disk.journal import Journal, Owner
-from nodeagent.job.shell.disk.state import StateError, key_of, open_default, open_given
+from nodeagent.job.shell.journal import Journal, JournalOwner
+from nodeagent.job.shell.state_folder import StateFolderError, key_of, open_default, open_given
 from tests.job.shell.supervised import Place
 
 COMMAND = ("python", "train.py")
@@ -79,7 +79,7 @@ def test_folder_that_somebody_else_has_made_is_not_used(tmp_path: Path) -> None:
     theirs.mkdir()
     os.chown(theirs, 12345, 12345)
 
-    with pytest.raises(StateError, match="not a folder of this user that only this user may write"):
+    with pytest.raises(StateFolderError, match="not a folder of this user that only this user may write"):
         open_default("llama", COMMAND, {"TMPDIR": str(tmp_path)})
 
 
@@ -87,7 +87,7 @@ def test_folder_of_a_link_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"nodeagent-job-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(StateError, match="not a folder of this user"):
+    with pytest.raises(StateFolderError, match="not a folder of this user"):
         open_default("llama", COMMAND, {"TMPDIR": str(tmp_path)})
 
 
@@ -118,7 +118,7 @@ def test_job_goes_on_without_a_journal(place: Place) -> None:
     )
 
 
-OWNER = Owner("boot", "job", COMMAND)
+OWNER = JournalOwner("boot", "job", COMMAND)
 
 
 def test_journal_gives_its_lines_back_to_the_same_owner(tmp_path: Path) -> None:
@@ -132,9 +132,13 @@ def test_journal_gives_its_lines_back_to_the_same_owner(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [Owner("boot 2", "job", COMMAND), Owner("boot", "job 2", COMMAND), Owner("boot", "job", ("true",))],
+    [
+        JournalOwner("boot 2", "job", COMMAND),
+        JournalOwner("boot", "job 2", COMMAND),
+        JournalOwner("boot", "job", ("true",)),
+    ],
 )
-def test_journal_of_another_boot_job_or_command_is_moved_aside(tmp_path: Path, other: Owner) -> None:
+def test_journal_of_another_boot_job_or_command_is_moved_aside(tmp_path: Path, other: JournalOwner) -> None:
     Journal(tmp_path / "journal.jsonl", OWNER).append(b"one\n")
 
     assert Journal(tmp_path / "journal.jsonl", other).earlier == ()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.lines import Ask, Begin, Bye, Hello, Said, Word
-from nodeagent.job.model import Wish
+from nodeagent.job.lines import AskChips, Bye, JobBegin, SupervisorHello
+from nodeagent.job.model import RunEvent, RunReport, Wish
 from tests.cgroups import freeze, freezer, needs
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.supervised import Place, lives, pids_in
@@ -27,17 +27,17 @@ def forever(tmp_path: Path) -> tuple[str, ...]:
 
 def test_job_is_stopped_held_and_run_again(place: Place, tmp_path: Path) -> None:
     with daemons.opened(place.socket) as daemon, place.started(*forever(tmp_path), options=IN_PLACE):
-        assert daemon.received(Hello).job == ""
-        begin = daemon.received(Begin)
-        started = daemon.received_word(Word.STARTED)
+        assert daemon.received(SupervisorHello).job == ""
+        begin = daemon.received(JobBegin)
+        started = daemon.received_word(RunEvent.STARTED)
         [first] = pids_in(tmp_path / "pids", 1)
 
         daemon.want(Wish.STOP, 1, why="reset", chip="npu3", code="80E18005")
-        stopped = daemon.received_word(Word.STOPPED)
+        stopped = daemon.received_word(RunEvent.STOPPED)
         assert not lives(first)
         daemon.want(Wish.HOLD, 2)
         daemon.want(Wish.RUN, 2)
-        again = daemon.received_word(Word.STARTED)
+        again = daemon.received_word(RunEvent.STARTED)
 
         pids_in(tmp_path / "pids", 2)
         assert (begin.run, begin.is_running, begin.in_place) == (1, False, True)
@@ -51,7 +51,7 @@ def test_held_job_does_not_run_before_it_may(place: Place, tmp_path: Path) -> No
         daemons.opened(place.socket, grants=False) as daemon,
         place.started(*forever(tmp_path), options=IN_PLACE) as supervisor,
     ):
-        daemon.received(Begin)
+        daemon.received(JobBegin)
         daemon.want(Wish.HOLD, 1)
         supervisor.send_signal(signal.SIGUSR1)  # nobody is there to get it
 
@@ -64,7 +64,7 @@ def test_job_that_only_is_watched_is_never_stopped(place: Place, tmp_path: Path)
     script = f"echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
     with daemons.opened(place.socket) as daemon, place.started("sh", "-c", script) as supervisor:
         pids_in(tmp_path / "pid", 1)
-        begin = daemon.received(Begin)
+        begin = daemon.received(JobBegin)
         daemon.want(Wish.STOP, 1)
         daemon.want(Wish.LEAVE, 1)
         (tmp_path / "go").touch()
@@ -72,7 +72,7 @@ def test_job_that_only_is_watched_is_never_stopped(place: Place, tmp_path: Path)
         assert not begin.in_place
         assert supervisor.communicate(timeout=WAIT_LIMIT_S) == (b"", b"")
         assert supervisor.returncode == 3
-        assert daemon.received_word(Word.EXITED).status == 3
+        assert daemon.received_word(RunEvent.EXITED).status == 3
         assert daemon.received(Bye).status == 3
 
 
@@ -80,10 +80,10 @@ def test_daemon_that_comes_back_hears_what_it_had_not_taken(place: Place, tmp_pa
     script = f"echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
     with place.started("sh", "-c", script, options=IN_PLACE) as supervisor:
         with daemons.opened(place.socket, takes=False) as daemon:
-            began = daemon.received_word(Word.STARTED)
+            began = daemon.received_word(RunEvent.STARTED)
         with daemons.opened(place.socket) as daemon:
-            begin = daemon.received(Begin)
-            repeated = daemon.received(Said)
+            begin = daemon.received(JobBegin)
+            repeated = daemon.received(RunReport)
             (tmp_path / "go").touch()
             ended = daemon.received(Bye)
 
@@ -97,10 +97,10 @@ def test_daemon_that_begins_late_finds_the_job(place: Place, tmp_path: Path) -> 
     with place.started(*forever(tmp_path), options=IN_PLACE):
         pids_in(tmp_path / "pids", 1)
         with daemons.opened(place.socket) as daemon:
-            begin = daemon.received(Begin)
+            begin = daemon.received(JobBegin)
 
             assert (begin.run, begin.is_running) == (1, True)
-            assert daemon.received(Said).what is Word.STARTED
+            assert daemon.received(RunReport).what is RunEvent.STARTED
 
 
 def test_daemon_that_accepts_and_says_nothing_keeps_no_job_waiting(place: Place) -> None:
@@ -133,7 +133,7 @@ def test_job_that_is_sent_away_leaves(place: Place, tmp_path: Path) -> None:
         place.started(*forever(tmp_path), options=options) as supervisor,
     ):
         pids_in(tmp_path / "pids", 1)
-        daemon.received_word(Word.STARTED)
+        daemon.received_word(RunEvent.STARTED)
         daemon.want(Wish.LEAVE, 1, why="chip lost", isolated=True)
 
         assert daemon.received(Bye).status == 86
@@ -143,7 +143,7 @@ def test_job_that_is_sent_away_leaves(place: Place, tmp_path: Path) -> None:
 def test_samples_ask_for_the_chips(place: Place, tmp_path: Path) -> None:
     options = ("--period", "0.05")
     with daemons.opened(place.socket) as daemon, place.started(*forever(tmp_path), options=options):
-        first, second = daemon.received(Ask), daemon.received(Ask)
+        first, second = daemon.received(AskChips), daemon.received(AskChips)
 
         assert second.number == first.number + 1
 
@@ -161,12 +161,12 @@ def test_unkillable_process_is_told_and_the_job_leaves_the_node(place: Place, tm
         place.started(*command, options=options, stdout=stderr, stderr=stderr) as supervisor,
     ):
         [frozen] = pids_in(tmp_path / "pids", 1)
-        daemon.received_word(Word.STARTED)
+        daemon.received_word(RunEvent.STARTED)
         freeze(group, frozen)
 
         daemon.want(Wish.STOP, 1, why="reset")
 
-        assert daemon.received_word(Word.UNKILLABLE).run == 1
+        assert daemon.received_word(RunEvent.UNKILLABLE).run == 1
         assert daemon.received(Bye).status == 86
         assert supervisor.wait(WAIT_LIMIT_S) == 86
         wait_until(lambda: lives(frozen), "the frozen one is still there")

@@ -1,16 +1,21 @@
-"""The loop of a step: which runs it makes, on which nodes, and with what it leaves."""
+"""The loop of a step: which runs it makes, on which nodes, and with what it leaves.
+
+Which nodes make a run: whatever is lost, left out or doubtful.
+"""
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nodeagent.job.inputs import Signalled
-from nodeagent.job.model import Counts, Why
-from nodeagent.job.orders import Print
-from nodeagent.job.step.model import Ask, End, Outcome, Wait, Waited, Wish
+from nodeagent.job.model import Counts, RunReason
+from nodeagent.job.session.values import Print, Signalled
+from nodeagent.job.step.loop import chosen
+from nodeagent.job.step.values import AskScheduler, EndRun, NodeOutcome, StepOptions, Wait, Waited
 from tests.job.step.play import NODES, Play
 
-FAULT = {"fault": True, "next_why": Why.HEALED, "why": "npu3: 80E18005"}
+FAULT = {"fault": True, "next_why": RunReason.HEALED, "why": "npu3: 80E18005"}
 
 
 def test_all_nodes_done_is_done() -> None:
@@ -49,7 +54,7 @@ def test_numbers_of_runs_go_on_over_placements_and_executions_begin_anew() -> No
 
 @pytest.mark.parametrize("status", [75, 86])
 def test_a_node_out_of_service_is_replaced_by_a_spare(status: int) -> None:
-    play = Play(Wish(nodes=2, reruns=True))
+    play = Play(StepOptions(nodes=2, reruns=True))
     play.begin()
     play.end(play.outcome("n1", status, fault=True), play.peer("n2"))
     assert [each.nodes for each in play.plans] == [("n1", "n2"), ("n2", "n3")]
@@ -57,7 +62,7 @@ def test_a_node_out_of_service_is_replaced_by_a_spare(status: int) -> None:
 
 
 def test_a_node_that_was_left_out_never_comes_back() -> None:
-    play = Play(Wish(nodes=2, at_least=1, reruns=True))
+    play = Play(StepOptions(nodes=2, at_least=1, reruns=True))
     play.begin()
     play.end(play.outcome("n1", 86, fault=True))
     play.end(play.outcome("n3", 86, fault=True))
@@ -65,14 +70,14 @@ def test_a_node_that_was_left_out_never_comes_back() -> None:
 
 
 def test_a_node_out_of_service_and_no_spare_ends_the_placement() -> None:
-    play = Play(Wish(reruns=True, placements=8))
+    play = Play(StepOptions(reruns=True, placements=8))
     play.begin()
     play.end(play.outcome("n2", 86, fault=True))
     assert (play.left, play.kept.placements) == (75, 1)
 
 
 def test_the_last_placement_is_not_asked_for_twice() -> None:
-    play = Play(Wish(reruns=True, placements=8), counts=Counts(placements=8))
+    play = Play(StepOptions(reruns=True, placements=8), counts=Counts(placements=8))
     play.begin()
     play.end(play.outcome("n2", 86, fault=True))
     assert play.left == 87
@@ -82,7 +87,7 @@ def test_the_last_placement_is_not_asked_for_twice() -> None:
 def test_a_lost_node_is_gone_without_as_long_as_enough_are_left(
     least: int, left: int | None, runs: int
 ) -> None:
-    play = Play(Wish(at_least=least, reruns=True))
+    play = Play(StepOptions(at_least=least, reruns=True))
     play.begin()
     play.has = ("n1", "n3")
     play.end()
@@ -91,7 +96,7 @@ def test_a_lost_node_is_gone_without_as_long_as_enough_are_left(
 
 
 def test_a_lost_node_leads_to_no_rerun_where_nobody_allowed_any() -> None:
-    play = Play(Wish())
+    play = Play(StepOptions())
     play.begin()
     play.has = ("n1", "n3")
     play.end(status=137)
@@ -102,7 +107,7 @@ def test_a_lost_node_leads_to_no_rerun_where_nobody_allowed_any() -> None:
 def test_what_would_fail_again_ends_the_job(status: int) -> None:
     play = Play()
     play.begin()
-    play.end(play.outcome("n1", 85, next_why=Why.FAILED, pause_s=1.0), play.outcome("n3", status))
+    play.end(play.outcome("n1", 85, next_why=RunReason.FAILED, pause_s=1.0), play.outcome("n3", status))
     assert play.left == status
 
 
@@ -123,13 +128,13 @@ def test_a_command_that_may_not_be_run_again_leaves_with_its_own_status() -> Non
 def test_a_retry_waits_and_is_counted_once() -> None:
     play = Play()
     play.begin()
-    retry = {"next_why": Why.FAILED, "counts": Counts(retries=1, signature="x")}
+    retry = {"next_why": RunReason.FAILED, "counts": Counts(retries=1, signature="x")}
     orders = play.end(
         play.outcome("n1", 85, pause_s=1.0, **retry), play.outcome("n2", 85, pause_s=1.0, **retry)
     )
     assert [each for each in orders if isinstance(each, Wait)] == [Wait(seconds=1.0)]
     assert play.kept == Counts(retries=1, signature="x")
-    assert play.give(Waited()) == [Ask()]
+    assert play.give(Waited()) == [AskScheduler()]
 
 
 def test_hangs_in_a_row_are_the_jobs_whatever_node_finds_them() -> None:
@@ -137,7 +142,7 @@ def test_hangs_in_a_row_are_the_jobs_whatever_node_finds_them() -> None:
     play.begin()
     for number, node in enumerate(("n1", "n2", "n3"), 1):
         counts = Counts(hangs=number)
-        play.end(play.outcome(node, 85, next_why=Why.SUSPENDED, counts=counts))
+        play.end(play.outcome(node, 85, next_why=RunReason.SUSPENDED, counts=counts))
         assert play.kept.hangs == number
 
 
@@ -146,7 +151,7 @@ def test_progress_on_one_node_is_progress_of_the_job() -> None:
     play.begin()
     signalled = play.outcome("n1", 143, signalled=True, progressed=True, counts=Counts(best=150))
     failed = play.outcome(
-        "n2", 85, next_why=Why.FAILED, counts=Counts(best=100, retries=3, hangs=1, signature="x")
+        "n2", 85, next_why=RunReason.FAILED, counts=Counts(best=100, retries=3, hangs=1, signature="x")
     )
     play.end(signalled, failed)
     assert play.kept == Counts(best=150, retries=1, signature="x")
@@ -156,7 +161,7 @@ def test_progress_on_one_node_is_progress_of_the_job() -> None:
 
 
 def test_a_node_that_says_nothing_is_replaced_where_there_is_a_spare() -> None:
-    play = Play(Wish(nodes=2, reruns=True))
+    play = Play(StepOptions(nodes=2, reruns=True))
     play.begin()
     play.end(play.peer("n2"), status=1)
     play.give(Waited())
@@ -185,7 +190,7 @@ def test_silence_is_not_tried_for_ever() -> None:
 
 
 def test_silence_without_leave_to_run_again_ends_with_the_status_of_srun() -> None:
-    play = Play(Wish())
+    play = Play(StepOptions())
     play.begin()
     play.end(status=1)
     assert play.left == 1
@@ -197,7 +202,7 @@ def test_silence_without_leave_to_run_again_ends_with_the_status_of_srun() -> No
 def test_a_signal_while_a_run_goes_on_ends_it_and_it_is_not_made_again() -> None:
     play = Play()
     play.begin()
-    assert play.give(Signalled(number=15)) == [End()]
+    assert play.give(Signalled(number=15)) == [EndRun()]
     play.end(play.outcome("n2", 85, **FAULT), play.peer("n1"))
     assert (play.left, len(play.plans)) == (143, 1)
 
@@ -233,7 +238,7 @@ def test_a_step_that_somebody_has_ended_alone_is_not_run_again() -> None:
 
 
 def test_a_command_that_ends_with_0_because_it_is_asked_to_end_is_no_success_of_all() -> None:
-    play = Play(Wish())
+    play = Play(StepOptions())
     play.begin()
     play.end(play.outcome("n1", 0, signalled=True), status=0)
     assert play.left == 1
@@ -273,7 +278,7 @@ def test_a_node_that_began_has_all_its_time_again() -> None:
 
 
 def test_each_change_of_the_nodes_is_told() -> None:
-    play = Play(Wish(nodes=2, reruns=True))
+    play = Play(StepOptions(nodes=2, reruns=True))
     printed = [each.text for each in play.begin() if isinstance(each, Print)]
     orders = play.end(play.outcome("n1", 86, fault=True, why="npu3"))
     printed += [each.text for each in orders if isinstance(each, Print)]
@@ -285,9 +290,9 @@ def test_each_change_of_the_nodes_is_told() -> None:
 
 
 def test_an_outcome_of_no_node_of_the_run_counts_for_nothing() -> None:
-    play = Play(Wish(nodes=2, reruns=True))
+    play = Play(StepOptions(nodes=2, reruns=True))
     play.begin()
-    stray = Outcome(node="n3", run=1, status=87)
+    stray = NodeOutcome(node="n3", run=1, status=87)
     play.end(play.outcome("n1"), play.outcome("n2"), stray, status=0)
     assert play.left == 0
 
@@ -297,4 +302,51 @@ def test_a_step_is_ended_once_however_often_the_loop_is_told() -> None:
     play = Play()
     play.begin()
     orders = [*play.give(Signalled(number=15)), *play.give(Signalled(number=15))]
-    assert orders == [End()]
+    assert orders == [EndRun()]
+
+
+NAMES = tuple(f"n{number}" for number in range(6))
+SOME = st.sets(st.sampled_from(NAMES))
+
+
+@given(
+    most=st.integers(1, 6),
+    less=st.integers(0, 5),
+    has=SOME,
+    before=SOME,
+    left_out=SOME,
+    doubtful=SOME,
+)
+def test_as_many_as_are_wanted_and_none_that_is_left_out(
+    most: int, less: int, has: set[str], before: set[str], left_out: set[str], doubtful: set[str]
+) -> None:
+    least = max(1, most - less)
+    in_order = [each for each in NAMES if each in has]
+    usable = [each for each in in_order if each not in left_out]
+    nodes = chosen(
+        StepOptions(nodes=most, at_least=least),
+        in_order,
+        first=6,
+        before=tuple(before),
+        left_out=left_out,
+        doubtful=doubtful,
+    )
+    if len(usable) < least:
+        assert nodes is None
+        return
+    assert nodes is not None
+    assert len(nodes) == min(most, len(usable))
+    assert list(nodes) == [each for each in usable if each in nodes]
+    spares = set(usable) - set(nodes)
+    assert not (set(nodes) & doubtful and spares - doubtful), "a spare is better than a doubtful one"
+    sure = {each for each in nodes if each not in doubtful}
+    assert not (sure - before and (spares - doubtful) & before), "who was there before stays"
+
+
+def test_without_a_wish_all_nodes_of_the_job_are_needed() -> None:
+    assert chosen(StepOptions(), ("a", "b"), first=2) == ("a", "b")
+    assert chosen(StepOptions(), ("a",), first=2) is None
+
+
+def test_who_was_there_before_stays() -> None:
+    assert chosen(StepOptions(nodes=2), ("a", "b", "c"), first=3, before=("b", "c")) == ("b", "c")

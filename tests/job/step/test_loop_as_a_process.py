@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.counts import run_state
 from nodeagent.job.model import SECOND_NS, Counts
-from nodeagent.job.shell.clock import now_ns
-from nodeagent.job.shell.processes.received_signals import Signals
-from nodeagent.job.step import assembly
+from nodeagent.job.shell import record
+from nodeagent.job.shell.loop import ReceivedSignals, now_ns
+from nodeagent.job.step.process import _is_ended
 from tests.job.shell.supervised import ROOT
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -31,25 +30,27 @@ SAYS = """
 import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from nodeagent.job.model import (Counts, Why)
-from nodeagent.job.step.folder import Folder
-from nodeagent.job.step.model import Outcome
-from nodeagent.job.step.whole_job_hang import NodeWord
+from nodeagent.job.model import Counts, RunReason
+from nodeagent.job.step.folder import StepFolder
+from nodeagent.job.step.values import NodeOutcome
+from nodeagent.job.step.whole_job_hang import NodeHangReport
 
-folder = Folder(Path(os.environ["HERE"]) / "state")
+folder = StepFolder(Path(os.environ["HERE"]) / "state")
 run = folder.next_run() - 1
 def say(node, status, **more):
-    folder.put_outcome(Outcome(node=node, run=run, status=status, **more))
+    folder.put_outcome(NodeOutcome(node=node, run=run, status=status, **more))
 """
 ALL_DONE = 'say("n1", 0); say("n2", 0)'
 HANGS = """
 if run == 1:
     for node in ("n1", "n2"):
-        high = NodeWord(number=1, period_s=0.1, hang_time_s=10.0, flat_s=10.0, idle_high_s=10.0, acts=True)
-        folder.put_word(run, node, high)
+        high = NodeHangReport(
+            number=1, period_s=0.1, hang_time_s=10.0, flat_s=10.0, idle_high_s=10.0, acts=True
+        )
+        folder.put_hang_report(run, node, high)
     while folder.finding(run) is None:
         time.sleep(0.01)
-    say("n1", 85, next_why=Why.SUSPENDED, counts=Counts(hangs=1))
+    say("n1", 85, next_why=RunReason.SUSPENDED, counts=Counts(hangs=1))
     say("n2", 143, signalled=True)
     sys.exit(137)
 say("n1", 0); say("n2", 0)
@@ -126,7 +127,7 @@ def test_a_hang_of_all_nodes_is_told_to_them_and_they_run_again(stage: Stage) ->
     assert status == 0
     assert "confirmed: every chip on 2 nodes is without any sign of work" in said
     assert stage.plan(2)["whys"] == {"n1": "suspended", "n2": "peer"}
-    counts = run_state.decode((stage.folder / "state/run_state.json").read_text(), job="7")
+    counts = record.decode_counts((stage.folder / "state/run_state.json").read_text(), job="7")
     assert counts == Counts(hangs=1)
 
 
@@ -185,10 +186,10 @@ signal.signal(signal.SIGUSR1, lambda *_: (say("n1", 0), say("n2", 0), os._exit(0
 
 def test_a_controller_that_is_down_is_not_asked_again_at_once(stage: Stage) -> None:
     """The end of a child is no reason: squeue is one."""
-    signals = Signals()
+    signals = ReceivedSignals()
     subprocess.run(["true"], check=True)
     before_ns = now_ns()
-    assert not assembly._is_ended(signals, 0.1)
+    assert not _is_ended(signals, 0.1)
     assert now_ns() - before_ns >= SECOND_NS // 10
 
 

@@ -3,11 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.inputs import Signalled
-from nodeagent.job.model import Counts, Why
-from nodeagent.job.orders import Keep
-from nodeagent.job.step.loop import Phase
-from nodeagent.job.step.model import Leave, Outcome, Run, Waited, Wish
+from nodeagent.job.model import Counts, RunReason
+from nodeagent.job.session.values import KeepCounts, Leave, Signalled
+from nodeagent.job.step.loop import StepPhase
+from nodeagent.job.step.values import NodeOutcome, StartRun, StepOptions, Waited
 from tests.job.step.play import NODES, Play
 
 SAID: st.SearchStrategy[dict[str, object]] = st.builds(
@@ -16,7 +15,7 @@ SAID: st.SearchStrategy[dict[str, object]] = st.builds(
     fault=st.booleans(),
     signalled=st.booleans(),
     progressed=st.booleans(),
-    next_why=st.sampled_from(Why),
+    next_why=st.sampled_from(RunReason),
     pause_s=st.sampled_from((0.0, 1.0)),
     waited_s=st.sampled_from((0.0, 5.0)),
     placements=st.sampled_from((None, 3)),
@@ -30,7 +29,7 @@ SAID: st.SearchStrategy[dict[str, object]] = st.builds(
     ),
 )
 WISHES = st.builds(
-    Wish,
+    StepOptions,
     nodes=st.sampled_from((None, 2, 3)),
     at_least=st.sampled_from((None, 1, 2)),
     reruns=st.booleans(),
@@ -46,7 +45,7 @@ TURNS = st.tuples(
 @settings(max_examples=300)
 @given(WISHES, st.lists(TURNS, max_size=12))
 def test_what_holds_whatever_happens(
-    wish: Wish, turns: list[tuple[dict[str, dict[str, object]], set[str], str | None]]
+    wish: StepOptions, turns: list[tuple[dict[str, dict[str, object]], set[str], str | None]]
 ) -> None:
     play = Play(wish)
     play.begin()
@@ -61,23 +60,23 @@ def test_what_holds_whatever_happens(
             play.give(Signalled(number=15))
             was_signalled = True
         said = [
-            Outcome(node=node, run=plan.run, **values)  # type: ignore[arg-type]
+            NodeOutcome(node=node, run=plan.run, **values)  # type: ignore[arg-type]
             for node, values in says.items()
             if node in plan.nodes
         ]
         away |= {each.node for each in said if each.fault and each.status in (75, 86)}
         orders = play.end(*said, ends=event == "ends")
-        if play.state.phase is Phase.PAUSING:
+        if play.state.phase is StepPhase.PAUSING:
             orders += [*play.give(Waited()), *play.allow()]
 
         all_done = len(said) == len(plan.nodes) and all(each.status == 0 for each in said)
         assert (play.left == 0) == all_done
         for order in orders:
-            if isinstance(order, Run):
+            if isinstance(order, StartRun):
                 assert not was_signalled
                 assert order.plan.run == plan.run + 1
                 assert set(order.plan.nodes) <= set(play.has) - away
                 assert set(order.plan.whys) == set(order.plan.nodes)
-            if isinstance(order, Keep):
+            if isinstance(order, KeepCounts):
                 assert min(order.counts.placements, order.counts.retries, order.counts.hangs) >= 0
-        assert len([each for each in orders if isinstance(each, Leave | Run)]) == 1
+        assert len([each for each in orders if isinstance(each, Leave | StartRun)]) == 1

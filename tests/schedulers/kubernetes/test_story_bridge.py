@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.job.lines import Word
+from nodeagent.job.model import RunEvent
 from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER
 from tests.api.certificates import Authority
 from tests.api.jobs.supervisor import connected
@@ -141,7 +141,7 @@ async def test_a_job_is_told_to_leave_only_once_the_node_is_tainted(tmp_path: Pa
             bench.npus.node.hold("npu3", supervisor.pid)
             await bench.npus.polled("npu3", 3)
             await supervisor.begin()
-            await supervisor.say(Word.STARTED)
+            await supervisor.say(RunEvent.STARTED)
             bench.api.refuse(503, times=4, verbs="patch", resource="nodes")
             bench.npus.node.raise_code("npu3", LOST)
             await supervisor.wanted("leave")

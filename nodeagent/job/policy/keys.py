@@ -1,0 +1,197 @@
+"""The keys of a job's policy: their names, values and ranges. A table; ``policy`` reads the sources.
+
+The daemon checks a site's values for jobs by it, so each key describes its right values in words.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodeagent.job import model
+from nodeagent.job.model import HangMode
+
+_UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
+_WHOLE: Final = re.compile(r"-?\d{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueForm:
+    """``read`` gives the value of a text, or raises ``ValueError``; ``right`` describes the right values.
+
+    ``capped`` gives the milder of a value and a site's limit; None where a limit makes no sense.
+    """
+
+    right: str
+    read: Callable[[str], Any]
+    capped: Callable[[Any, Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyKey:
+    """``name`` is the key in files and at the site; the flag is ``--name``, the variable
+    ``NODEAGENT_JOB_NAME``. ``field`` is the policy's. ``annotations``: other names that it has, each with a
+    form of its own.
+    """
+
+    name: str
+    field: str
+    form: ValueForm
+    annotations: Mapping[str, ValueForm] = dataclasses.field(default_factory=dict)
+
+    @property
+    def variable(self) -> str:
+        return model.POLICY_PREFIX + self.name.upper().replace("-", "_")
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name}"
+
+
+def whole(low: int, high: int) -> ValueForm:
+    def read(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
+            raise ValueError
+        return int(text)
+
+    return ValueForm(f"a whole number from {low} to {high}", read, min)
+
+
+def duration(low: str, high: str) -> ValueForm:
+    def read(text: str) -> float:
+        seconds = _seconds(text)
+        if seconds is None or not _need(low) <= seconds <= _need(high):
+            raise ValueError
+        return seconds
+
+    return ValueForm(f"a time from {low} to {high}, as 90s, 5m or 2h", read, min)
+
+
+def choice(*allowed: str) -> ValueForm:
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise ValueError
+        return text
+
+    return ValueForm("one of " + ", ".join(allowed), read)
+
+
+def _read_yes_no(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def choices(*allowed: str) -> ValueForm:
+    def read(text: str) -> str:
+        if not all(each.strip() in allowed for each in text.split(",")):
+            raise ValueError
+        return text
+
+    return ValueForm("one or several of " + ", ".join(allowed) + ", with commas between them", read)
+
+
+def minutes(low: int, high: int) -> ValueForm:
+    numbers = whole(low, high)
+    return ValueForm(f"{numbers.right} (minutes)", lambda text: numbers.read(text) * 60.0)
+
+
+def _milder(value: HangMode, limit: HangMode) -> HangMode:
+    order = list(HangMode)
+    return min(value, limit, key=order.index)
+
+
+YES_NO: Final = ValueForm("true or false", _read_yes_no, lambda value, limit: value and limit)
+
+_HANG: Final = ValueForm("one of " + ", ".join(each.value for each in HangMode), HangMode, _milder)
+_HANG_RETRY: Final = ValueForm(
+    "true or false", lambda text: HangMode.RESTART if _read_yes_no(text) else HangMode.NOTIFY
+)
+
+JOB_RETRY_NUM: Final = "fault-tolerance/job-retry-num"
+UNCONDITIONAL_RETRY: Final = "fault-tolerance/job-unconditional-retry"
+HANG_RETRY: Final = "fault-tolerance/hang-retry"
+POD_RETRY_NUM: Final = "fault-tolerance/pod-retry-num"
+FAULT_RETRY_TIMES: Final = "fault-retry-times"
+SUB_HEALTHY_STRATEGY: Final = "subHealthyStrategy"
+RECOVER_STRATEGY: Final = "recover-strategy"
+
+HANG_DETECT_TIME: Final = model.HANG_DETECT_TIME
+
+KEYS: Final[tuple[PolicyKey, ...]] = (
+    PolicyKey(name="kind", field="kind", form=choice("training", "inference", "notebook", "other")),
+    PolicyKey(name="in-place", field="in_place", form=YES_NO),
+    PolicyKey(name="yields", field="yields", form=YES_NO),
+    # 1 to 128: ModelArts, "Training Job Restart Upon Suspension".
+    PolicyKey(
+        name="placements", field="placements", form=whole(1, 128), annotations={JOB_RETRY_NUM: whole(1, 128)}
+    ),
+    PolicyKey(
+        name="unconditional",
+        field="unconditional",
+        form=YES_NO,
+        annotations={UNCONDITIONAL_RETRY: YES_NO},
+    ),
+    PolicyKey(name="refill", field="refill", form=YES_NO),
+    PolicyKey(name="in-place-retries", field="in_place_retries", form=whole(0, 128)),
+    PolicyKey(name="hang", field="hang", form=_HANG, annotations={HANG_RETRY: _HANG_RETRY}),
+    # At most three in a row: the same page.
+    PolicyKey(name="hang-row", field="hang_row", form=whole(1, 3)),
+    PolicyKey(name="hang-time", field="hang_time_s", form=duration("10s", "12h")),
+    PolicyKey(name="grace", field="grace_s", form=duration("0s", "1h")),
+    PolicyKey(name="heal-timeout", field="heal_timeout_s", form=duration("1s", "24h")),
+    PolicyKey(name="verdict-wait", field="verdict_wait_s", form=duration("0s", "5m")),
+    PolicyKey(name="blame", field="blame_s", form=duration("0s", "10m")),
+    PolicyKey(name="need-daemon", field="need_daemon", form=YES_NO),
+)
+
+BY_NAME: Final[Mapping[str, PolicyKey]] = {each.name: each for each in KEYS}
+BY_VARIABLE: Final[Mapping[str, PolicyKey]] = {each.variable: each for each in KEYS}
+BY_ANNOTATION: Final[Mapping[str, PolicyKey]] = {name: each for each in KEYS for name in each.annotations}
+
+# Ascend/mind-cluster, docs/en/scheduling/api/volcano.md: 0-100.
+FAULT_RETRY_FORM: Final = whole(0, 100)
+# The page gives it no range of its own: that of the job's retries.
+POD_RETRY_FORM: Final = whole(1, 128)
+# ModelArts, "Detecting Training Job Suspension": 10 to 720 minutes.
+HANG_DETECT_FORM: Final = minutes(10, 720)
+
+STRATEGIES: Final[Mapping[str, ValueForm]] = {
+    # Ascend/mind-cluster, component/ascend-for-volcano/common/util/type.go, SubHealthyIgnore and its like.
+    SUB_HEALTHY_STRATEGY: choice("ignore", "graceExit", "forceExit", "hotSwitch"),
+    # The same, component/ascend-common/api/consts.go, RecoverStrategy and its like; combined by commas:
+    # docs/en/scheduling/usage/resumable_training/04_configuring_fault_handling_policies.md.
+    RECOVER_STRATEGY: choices("retry", "recover", "recover-in-place", "elastic-training", "dump", "exit"),
+}
+
+
+def named(name: str) -> PolicyKey | None:
+    """The key of that name; both ``in-place`` and ``in_place`` are its name."""
+    return BY_NAME.get(name.replace("_", "-"))
+
+
+def problem(name: str, text: str, *, as_limit: bool = False) -> str | None:
+    """What is wrong with a site's value for a job, or its limit; None: nothing."""
+    key = named(name)
+    if key is None:
+        return f"{name}: no such key; the keys are {', '.join(BY_NAME)}"
+    if as_limit and key.form.capped is None:
+        return f"{name}: this key has no limit"
+    try:
+        key.form.read(text)
+    except ValueError:
+        return f"{name}: {key.form.right}, not {text!r}"
+    return None
+
+
+def _seconds(text: str) -> float | None:
+    found = _DURATION.fullmatch(text)
+    return float(found[1]) * _UNITS_S[found[2]] if found else None
+
+
+def _need(text: str) -> float:
+    seconds = _seconds(text)
+    assert seconds is not None, text
+    return seconds

@@ -1,1 +1,0 @@
-"""What is gathered of a run that failed or hangs."""

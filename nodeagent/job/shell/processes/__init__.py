@@ -1,1 +1,0 @@
-"""The processes of a run: begun, signalled, reaped, found in /proc."""
