@@ -31,7 +31,6 @@ from nodeagent.daemon.sources.translate import (
     fault,
     node_fault,
     signals,
-    skipped,
 )
 from nodeagent.wire import SOURCE
 
@@ -166,7 +165,6 @@ class Observation:
             reason = f"{batch.lost} records were overwritten before they could be read"
             gap = fault(LOG_GAP, NODE, Assertion.ONCE, source=self._source, reason=reason, count=batch.lost)
             inputs.append(gap)
-        inputs += [skipped(self._source, record) for record in batch.skipped]
         reported = signals(self._source, batch, self._clock)
         return [*inputs, *(signal for signal in reported if part_of(signal.device)[0] not in self._resting)]
 
