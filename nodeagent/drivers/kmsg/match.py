@@ -103,10 +103,10 @@ class _Rule:
             return None
         if self._find is None:
             return found
-        rest = found.get(REST, "")
-        return {name: value for name, value in found.items() if name != REST} | (
-            self._find.search(rest.encode()) or {}
-        )
+        rest = found.get(REST, "").encode()
+        groups = {name: value for name, value in found.items() if name != REST}
+        groups.update(self._find.search(rest) or {})
+        return groups
 
     def describe(self, groups: Mapping[str, str]) -> Match:
         is_named = all(group is None or group in groups for _, group in self._device)
