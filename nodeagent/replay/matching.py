@@ -17,9 +17,8 @@ from nodeagent import wire
 from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import KERNEL_LOG
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.evidence import line_of
 from nodeagent.drivers.kmsg.match import Match, Matcher
-from nodeagent.drivers.kmsg.signals import signal_of
+from nodeagent.drivers.kmsg.signals import line_of, signal_of
 from nodeagent.replay.log import DATED_NS, Log, LogLine, Source, Tally
 from nodeagent.replay.signal_line import Moment
 from nodeagent.worker.signals import as_input

@@ -17,11 +17,10 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.evidence import place_of
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.drivers.kmsg.parse import KERNEL, Record
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
-from nodeagent.drivers.kmsg.signals import signal_of
+from nodeagent.drivers.kmsg.signals import place_of, signal_of
 from nodeagent.wire import Batch, CaughtUp, Configure, Cursor, Lost, Pattern, Signal
 
 CURSOR_INTERVAL_NS: Final = 5_000_000_000

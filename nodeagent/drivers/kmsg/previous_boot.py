@@ -17,9 +17,9 @@ from systemd import journal
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
-from nodeagent.drivers.kmsg.evidence import evidence_of, line_of
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.parse import KERNEL
+from nodeagent.drivers.kmsg.signals import evidence_of, line_of
 from nodeagent.wire import MAX_SIGNALS, Batch, Configure, Pattern, Signal
 
 STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")

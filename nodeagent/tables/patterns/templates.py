@@ -144,7 +144,10 @@ def _places_objections(pattern: PatternKeys, groups: tuple[str, ...] | None) -> 
     yield from _template_objections("part", pattern.part, groups, has)
     yield from _template_objections("unnamed", pattern.unnamed, groups, has)
     if pattern.unnamed and pattern.device == NODE:
-        yield "unnamed", 'stands beside device = "node", so that no line could have it; leave it out'
+        yield (
+            "unnamed",
+            'device = "node" names the device of every line, so that none could have this code; leave it out',
+        )
     if pattern.part and not _PART.fullmatch(pattern.part):
         yield "part", f'"{pattern.part}": {PART} and a group is right, such as "{PART}{{gi}}"'
     device = pattern.device
