@@ -10,8 +10,7 @@ It does no I/O, and it names no source: who is speaking is known from the pipe, 
     Configure   always the first line        Hello        the driver is open; its devices
     Poll        one call per device asked    Unavailable  it could not be opened; the worker exits
     Patterns    after a reload               Devices      the devices changed
-                                             Batch        signals, lost and skipped records, cursor
-                                             LookingAt    the record that a careful worker takes up next
+                                             Batch        signals, lost records, cursor
                                              Reply        to one device of one Poll
                                              CaughtUp     the history of the source is read
                                              Lost         the source went away; the worker retries
@@ -31,7 +30,6 @@ MAX_SIGNALS: Final = 512
 MAX_DEVICES: Final = 256
 MAX_TEXT: Final = 2048
 MAX_EVIDENCE: Final = 16
-MAX_SKIPPED: Final = 64
 MAX_BASELINE: Final = 8192
 
 SOURCE: Final = "*"
@@ -71,6 +69,8 @@ class Pattern(_Message, frozen=True):
     code: str
     regex: str
     device: str
+    unless: str = ""
+    find: str = ""
     unnamed: str = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
@@ -116,13 +116,6 @@ class Signal(_Message, frozen=True):
     trusted: bool = True
 
 
-class Skipped(_Message, frozen=True):
-    """A record that the worker had to skip, and has. ``evidence`` is where it stood and its text."""
-
-    seq: Natural
-    evidence: Evidence = {}
-
-
 class Active(_Message, frozen=True):
     """A code that is active now. ``evidence``: what else is known of it."""
 
@@ -160,9 +153,6 @@ class Configure(_Message, frozen=True, tag="configure"):
     """The first line. ``config`` is the driver's section of the configuration; devices in ``skip`` are
     not to be touched.
 
-    ``careful``: an earlier worker ended unasked, maybe over a record. Until what lies in the source is read,
-    say of each record that it is next before looking at it. Those in ``skip_records`` are not looked at.
-
     ``baselines`` are kept of earlier workers, by the identity of the part. ``open_codes`` are faults of the
     source that are open on parts of which none is kept: a worker that has not seen them well ends none.
     """
@@ -173,8 +163,6 @@ class Configure(_Message, frozen=True, tag="configure"):
     patterns: tuple[Pattern, ...] = ()
     cursor: Cursor | None = None
     skip: tuple[str, ...] = ()
-    careful: bool = False
-    skip_records: Annotated[tuple[Natural, ...], Meta(max_length=MAX_SKIPPED)] = ()
     baselines: Annotated[dict[Identity, Baseline], Meta(max_length=MAX_DEVICES)] = {}
     open_codes: Annotated[dict[Identity, tuple[Name, ...]], Meta(max_length=MAX_DEVICES)] = {}
 
@@ -232,14 +220,7 @@ class Batch(_Message, frozen=True, tag="batch"):
 
     signals: Annotated[tuple[Signal, ...], Meta(max_length=MAX_SIGNALS)] = ()
     lost: Natural = 0
-    skipped: Annotated[tuple[Skipped, ...], Meta(max_length=MAX_SKIPPED)] = ()
     cursor: Natural | None = None
-
-
-class LookingAt(_Message, frozen=True, tag="looking_at"):
-    """The record that is looked at next: should the worker end before it says anything else, by that."""
-
-    seq: Natural
 
 
 class Reply(_Message, frozen=True, tag="reply"):
@@ -298,7 +279,7 @@ class Renew(_Message, frozen=True, tag="renew"):
 
 
 Order = Configure | Poll | Patterns
-Following = Batch | LookingAt | CaughtUp | Lost | Renew
+Following = Batch | CaughtUp | Lost | Renew
 """What a driver says of itself; all else says its worker."""
 
 Report = Hello | Unavailable | Devices | Reply | Following

@@ -1,15 +1,13 @@
 """What one test after another computes from the same text is computed once in each process of the suite.
 
-Only functions of a text alone: the parser of a table's file, what reads its rows and rules, and the two
-judges of a pattern's regex. All of ``fault_codes`` goes through them whenever its tables are loaded.
-Processes that tests start compute these by themselves; compiled patterns they find in one cache, as services
-do. Daemons on the shipped tables have one of their own, for the whole run: it keeps few, and other tables
-would push these out.
+Only functions of a text alone: the parser of a table's file, and what reads its rows and rules. All of
+``fault_codes`` goes through them whenever its tables are loaded. Processes that tests start compute these by
+themselves; loaded tables they find in one cache, as services do. Daemons on the shipped tables have a cache
+of their own, for the whole run: it keeps few, and other tables would push these out.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
@@ -17,7 +15,6 @@ from typing import Final, TypeVar
 import pytest
 
 from nodeagent.tables import layers
-from nodeagent.tables.patterns import anchored, backtracking
 from nodeagent.tables.sections import rows, rules
 from nodeagent.tables.sections.schema import FileForm
 from nodeagent.toml.fields import Report
@@ -38,8 +35,6 @@ def remember(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(layers, "read_source", _parsed_once)
     patch.setattr(layers, "read_rows", _read_once(rows.read_rows))
     patch.setattr(layers, "read_rules", _read_once(rules.read_rules))
-    patch.setattr(anchored, "objection", cache(anchored.objection))
-    patch.setattr(backtracking, "objections", _listed_once(backtracking.objections))
     patch.setenv("CACHE_DIRECTORY", _cache.name)
     if _shipped not in os.environ:  # else it is that of the process that started this one
         patch.setenv(_shipped, _cache.name)
@@ -82,8 +77,3 @@ def _read_once(read: ReadEntries[T]) -> ReadEntries[T]:
         return [*known[id(source)][1]]
 
     return once
-
-
-def _listed_once(objections: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
-    listed = cache(lambda regex: tuple(objections(regex)))
-    return lambda regex: iter(listed(regex))

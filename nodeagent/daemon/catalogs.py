@@ -17,6 +17,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.tables.cached import load_cached
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
 from nodeagent.tables.load import Loaded, TablesError
+from nodeagent.tables.patterns.templates import uncompiled
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ class Catalogs:
     async def load(self, folders: Sequence[Path], settings: Settings, in_force: str) -> tuple[Input, ...]:
         """The inputs that bring the tables on disk into force. ``in_force`` is the engine's digest, or "".
 
-        Bad tables keep what is in force, else the last good ones, else the shipped folder alone.
+        Bad tables keep what is in force, else the last good ones, else the shipped folder alone. Tables with
+        a pattern that this version does not compile are not good any more.
         Raises NoTables where nothing is left.
         """
         try:
@@ -112,13 +114,17 @@ class Catalogs:
 
     async def _fall_back(self, folders: Sequence[Path], settings: Settings, in_force: str) -> None:
         kept = self._known[in_force] if in_force else await last_good(self._ledger)
+        reason = "no tables of this node were ever accepted"
         if kept is not None:
-            self.current = kept
-            self._remember(kept, in_force)
-            return
+            refused = uncompiled(kept.patterns)
+            if refused is None:
+                self.current = kept
+                self._remember(kept, in_force)
+                return
+            reason = f"the last good tables are of an earlier version, {refused}"
         shipped = tables_on_disk(folders[:1], settings)
         await self._take(shipped, "shipped; the site's were refused", in_force)
-        log.warning("no tables of this node were ever accepted: only those of %s are in force", folders[0])
+        log.warning("%s: only those of %s are in force", reason, folders[0])
 
     async def _take(self, catalog: Catalog, reason: str, in_force: str) -> None:
         encoded = encode_catalog(catalog)

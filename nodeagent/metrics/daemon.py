@@ -181,7 +181,7 @@ _SOURCE_COUNTERS: Final[_OfSource] = (
     ),
     (
         "nodeagent_log_gap_records",
-        "Log records that were overwritten before they were read, or skipped as two workers ended over them.",
+        "Log records that were overwritten before they were read.",
         lambda source: source.records_lost,
     ),
 )

@@ -23,9 +23,8 @@ from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.faults.reported import MAX_AHEAD_NS
 from nodeagent.core.model import KERNEL_LOG, PUBLIC, Assertion, Report, Signal
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.evidence import line_of
 from nodeagent.drivers.kmsg.match import Match, Matcher
-from nodeagent.drivers.kmsg.signals import signal_of
+from nodeagent.drivers.kmsg.signals import line_of, signal_of
 from nodeagent.replay.log import DATED_NS, Log, LogLine, LogSource, ReadTally, rfc3339_ns
 from nodeagent.toml.fields import read_form
 from nodeagent.worker.signals import as_input

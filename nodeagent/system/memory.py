@@ -1,8 +1,7 @@
 """Memory that was needed once, for compiling patterns or reading tables, goes back to the system.
 
-glibc keeps what a program has freed for its next need (malloc_trim(3)): of Hyperscan's compiler that is ten
-MiB, for as long as the process lives. It frees nothing that is in use, and does nothing with another C
-library.
+glibc keeps what a program has freed for its next need (malloc_trim(3)): of RE2's compiler that is seven MiB,
+for as long as the process lives. It frees nothing that is in use, and does nothing with another C library.
 """
 
 import ctypes

@@ -1,6 +1,5 @@
 """Checks what no entry can show alone: codes without a row, wrong levels, rows that nothing closes."""
 
-import re
 from collections.abc import Callable, Iterable
 
 from nodeagent.core.catalog.catalog import Catalog, CommonCauseRule, FrequencyRule, Pattern, Row
@@ -72,7 +71,7 @@ def _check_places(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
     value = rule.value
     if not isinstance(value, FrequencyRule) or value.counted_by is not CountedBy.PLACE:
         return
-    naming = [pattern for pattern in catalog.patterns if PLACE in re.compile(pattern.regex).groupindex]
+    naming = [pattern for pattern in catalog.patterns if f"(?P<{PLACE}>" in pattern.regex + pattern.find]
     for code in value.codes:
         if not any(produces(template, code) for pattern in naming for template in pattern.codes):
             reason = f'"place": no pattern of {code} has a group "{PLACE}", so that nothing would be counted'

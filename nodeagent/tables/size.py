@@ -23,7 +23,7 @@ MAX_BYTES: Final = 3 * 1024 * 1024
 MAX_CODES: Final = 10_000
 MAX_RULES: Final = 2_000
 MAX_PATTERNS: Final = 500
-"""All of them are tried on each kernel line that Hyperscan does not rule out, and compiled at each start."""
+"""All of them are compiled at each start of the worker that reads the kernel log, and kept in its memory."""
 
 MAX_PATTERNS_BYTES: Final = 1024 * 1024
 """As they are sent to a worker: in one line (``wire.MAX_LINE_BYTES``)."""

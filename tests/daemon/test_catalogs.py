@@ -1,15 +1,17 @@
 """Which tables are in force: what is on disk if it is sound, else the last good, also over a restart."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog, Pattern
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.model import CatalogChanged, Level, TablesRejected
 from nodeagent.daemon import catalogs as catalogs_module
 from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables, stand_in
 from nodeagent.store.ledger import Ledger
+from nodeagent.tables.canonical import encode_catalog, with_digest
 from tests.store.samples import PATIENT, make_the_catalogs_texts
 
 SHIPPED = """
@@ -168,6 +170,29 @@ async def test_last_good_tables_that_are_damaged_give_way_to_the_shipped_ones(
     ledger, catalogs, _ = await begin(tmp_path / "state")
     await catalogs.load([shipped, site], Settings(), "")
     assert level(catalogs) is Level.SUB_HEALTH
+    await ledger.close()
+
+
+@pytest.mark.parametrize("is_in_force", [False, True])
+async def test_last_good_tables_with_a_pattern_of_an_earlier_version_give_way_to_the_shipped_ones(
+    tmp_path: Path, shipped: Path, site: Path, caplog: pytest.LogCaptureFixture, is_in_force: bool
+) -> None:
+    """No worker could read the kernel log with them: RE2 has no look-ahead, which earlier versions took."""
+    ledger, catalogs, known = await begin(tmp_path / "state")
+    (site / "kernel.toml").write_text(STRICTER)
+    await catalogs.load([shipped, site], Settings(), "")
+    earlier = Pattern(id="P", code="BOOT", regex="^acme: (?!no)", device="node")
+    before = with_digest(replace(catalogs.current, patterns=(earlier,)))
+    known[before.digest] = before
+    await ledger.put_catalog(before.digest, encode_catalog(before), "of an earlier version")
+
+    (site / "kernel.toml").write_text(BROKEN)
+    changed, rejected = await catalogs.load([shipped, site], Settings(), before.digest if is_in_force else "")
+
+    assert changed == CatalogChanged(digest=catalogs.current.digest)
+    assert isinstance(rejected, TablesRejected)
+    assert level(catalogs) is Level.SUB_HEALTH
+    assert "the last good tables are of an earlier version, pattern of BOOT: not a regular exp" in caplog.text
     await ledger.close()
 
 

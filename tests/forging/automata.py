@@ -1,25 +1,31 @@
 """Whether some line is of two languages at once: what the kernel can say, and what a pattern matches.
 
 Both become automata over characters, and the search walks through them side by side. So "no name forges
-this pattern" is shown of every name there is, not of some that were tried. Lookarounds and ``\\b`` of a
-pattern are taken to hold: that may find a line that it does not match after all, and never misses one.
+this pattern" is shown of every name there is, not of some that were tried. ``\\b`` and ``unless`` of a
+pattern are taken to let a line pass: that may find a line that it does not match after all, and never misses
+one.
 """
 
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from re import _constants as op  # type: ignore[attr-defined]  # typeshed knows neither of the two
-from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Any, Final
+from typing import Final
 
-BEYOND: Final = 256
-"""Stands for every character that has no place among the first 256."""
-EVERY: Final = (1 << (BEYOND + 1)) - 1
-NEWLINE: Final = 1 << ord("\n")
+from nodeagent.tables.patterns.syntax import (
+    ANY,
+    OTHER,
+    Characters,
+    Group,
+    Node,
+    Position,
+    Repeat,
+    parse,
+)
+
+EVERY: Final = ANY
 _PREFERRED: Final = "xabcdefghijklmnopqrstuvwyz0123456789 :.,()[]'/-_#!=<>"
 _UNROLLED: Final = 64
-_TAKING: Final = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
 
 
 @dataclass(slots=True)
@@ -84,13 +90,10 @@ class Language:
 
 
 def of_regex(regex: str) -> Language:
-    """What begins as ``re.match`` matches; where it ends, any text may follow."""
+    """What begins as a match at the beginning does; where it ends, any text may follow."""
     automaton = Automaton()
     begin = automaton.state()
-    tree: Any = parser.parse(regex)
-    assert not tree.state.flags & re.IGNORECASE, "no pattern so far"
-    dotall = bool(tree.state.flags & re.DOTALL)
-    return Language(automaton, begin, _sequence(automaton, tree, begin, dotall=dotall))
+    return Language(automaton, begin, _added(automaton, parse(regex), begin))
 
 
 def anything() -> Language:
@@ -109,12 +112,7 @@ def common_line(said: Language, matched: Language) -> str | None:
         place = waiting.popleft()
         here_said, here_matched = place
         froms = said.automaton.reached(here_said, line_may_end=True)
-        may_end = said.end in froms or any(
-            chars & NEWLINE and said.end in said.automaton.reached(there, line_may_end=True)
-            for state in froms
-            for chars, there in said.automaton.steps[state]
-        )
-        matching = matched.automaton.reached(here_matched, line_may_end=may_end)
+        matching = matched.automaton.reached(here_matched, line_may_end=said.end in froms)
         if matched.end in matching:
             return _way(came, place)
         for state in froms:
@@ -139,100 +137,64 @@ def _one_of(chars: int) -> str:
     for char in _PREFERRED:
         if chars >> ord(char) & 1:
             return char
-    return "\u2713" if chars >> BEYOND else chr((chars & -chars).bit_length() - 1)
+    return "\u2713" if chars & OTHER else chr((chars & -chars).bit_length() - 1)
 
 
 # --------------------------------------------------------------------------- from a regex
 
 
-def _sequence(automaton: Automaton, nodes: Iterable[Any], begin: int, *, dotall: bool) -> int:
+def _sequence(automaton: Automaton, nodes: Iterable[Node], begin: int) -> int:
     here = begin
-    for kind, argument in nodes:
-        here = _piece(automaton, kind, argument, here, dotall=dotall)
+    for node in nodes:
+        here = _added(automaton, node, here)
     return here
 
 
-def _piece(automaton: Automaton, kind: Any, argument: Any, begin: int, *, dotall: bool) -> int:
-    if kind in _TAKING:
-        return automaton.repeat(chars_of(kind, argument, dotall=dotall), 1, 1, begin)
-    if kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
-        least, most, inner = argument
-        return _repeated(automaton, least, most, inner, begin, dotall=dotall)
-    if kind is op.SUBPATTERN:
-        _, added, removed, inner = argument
-        assert not added & re.IGNORECASE, "no pattern so far"
-        dotall = (dotall or bool(added & re.DOTALL)) and not removed & re.DOTALL
-        return _sequence(automaton, inner, begin, dotall=dotall)
-    if kind is op.ATOMIC_GROUP:
-        return _sequence(automaton, argument, begin, dotall=dotall)
-    if kind is op.BRANCH:
-        end = automaton.state()
-        for way in argument[1]:
-            automaton.free[_sequence(automaton, way, begin, dotall=dotall)].append(end)
-        return end
-    if kind is op.AT and argument in (op.AT_END, op.AT_END_STRING):
-        end = automaton.state()
-        automaton.at_end[begin].append(end)
-        return end
-    if kind in (op.AT, op.ASSERT, op.ASSERT_NOT):
-        return begin
-    raise NotImplementedError(f"{kind} in a pattern")
+def _added(automaton: Automaton, node: Node, begin: int) -> int:
+    """The state behind it."""
+    match node:
+        case Characters(members):
+            return automaton.repeat(members, 1, 1, begin)
+        case Repeat(Characters(members), least, most):
+            return automaton.repeat(members, least, most, begin)
+        case Repeat(body, least, most):
+            return _repeated(automaton, body, least, most, begin)
+        case Group(ways):
+            end = automaton.state()
+            for way in ways:
+                automaton.free[_sequence(automaton, way, begin)].append(end)
+            return end
+        case Position("end"):
+            end = automaton.state()
+            automaton.at_end[begin].append(end)
+            return end
+        case Position():
+            return begin
 
 
-def _repeated(automaton: Automaton, least: int, most: int, inner: Any, begin: int, *, dotall: bool) -> int:
-    unbounded = most is op.MAXREPEAT or most == op.MAXREPEAT
-    if len(inner) == 1 and inner[0][0] in _TAKING:
-        return automaton.repeat(chars_of(*inner[0], dotall=dotall), least, None if unbounded else most, begin)
+def _repeated(automaton: Automaton, body: Node, least: int, most: int | None, begin: int) -> int:
     here = begin
     for _ in range(least):
-        here = _sequence(automaton, inner, here, dotall=dotall)
+        here = _added(automaton, body, here)
     end = automaton.state()
     automaton.free[here].append(end)
-    if unbounded:
+    if most is None:
         loop = automaton.state()
         automaton.free[here].append(loop)
-        after = _sequence(automaton, inner, loop, dotall=dotall)
+        after = _added(automaton, body, loop)
         automaton.free[after] += [loop, end]
         return end
     for _ in range(most - least):
-        here = _sequence(automaton, inner, here, dotall=dotall)
+        here = _added(automaton, body, here)
         automaton.free[here].append(end)
     return end
 
 
-def chars_of(kind: Any, argument: Any, *, dotall: bool = False) -> int:
-    """The characters that one piece of a regex takes, as bits."""
-    if kind is op.LITERAL:
-        return 1 << int(min(argument, BEYOND))
-    if kind is op.NOT_LITERAL:
-        return EVERY & ~(1 << argument) if argument < BEYOND else EVERY
-    if kind is op.ANY:
-        return EVERY if dotall else EVERY & ~NEWLINE
-    negated = argument[0][0] is op.NEGATE
-    held = 0
-    for member, value in argument[negated:]:
-        held |= _member(member, value)
-    return EVERY & ~held if negated else held
-
-
-def _member(member: Any, value: Any) -> int:
-    if member is op.LITERAL:
-        return 1 << int(min(value, BEYOND))
-    if member is op.RANGE:
-        low, high = value
-        return sum(1 << code for code in range(low, min(high, BEYOND) + 1))
-    regex = re.compile(_CLASSES[value])  # and of those beyond there are some of each
-    return sum(1 << code for code in range(BEYOND) if regex.match(chr(code))) | 1 << BEYOND
-
-
-_CLASSES: Final[dict[Any, str]] = {
-    op.CATEGORY_DIGIT: r"\d",
-    op.CATEGORY_NOT_DIGIT: r"\D",
-    op.CATEGORY_SPACE: r"\s",
-    op.CATEGORY_NOT_SPACE: r"\S",
-    op.CATEGORY_WORD: r"\w",
-    op.CATEGORY_NOT_WORD: r"\W",
-}
+def chars_of(regex: str) -> int:
+    """The characters that an expression for one takes, as bits."""
+    ((node,),) = parse(regex).ways
+    assert isinstance(node, Characters)
+    return node.members
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:

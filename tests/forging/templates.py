@@ -5,10 +5,9 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from re import _parser as parser  # type: ignore[attr-defined]  # typeshed does not know it
 from typing import Final
 
-from tests.forging.automata import EVERY, Automaton, Language, chars_of, pieces
+from tests.forging.automata import Automaton, Language, chars_of, pieces
 
 LINES: Final = Path(__file__).with_name("lines.toml")
 
@@ -56,11 +55,12 @@ class Template:
             for char in literal:
                 here = automaton.repeat(1 << ord(char), 1, 1, here)
             if word == "pci":
+                digit = chars_of("[0-9a-f]")
                 for char in _PCI:
-                    here = automaton.repeat(_chars("[0-9a-f]") if char == "f" else 1 << ord(char), 1, 1, here)
+                    here = automaton.repeat(digit if char == "f" else 1 << ord(char), 1, 1, here)
             elif word:
                 chars, least, most = (_CHOSEN | _OF_THE_KERNEL)[word]
-                here = automaton.repeat(_chars(chars), least, most, here)
+                here = automaton.repeat(chars_of(chars), least, most, here)
         return Language(automaton, begin, here)
 
     def filled(self, first: str, later: str) -> str:
@@ -95,8 +95,3 @@ def _fit(word: str, name: str) -> str:
     allowed = re.compile(_CHOSEN[word][0])
     kept = "".join(char if allowed.match(char) else "_" for char in name)
     return kept[: _LIMITS[word]] or "x" * _CHOSEN[word][1]
-
-
-def _chars(regex: str) -> int:
-    ((kind, argument),) = parser.parse(regex)
-    return chars_of(kind, argument) & EVERY

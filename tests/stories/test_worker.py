@@ -1,23 +1,15 @@
 """The kernel log's worker dies, hangs, or loses its source: reported once, cleared, no line lost or twice."""
 
 import os
-import re
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nodeagent.client import EventKind, Verdict
-from nodeagent.core.catalog.catalog import Pattern
-from nodeagent.core.catalog.settings import Settings
-from nodeagent.daemon import systemd
-from nodeagent.store.ledger import Ledger
-from nodeagent.tables.canonical import encode_catalog, with_digest
-from nodeagent.tables.load import load_catalog
 from tests.drivers.kernel_log_double import VanishingKernelLog
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import NOT_SERVING, SERVING, Daemon
+from tests.stories.daemon import NOT_SERVING, SERVING
 from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
 from tests.stories.subscriber import Subscriber, without_gap
 
@@ -81,43 +73,6 @@ async def test_story_01_a_stopped_worker_is_unresponsive_once_and_replaced_and_n
     assert raised == ["LASTING_1", "LASTING_2", "LASTING_3"]
     assert back.verdict == Verdict.ALLOW
     assert without_gap(subscriber.events)
-
-
-@pytest.mark.root
-async def test_a_line_that_wedges_the_matcher_is_skipped_and_told_and_the_fault_behind_it_too(
-    launch: Launch, follow: Follow, real_log: RealKernelLog
-) -> None:
-    """By a pattern that an earlier version took, and that is kept while the tables on disk are refused."""
-    daemon = launch(real_log)
-    (regex,) = re.findall(r"story-\w+ ", real_log.table)
-    await keep_pattern(daemon, regex + r"(a+)+(b)?\2$")
-    with (daemon.tables / "story.toml").open("a") as table:
-        table.write("no table")
-    subscriber = await follow(daemon)
-    real_log.say("a", "LASTING_1")
-    real_log.write(regex + "a" * 64)
-    real_log.say("a", "LASTING_2")
-    gap = await subscriber.raised("log_gap.skipped")
-    after = await subscriber.raised("LASTING_2")
-
-    assert (gap.evidence["line"], gap.name) == (regex + "a" * 64, "Kernel log line skipped")
-    assert int(gap.evidence["kernel_seq"]) < int(after.evidence["kernel_seq"])
-    raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.source == "kmsg"]
-    assert raised == ["LASTING_1", "LASTING_2"]
-    assert kinds_of(subscriber, "log_gap.skipped") == [EventKind.RAISED]
-    assert f"while it read record {gap.evidence['kernel_seq']}: " in daemon.log
-    assert without_gap(subscriber.events)
-
-
-async def keep_pattern(daemon: Daemon, regex: str) -> None:
-    """The daemon's tables with a pattern more are the last good ones of its store."""
-    known = load_catalog([daemon.folder / "base", daemon.tables], Settings()).catalog
-    wedging = Pattern(id="WEDGE", code="BOOT", regex=regex, device="node", file="site.toml:1")
-    catalog = with_digest(replace(known, patterns=(wedging, *known.patterns)))
-    ledger = Ledger(daemon.state, systemd.machine_id())
-    await ledger.open()
-    await ledger.put_catalog(catalog.digest, encode_catalog(catalog), "of an earlier version")
-    await ledger.close()
 
 
 @pytest.mark.root

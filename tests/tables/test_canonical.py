@@ -69,7 +69,7 @@ level = "SeparateNPU"
 id = "p"
 code = "A{n}"
 continuation = true
-regex = '''^\\bx(?P<n>1) "quoted" \\u00e4$'''
+regex = '''^\\bx(?P<n>1) "quoted" ä$'''
 device = "n"
 """
 

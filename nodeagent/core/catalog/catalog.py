@@ -201,13 +201,17 @@ class Pattern:
     ``npu{id}``, which else is ``node`` or a group. ``unnamed``: the code of a line that does not name the
     device, and so speaks for the node; "" the same. ``assertion`` recover: of lines that say a fault is over.
     ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``: where
-    its groups took part, the fault is of that part of the device (see ``core.devices.instances``).
+    its groups took part, the fault is of that part of the device (see ``core.devices.instances``). Lines
+    that ``unless`` matches are left out. ``find`` is searched in what the group "rest" of ``regex`` matched,
+    for more groups.
     """
 
     id: str
     code: str
     regex: str
     device: str
+    unless: str = ""
+    find: str = ""
     unnamed: str = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False

@@ -38,7 +38,6 @@ from nodeagent.daemon.sources.translate import (
     holders,
     node_fault,
     signals,
-    skipped,
 )
 from nodeagent.wire import SOURCE, CaughtUp, Reply
 
@@ -173,7 +172,6 @@ class Observation:
             reason = f"{batch.lost} records were overwritten before they could be read"
             gap = fault(LOG_GAP, NODE, Assertion.ONCE, source=self._source, reason=reason, count=batch.lost)
             inputs.append(gap)
-        inputs += [skipped(self._source, record) for record in batch.skipped]
         reported = signals(self._source, batch, self._clock)
         return [*inputs, *(signal for signal in reported if part_of(signal.device)[0] not in self._resting)]
 

@@ -13,7 +13,6 @@ from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.baselines import Baselines
 from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.telemetry_edges import Readings
-from nodeagent.daemon.sources.translate import WHY_SKIPPED
 from nodeagent.daemon.workers.lifecycle import State, Trigger
 from nodeagent.daemon.workers.worker import Worker, loop_time_s
 from nodeagent.store.records import Cursor
@@ -50,9 +49,7 @@ class ReportHandler:
         inputs = self._inputs(worker, report)
         cursor = None
         if isinstance(report, wire.Batch):
-            self._statistics.records_lost += report.lost + len(report.skipped)
-            for record in report.skipped:
-                log.error("%s: record %d is skipped: %s", self._source, record.seq, WHY_SKIPPED)
+            self._statistics.records_lost += report.lost
             if report.cursor is not None:
                 cursor = Cursor(boot_id=self._boot_id, seq=report.cursor)
         return Delivery(source=self._source, inputs=tuple(inputs), cursor=cursor)
@@ -75,12 +72,7 @@ class ReportHandler:
                 return observation.batch(report)
             case wire.Reply():
                 return self._reply(worker, report)
-            case wire.LookingAt():
-                worker.looking_at = report.seq
-                return ()
             case wire.CaughtUp():
-                worker.looking_at = None
-                worker.caution.passed()
                 return observation.caught_up(report)
             case wire.Renew():
                 # The supervisor does what is asked.

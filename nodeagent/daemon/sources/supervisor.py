@@ -208,7 +208,6 @@ class Supervisor:
             await self._outgoing.deliver(
                 [*self._observation.lost(why), *self._observation.late(late, reason)]
             )
-            worker.ended_unasked()
             await self._dismiss(worker, why)
         else:
             await self._outgoing.deliver(self._observation.late(late, reason))
@@ -251,13 +250,10 @@ class Supervisor:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
             log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
-            worker.ended_unasked()
             await self._outgoing.deliver(self._observation.crashed(reason))
         self._workers.forgive(worker)
         if worker.unavailable and self._observation.absent:
             self._workers.spawn_after_an_absence()
-        elif worker.ended_by is not None and not self._workers.abandoned:
-            self._workers.spawn_soon()
         elif before is not State.KILLING or not self._workers.abandoned:
             self._workers.spawn_after_a_failure()
 

@@ -6,7 +6,7 @@ The agent's own faults are made here too, so that their words stand in one place
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nodeagent import wire
 from nodeagent.core.model import (
@@ -32,7 +32,6 @@ AGENT = "agent"
 DRIVER_UNRESPONSIVE = "driver_unresponsive"
 WORKER_CRASHED = "worker_crashed"
 LOG_GAP = "log_gap"
-RECORD_SKIPPED = "log_gap.skipped"
 DEVICE_LOST = "device_lost"
 
 STORE_DAMAGED = "store_damaged"
@@ -41,8 +40,6 @@ STORE_INCOMPLETE = "store_damaged.incomplete"
 _OF_EACH_SOURCE = frozenset({DRIVER_UNRESPONSIVE, WORKER_CRASHED})
 
 MAX_EVIDENCE = 1024
-
-WHY_SKIPPED = "two workers ended while they looked at it; what it says is not judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +115,6 @@ def fault(
         count=count,
         evidence=evidence,
     )
-
-
-def skipped(source: str, record: wire.Skipped) -> Signal:
-    """A record that could not be looked at: a gap of one."""
-    gap = fault(RECORD_SKIPPED, NODE, Assertion.ONCE, source=source, reason=WHY_SKIPPED)
-    return replace(gap, evidence={**record.evidence, **gap.evidence})
 
 
 def node_fault(source: str, code: str, reason: str) -> Signal:

@@ -13,10 +13,9 @@
            by itself ───────────> ended <────────────────────────────────┘
 
 What follows for the source (``supervisor``): after *ready* or *starting* -> ended: ``worker_crashed``,
-respawn with back-off. After *killing* -> ended: respawn with back-off. Where a record of the source is to
-blame (``caution``), which the next one skips: respawn at once. On *abandoned*: the pid is
-kept, and **one** replacement is spawned that skips the suspect; if that one wedges too, no more. After
-*abandoned* -> ended: respawn whole.
+respawn with back-off. After *killing* -> ended: respawn with back-off. On *abandoned*: the pid is kept, and
+**one** replacement is spawned that skips the suspect; if that one wedges too, no more. After *abandoned* ->
+ended: respawn whole.
 
 A process in D state (uninterruptible sleep, inside the driver) gets no signal: it could not act on
 it, and it might leave the device unusable when at last it did.

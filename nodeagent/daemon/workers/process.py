@@ -93,8 +93,6 @@ class Spawned:
 def _ending(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
-    if status == -signal.SIGVTALRM:
-        return "killed by SIGVTALRM: it computed for longer than it allows itself"
     try:
         return f"killed by {signal.Signals(-status).name}"
     except ValueError:

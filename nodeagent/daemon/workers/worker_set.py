@@ -15,7 +15,7 @@ from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.daemon.workers.child import Child, Happening, Happenings
 from nodeagent.daemon.workers.lifecycle import State
 from nodeagent.daemon.workers.process import start_hosted
-from nodeagent.daemon.workers.worker import Caution, Worker, WorkerSpec, loop_time_s
+from nodeagent.daemon.workers.worker import Worker, WorkerSpec, loop_time_s
 from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2
@@ -44,7 +44,6 @@ class WorkerSet:
         self.abandoned: list[Worker] = []
         self.spawn_at_s: float | None = None
         self.has_let_go = False
-        self.caution = Caution()
         self._spec = spec
         self._start = start
         self._patterns = tuple(spec.patterns)
@@ -82,7 +81,7 @@ class WorkerSet:
         return await self._start(self._spec, inbox, log)
 
     def begin(self, child: Child) -> None:
-        """The next one, which is not to touch what others hang in, nor to stumble where others did."""
+        """The next one, which is not to touch what others hang in."""
         skip = frozenset(worker.suspect for worker in self.abandoned)
         self.spawn_at_s = None
         self.worker = self._configured(child, skip)
@@ -92,7 +91,7 @@ class WorkerSet:
         self.successor = self._configured(child, frozenset())
 
     def _configured(self, child: Child, skip: frozenset[str]) -> Worker:
-        worker = Worker(child, self._spec, skip, self.caution, loop_time_s())
+        worker = Worker(child, self._spec, skip, loop_time_s())
         worker.configure(self._patterns, self._cursor, self.baselines)
         return worker
 
@@ -106,7 +105,6 @@ class WorkerSet:
     def accounted_for(self, cursor: Cursor) -> None:
         """Later workers go on after it."""
         self._cursor = cursor
-        self.caution.accounted_for(cursor.seq)
 
     def replace_by_successor(self) -> None:
         """It is the one in use from now on."""

@@ -7,14 +7,9 @@ Everything read before the ring's end was reached for the first time is history:
 
 A batch's cursor covers all it reports and nothing else, so a worker killed at any moment repeats
 nothing and drops nothing. It decides nothing about faults: no levels, no clearing.
-
-A line and a pattern may be such that ``re`` computes for hours. Nothing in this process could interrupt it,
-so the kernel ends the process, and the next one goes carefully: of the history it takes one record at a
-time, and names it first. What a record did to a careful worker, the one after that has to skip.
 """
 
 import select
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -22,12 +17,11 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.evidence import place_of
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.drivers.kmsg.parse import KERNEL, Record
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
-from nodeagent.drivers.kmsg.signals import signal_of
-from nodeagent.wire import Batch, CaughtUp, Configure, Cursor, LookingAt, Lost, Pattern, Signal, Skipped
+from nodeagent.drivers.kmsg.signals import place_of, signal_of
+from nodeagent.wire import Batch, CaughtUp, Configure, Cursor, Lost, Pattern, Signal
 
 CURSOR_INTERVAL_NS: Final = 5_000_000_000
 LOSS_INTERVAL_NS: Final = 50_000_000
@@ -38,10 +32,6 @@ BRISK_NS: Final = 250_000_000
 BRISK_WAIT_MS: Final = 1.0
 """The kernel wakes who waits at its next tick, up to 4 ms late. Faults come in company, so for a while
 after one we look by ourselves each millisecond; always doing so would cost 3 % of a core."""
-
-MATCH_LIMIT_S: Final = 2.0
-"""The processor time for the lines that are matched together: a hostile one, as long as the kernel makes it,
-has cost at most 5 ms with the shipped patterns. Where honest lines cost more, a careful worker takes them."""
 
 REOPEN_FIRST_S: Final = 0.05
 REOPEN_LIMIT_S: Final = 5.0
@@ -55,8 +45,6 @@ def create(configure: Configure, emit: Emit) -> Driver:
         patterns=configure.patterns,
         account=Account(_position(configure.cursor, configure.boot_id)),
         emit=emit,
-        careful=configure.careful,
-        skip=configure.skip_records,
     )
 
 
@@ -78,8 +66,6 @@ class KernelLogDriver:
         patterns: Sequence[Pattern],
         account: Account,
         emit: Emit,
-        careful: bool = False,
-        skip: Sequence[int] = (),
     ) -> None:
         self._log = KernelLog(path)
         self._trust_userspace = trust_userspace
@@ -88,11 +74,8 @@ class KernelLogDriver:
         self._emit = emit
         self._coalescer = Coalescer()
         self._history = True
-        self._careful = careful
-        self._skip = frozenset(skip)
         self._begun_ns = 0
         self._lost = 0
-        self._skipped: list[Skipped] = []
         self._lost_reported_ns = 0
         self._reported_position = account.position
         self._reported_ns = 0
@@ -134,9 +117,8 @@ class KernelLogDriver:
             self._totals["records_total"] += len(chunk.records)
             self._totals["malformed_total"] += chunk.malformed
             # A FIFO gives many records a read, and a batch may carry only so many; none is a turn too.
-            at_once = 1 if self._careful else CHUNK_RECORDS
-            for first in range(0, max(1, len(chunk.records)), at_once):
-                self._take(chunk.records[first : first + at_once])
+            for first in range(0, max(1, len(chunk.records)), CHUNK_RECORDS):
+                self._take(chunk.records[first : first + CHUNK_RECORDS])
             if self._history and (chunk.drained or _now_ns() - self._begun_ns > HISTORY_LIMIT_NS):
                 self._end_history()
             self._answer(link)
@@ -171,11 +153,10 @@ class KernelLogDriver:
                 flush=True,
             )
             self._log.rewind()
-            self._skip = frozenset()
             return
         self._report(self._coalescer.flush(_now_ns()))
         self._coalescer.reset()
-        self._history = self._careful = False
+        self._history = False
         self._emit(CaughtUp(begun_ns=self._begun_ns, active=()))
 
     # ------------------------------------------------------------------ reporting
@@ -184,7 +165,9 @@ class KernelLogDriver:
         now_ns = _now_ns()
         fresh = [record for record in records if self._admit(record)]
         signals: list[Signal] = []
-        for record, match in zip(fresh, self._match(fresh), strict=True):
+        continued = {place for place, record in enumerate(fresh) if record.continues}
+        matches = self._matcher.match([record.message for record in fresh], continued)
+        for record, match in zip(fresh, matches, strict=True):
             if match is not None:
                 self._totals["matched_total"] += 1
                 said = self._signal(record, match, now_ns)
@@ -193,37 +176,21 @@ class KernelLogDriver:
         if not self._history:
             signals += self._coalescer.expire(now_ns)
         due = self._loss_due_ns(now_ns) <= now_ns or self._cursor_due_ns(now_ns) <= now_ns
-        if signals or self._skipped or due:
+        if signals or due:
             signals += self._coalescer.flush(signals[-1].last_ns if self._history and signals else now_ns)
             self._report(signals)
 
     def _admit(self, record: Record) -> bool:
-        """Whether it is to be matched: it was not reported before, nor is it to be skipped."""
+        """Whether it is to be matched: it was not reported before."""
         lost = self._account.admit(record.seq)
         if lost is None:
             return False
         self._lost += lost
-        if record.seq in self._skip:
-            self._skipped.append(Skipped(seq=record.seq, evidence=place_of(record)))
-            return False
         return True
-
-    def _match(self, records: Sequence[Record]) -> Sequence[Match | None]:
-        """Ends the process by SIGVTALRM where it takes longer than any sound pattern could."""
-        if not records:
-            return ()
-        if self._careful:
-            self._emit(LookingAt(seq=records[0].seq))
-        continued = {place for place, record in enumerate(records) if record.continues}
-        signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
-        try:
-            return self._matcher.match([record.message for record in records], continued)
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def _report(self, signals: Sequence[Signal]) -> None:
         position = self._account.position
-        if signals or self._lost or self._skipped or position != self._reported_position:
+        if signals or self._lost or position != self._reported_position:
             now_ns = _now_ns()
             if self._lost:
                 self._lost_reported_ns = now_ns
@@ -231,12 +198,10 @@ class KernelLogDriver:
                 Batch(
                     signals=tuple(signals),
                     lost=self._lost,
-                    skipped=tuple(self._skipped),
                     cursor=None if position is None or position < 0 else position,
                 )
             )
             self._lost = 0
-            self._skipped.clear()
             self._reported_position, self._reported_ns = position, now_ns
 
     def _signal(self, record: Record, match: Match, now_ns: int) -> Signal:

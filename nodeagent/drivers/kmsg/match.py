@@ -1,13 +1,10 @@
 """Which pattern a kernel line matches, and what that makes of it: code, device, named groups.
 
-The rule's own ``re`` decides, always: the first pattern in the tables' order that matches where the
-message begins, and only there: further on the kernel quotes what any user chooses. A message may hold
-several lines; that one of them begins as a pattern does, behind the first, means nothing.
+The first pattern in the tables' order counts that matches where the message begins, and only there: further
+on the kernel quotes what any user chooses. A message may hold several lines; that one of them begins as a
+pattern does, behind the first, means nothing.
 
-``prefilter`` only says which patterns need not be tried. Without Hyperscan all are, and the answers are the
-same.
-
-Never one big alternation: that is the slowest way in every engine.
+All patterns are tried at once, and the groups of the one that counts are taken then.
 """
 
 import re
@@ -17,8 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeagent.core.model import NODE, Assertion
-from nodeagent.drivers.kmsg.prefilter import PLAIN, Prefilter, is_installed
 from nodeagent.drivers.kmsg.quoting import begins_with_a_long_name
+from nodeagent.expressions import Expression, ExpressionError, ExpressionSet
+from nodeagent.system.memory import give_back
 from nodeagent.wire import Pattern
 
 _UNPRINTABLE: Final = re.compile(r"[^!-~]+")
@@ -29,6 +27,9 @@ _MAX_NAME: Final = 128
 
 COUNT: Final = "count"
 """The group of a pattern that says how many times a line tells of what it tells of."""
+REST: Final = "rest"
+"""The group of a pattern in which its ``find`` is searched."""
+
 _MAX_COUNT: Final = 10**9
 """Of one line: the sum over all lines of a boot still fits into a signal (``nodeagent.wire``)."""
 
@@ -49,48 +50,36 @@ class Match:
 
 
 class Matcher:
-    """All patterns, compiled. ``prefiltered`` false: plain ``re`` only, by wish or for want of Hyperscan."""
+    """All patterns, compiled."""
 
-    def __init__(self, patterns: Sequence[Pattern], *, prefiltered: bool = True) -> None:
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
         """Raises ``ValueError`` naming the pattern that does not compile."""
         self._rules = [_Rule(pattern) for pattern in patterns]
-        self._everything = range(len(self._rules))
-        self._filter: Prefilter | None = None
-        if prefiltered and is_installed():
-            self._filter = Prefilter([rule.regex.pattern for rule in self._rules])
-        self._unfiltered = () if self._filter is None else self._filter.unfiltered
+        self._all = ExpressionSet([pattern.regex for pattern in patterns])
+        give_back()
 
     def match(self, messages: Sequence[str], continued: Container[int] = ()) -> list[Match | None]:
         """What each line is, None for most. ``continued``: the places of those that continue another line."""
-        hopeful = self._filter is None or self._filter.any(messages)
-        if not hopeful and not self._unfiltered:
-            return [None] * len(messages)
-        return [
-            self._first(message, self._candidates(message, hopeful=hopeful), continues=place in continued)
-            for place, message in enumerate(messages)
-        ]
+        return [self._first(message, continues=place in continued) for place, message in enumerate(messages)]
 
-    def _candidates(self, message: str, *, hopeful: bool) -> Sequence[int]:
-        """The numbers of the patterns worth trying, ascending."""
-        if self._filter is None or not PLAIN.fullmatch(message):
-            return self._everything
-        return self._filter.candidates(message) if hopeful else self._unfiltered
-
-    def _first(self, message: str, candidates: Sequence[int], *, continues: bool) -> Match | None:
-        for number in candidates:
+    def _first(self, message: str, *, continues: bool) -> Match | None:
+        text = message.encode(errors="backslashreplace")
+        for number in self._all.matching(text):
             rule = self._rules[number]
             if continues and not rule.continuation:
                 continue
-            if hit := rule.regex.match(message):
-                return None if begins_with_a_long_name(message) else rule.describe(hit)
+            if (groups := rule.groups(text)) is not None:
+                return None if begins_with_a_long_name(message) else rule.describe(groups)
         return None
 
 
 class _Rule:
     def __init__(self, pattern: Pattern) -> None:
         try:
-            self.regex = re.compile(pattern.regex)
-        except re.error as error:
+            self._regex = Expression(pattern.regex)
+            self._unless = Expression(pattern.unless) if pattern.unless else None
+            self._find = Expression(pattern.find) if pattern.find else None
+        except ExpressionError as error:
             raise ValueError(f"pattern {pattern.id}: {error}") from error
         self.continuation = pattern.continuation
         self._id = pattern.id
@@ -103,11 +92,23 @@ class _Rule:
         used = {group for _, group in (*self._code, *self._unnamed, *self._device) if group is not None}
         self._part = _pieces(pattern.part)
         used |= {group for _, group in self._part if group is not None}
-        if absent := used - self.regex.groupindex.keys():
+        names = self._regex.names | (self._find.names if self._find is not None else set())
+        if absent := used - names:
             raise ValueError(f"pattern {pattern.id}: no group named {', '.join(sorted(absent))}")
 
-    def describe(self, hit: re.Match[str]) -> Match:
-        groups = {name: value for name, value in hit.groupdict().items() if value is not None}
+    def groups(self, text: bytes) -> Mapping[str, str] | None:
+        """The named groups that took part; None where the line does not match."""
+        found = self._regex.match(text)
+        if found is None or (self._unless is not None and self._unless.match(text) is not None):
+            return None
+        if self._find is None:
+            return found
+        rest = found.get(REST, "").encode()
+        groups = {name: value for name, value in found.items() if name != REST}
+        groups.update(self._find.search(rest) or {})
+        return groups
+
+    def describe(self, groups: Mapping[str, str]) -> Match:
         is_named = all(group is None or group in groups for _, group in self._device)
         return Match(
             pattern=self._id,

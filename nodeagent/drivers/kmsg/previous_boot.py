@@ -8,7 +8,6 @@ The cursor counts the lines that were taken up: where one ends the worker, the n
 """
 
 import errno
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -18,9 +17,9 @@ from systemd import journal
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
-from nodeagent.drivers.kmsg.evidence import evidence_of, line_of
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.parse import KERNEL
+from nodeagent.drivers.kmsg.signals import evidence_of, line_of
 from nodeagent.wire import MAX_SIGNALS, Batch, Configure, Pattern, Signal
 
 STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")
@@ -33,8 +32,6 @@ message id; nobody but journald writes a field that begins with ``_``.
 
 MAX_LINES: Final = 100_000
 AT_ONCE: Final = 4096
-MATCH_LIMIT_S: Final = 10.0
-"""The processor time for lines that are matched together."""
 
 Entry = Mapping[str, Any]
 
@@ -121,12 +118,7 @@ class PreviousBoot:
         """One signal for each fault of each device, with its last line and how often its lines tell of it."""
         signals: dict[tuple[str, str, bool], Signal] = {}
         messages = [_text(line["MESSAGE"]) for line in lines]
-        signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
-        try:
-            matches = matcher.match(messages)
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        for line, message, match in zip(lines, messages, matches, strict=True):
+        for line, message, match in zip(lines, messages, matcher.match(messages), strict=True):
             if match is None or match.assertion is Assertion.RECOVER:
                 continue
             trusted = line.get("SYSLOG_FACILITY", KERNEL) == KERNEL

@@ -1,14 +1,17 @@
 """What a matched line is reported as: a signal whose evidence is bounded and fit for a terminal. Pure.
 
-A log that is replayed is reported the same way, so that both say the same of the same line.
+A log that is replayed is reported the same way.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.drivers.kmsg.evidence import evidence_of
-from nodeagent.drivers.kmsg.match import Match
-from nodeagent.wire import Signal
+from nodeagent.drivers.kmsg.match import Match, as_name
+from nodeagent.drivers.kmsg.parse import Record, printable
+from nodeagent.wire import MAX_EVIDENCE, Signal
+
+MAX_LINE: Final = 1024
+MAX_VALUE: Final = 256
 
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -22,7 +25,7 @@ def signal_of(
     backdated: bool = False,
     properties: Mapping[str, str] = _NOTHING,
 ) -> Signal:
-    """``place``: the line and where it stood in its log; ``properties``: what the kernel says besides."""
+    """``place``: the line and where it stood in its log; ``properties``: what else the kernel adds."""
     return Signal(
         device=match.device,
         code=match.code,
@@ -34,3 +37,26 @@ def signal_of(
         backdated=backdated,
         trusted=trusted,
     )
+
+
+def evidence_of(place: Mapping[str, str], match: Match, properties: Mapping[str, str]) -> dict[str, str]:
+    """The line and where it stood, what the pattern made of it, and the properties that the kernel adds."""
+    evidence = {**place, "pattern": printable(match.pattern)[:MAX_VALUE]}
+    for name, value in (*match.groups.items(), *properties.items()):
+        if len(evidence) >= MAX_EVIDENCE:
+            break
+        evidence.setdefault(as_name(name), printable(value)[:MAX_VALUE])
+    return evidence
+
+
+def place_of(record: Record) -> dict[str, str]:
+    """The line and where it stood."""
+    return line_of(record.message) | {
+        "kernel_seq": str(record.seq),
+        "kernel_time_us": str(record.boottime_us),
+    }
+
+
+def line_of(message: str) -> dict[str, str]:
+    """The line alone, of which nothing says where it stood."""
+    return {"line": printable(message)[:MAX_LINE]}

@@ -9,12 +9,11 @@ Works on the parsed regex, never on its text. It judges form alone: whether the 
 whoever writes the pattern has to know.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from re import _constants as op  # type: ignore[attr-defined]  # typeshed does not know it
-from typing import Any, Final
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from nodeagent.tables.patterns.automaton import REPEATS, TAKING, tree_of
+from nodeagent.tables.patterns.syntax import Characters, Group, Node, Position, Repeat
 
 NAME_CHARS: Final = 15
 """A program's name (include/linux/sched.h) and an interface's (include/uapi/linux/if.h) have no more."""
@@ -39,30 +38,15 @@ _LONG_WORD_FIRST: Final = (
 _AROUND_A_NAME: Final = "[](){}<>:/'\"`"
 """Punctuation by which the kernel continues behind a name, or sets a later one apart."""
 
-_CATEGORY: Final[Mapping[Any, Callable[[str], bool]]] = {
-    op.CATEGORY_DIGIT: str.isdigit,
-    op.CATEGORY_NOT_DIGIT: lambda char: not char.isdigit(),
-    op.CATEGORY_SPACE: str.isspace,
-    op.CATEGORY_NOT_SPACE: lambda char: not char.isspace(),
-    op.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
-    op.CATEGORY_NOT_WORD: lambda char: not (char.isalnum() or char == "_"),
-}
 
-Node = tuple[Any, Any]
-"""What the parser makes of one piece of a regex: an opcode and its arguments."""
-
-
-def objection(regex: str) -> str | None:
-    """Why a regex that compiles is refused, and what would be right; None where it is anchored."""
-    tree = tree_of(regex)
+def objection(tree: Group) -> str | None:
+    """Why an expression is refused, and what would be right; None where it is anchored."""
+    if not begins(tree):
+        return NOT_ANCHORED
     try:
-        if tree.state.flags & re.MULTILINE or not _begins(tree):
-            return NOT_ANCHORED
-        fixed = _Walk().sequence(tree, 0, more=False)
+        fixed = _Walk().sequence((tree,), 0, more=False)
     except _Void as void:
         return str(void)
-    except RecursionError:
-        return "nests groups too deeply to be checked"
     if fixed < SURE_CHARS and not _ends(tree):
         return (
             f"asks for {fixed} fixed characters, and the kernel begins some lines with the name of a program,"
@@ -83,33 +67,31 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self._loose = 0
+        self._loose = 0.0
 
-    def sequence(self, nodes: Iterable[Node], fixed: int, *, more: bool) -> int:
-        pieces = list(nodes)
-        last_required = max((place for place, node in enumerate(pieces) if _least(node)), default=0)
-        for place, node in enumerate(pieces):
+    def sequence(self, nodes: Sequence[Node], fixed: int, *, more: bool) -> int:
+        last_required = max((place for place, node in enumerate(nodes) if _least(node)), default=0)
+        for place, node in enumerate(nodes):
             fixed = self._piece(node, fixed, more=more or place < last_required)
         return fixed
 
     def _piece(self, node: Node, fixed: int, *, more: bool) -> int:
-        kind, argument = node
-        if kind in TAKING:
-            return self._set(node, 1, 1, fixed, more=more)
-        if kind in REPEATS:
-            least: int
-            least, most, inner = argument
-            if len(inner) == 1 and inner[0][0] in TAKING:
-                return self._set(inner[0], least, most, fixed, more=more)
-            if most > 1 and any(_admits(one, " ") for one in _sets_in(inner)):
-                self._anything(inner.getwidth()[1] * most, fixed, more=more)
-            return fixed + least * (self.sequence(inner, fixed, more=more) - fixed)
-        ways = [self.sequence(way, fixed, more=more) for way in _ways(node)]
-        return min(ways, default=fixed)
+        match node:
+            case Characters():
+                return self._set(node, 1, 1, fixed, more=more)
+            case Repeat(Characters() as body, least, most):
+                return self._set(body, least, math.inf if most is None else most, fixed, more=more)
+            case Repeat(body, least, most):
+                if most != 1 and any(_admits(each, " ") for each in _sets_in(body)):
+                    self._anything(_most(node), fixed, more=more)
+                return fixed + least * (self._piece(body, fixed, more=more) - fixed)
+            case Group(ways):
+                return min(self.sequence(way, fixed, more=more) for way in ways)
+        return fixed
 
-    def _set(self, node: Node, least: int, most: int, fixed: int, *, more: bool) -> int:
+    def _set(self, node: Characters, least: int, most: float, fixed: int, *, more: bool) -> int:
         """One character, or one of a set, so many times."""
-        is_fixed = _is_fixed(node)
+        is_fixed = node.members.bit_count() <= FEW_CHARS
         if not is_fixed and _admits(node, " ") and (fixed < FIRST_WORDS or _runs_on(node)):
             self._anything(most, fixed, more=more)
             return fixed
@@ -117,7 +99,7 @@ class _Walk:
             raise _Void(_LONG_WORD_FIRST)
         return fixed + least if is_fixed or not _runs_on(node) else fixed
 
-    def _anything(self, most: int, fixed: int, *, more: bool) -> None:
+    def _anything(self, most: float, fixed: int, *, more: bool) -> None:
         """So many of any characters: harmless only where no name that begins the line reaches that far."""
         if fixed < FIRST_WORDS:
             self._loose += most
@@ -131,93 +113,66 @@ class _Walk:
             )
 
 
-def _ways(node: Node) -> tuple[Any, ...]:
-    """The sequences of which a group or a branch lets one through; of anything else none."""
-    kind, argument = node
-    if kind is op.SUBPATTERN:
-        return (argument[-1],)
-    if kind is op.ATOMIC_GROUP:
-        return (argument,)
-    if kind is op.BRANCH:
-        return tuple(argument[1])
-    if kind is op.GROUPREF_EXISTS:
-        return tuple(way or () for way in argument[1:])
-    return ()
+def begins(node: Node) -> bool:
+    """Whether each way through it begins with ``^``."""
+    match node:
+        case Position(at):
+            return at == "begin"
+        case Group(ways):
+            return all(way and begins(way[0]) for way in ways)
+    return False
 
 
-def _begins(nodes: Any) -> bool:
-    """Whether each way through them begins with ``^``."""
-    if not len(nodes):
-        return False
-    kind, argument = nodes[0]
-    if kind is op.AT:
-        return argument in (op.AT_BEGINNING, op.AT_BEGINNING_STRING)
-    if kind is op.SUBPATTERN and argument[1] & re.MULTILINE:
-        return False
-    ways = _ways(nodes[0])
-    return bool(ways) and all(_begins(way) for way in ways)
-
-
-def _ends(nodes: Any) -> bool:
-    """Whether each way through them ends with ``$``."""
-    if not len(nodes):
-        return False
-    kind, argument = nodes[-1]
-    if kind is op.AT:
-        return argument in (op.AT_END, op.AT_END_STRING)
-    ways = _ways(nodes[-1])
-    return bool(ways) and all(_ends(way) for way in ways)
+def _ends(node: Node) -> bool:
+    """Whether each way through it ends with ``$``."""
+    match node:
+        case Position(at):
+            return at == "end"
+        case Group(ways):
+            return all(way and _ends(way[-1]) for way in ways)
+    return False
 
 
 def _least(node: Node) -> int:
     """The fewest characters that it takes up."""
-    kind, argument = node
-    if kind in TAKING:
-        return 1
-    if kind in REPEATS:
-        least, _, inner = argument
-        return int(least * inner.getwidth()[0])
-    return min((sum(map(_least, way)) for way in _ways(node)), default=0)
+    match node:
+        case Characters():
+            return 1
+        case Repeat(body, least, _):
+            return least * _least(body)
+        case Group(ways):
+            return min(sum(map(_least, way)) for way in ways)
+    return 0
 
 
-def _sets_in(nodes: Iterable[Node]) -> Iterator[Node]:
-    for node in nodes:
-        kind, argument = node
-        if kind in TAKING:
+def _most(node: Node) -> float:
+    """The most characters that it takes up."""
+    match node:
+        case Characters():
+            return 1
+        case Repeat(body, _, most):
+            return _most(body) * most if most is not None else math.inf
+        case Group(ways):
+            return max(sum(map(_most, way)) for way in ways)
+    return 0
+
+
+def _sets_in(node: Node) -> Iterator[Characters]:
+    match node:
+        case Characters():
             yield node
-        for inner in (argument[2],) if kind in REPEATS else _ways(node):
-            yield from _sets_in(inner)
+        case Repeat(body, _, _):
+            yield from _sets_in(body)
+        case Group(ways):
+            for way in ways:
+                for each in way:
+                    yield from _sets_in(each)
 
 
-def _is_fixed(node: Node) -> bool:
-    """Whether it is one character, or one of a few."""
-    kind, argument = node
-    if kind is op.IN:
-        return len(argument) <= FEW_CHARS and all(one is op.LITERAL for one, _ in argument)
-    return kind is op.LITERAL
-
-
-def _runs_on(node: Node) -> bool:
+def _runs_on(node: Characters) -> bool:
     """Whether it admits what the kernel writes around names: letters, digits and blanks alone do not."""
     return any(_admits(node, char) for char in _AROUND_A_NAME)
 
 
-def _admits(node: Node, char: str) -> bool:
-    kind, argument = node
-    if kind is op.LITERAL:
-        return bool(argument == ord(char))
-    if kind is op.NOT_LITERAL:
-        return bool(argument != ord(char))
-    if kind is op.ANY:
-        return True
-    negated = argument[0][0] is op.NEGATE
-    return any(_holds(one, char) for one in argument[negated:]) is not negated
-
-
-def _holds(member: Node, char: str) -> bool:
-    kind, argument = member
-    if kind is op.LITERAL:
-        return bool(argument == ord(char))
-    if kind is op.RANGE:
-        return bool(argument[0] <= ord(char) <= argument[1])
-    return _CATEGORY[argument](char)
+def _admits(node: Characters, char: str) -> bool:
+    return bool(node.members >> ord(char) & 1)

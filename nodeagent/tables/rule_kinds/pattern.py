@@ -19,6 +19,9 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
     (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
     its lines so: ``continuation`` says that. ``part`` names the part of the device, such as a MIG instance,
     that a line is about where its groups took part.
+
+    ``unless``: a line that this matches too, where the message begins, is left out. ``find`` is searched in
+    what the group "rest" of ``regex`` matched, and adds its groups where it is found.
     """
 
     code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
@@ -31,6 +34,8 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
             description='"node", the name of a group, or a name that holds {groups}',
         ),
     ]
+    unless: Annotated[str, Meta(max_length=2000, description="a regular expression in quotes")] = ""
+    find: Annotated[str, Meta(max_length=2000, description="a regular expression in quotes")] = ""
     unnamed: Annotated[str, Meta(max_length=128, description="a code that may name {groups}")] = ""
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
@@ -38,7 +43,7 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
 
 
 def objections(form: PatternForm) -> Objections:
-    return pattern_objections(form.code, form.regex, form.device, form.part, form.unnamed)
+    return pattern_objections(form)
 
 
 def words(rule: Pattern) -> str:

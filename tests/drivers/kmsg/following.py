@@ -89,8 +89,6 @@ def followed(
     path: object,
     cursor: Cursor | None = None,
     patterns: tuple[Pattern, ...] = (FAULT,),
-    careful: bool = False,
-    skip_records: tuple[int, ...] = (),
     **config: Any,
 ) -> Iterator[Followed]:
     reports = Reports()
@@ -100,8 +98,6 @@ def followed(
         config={"path": str(path), **config},
         patterns=patterns,
         cursor=cursor,
-        careful=careful,
-        skip_records=skip_records,
     )
     driver = create(configure, reports)
     assert isinstance(driver, KernelLogDriver)

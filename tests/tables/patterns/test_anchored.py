@@ -1,11 +1,11 @@
 """A pattern that a name in the kernel's own lines could satisfy is refused, with what would be right."""
 
-import re
-import sys
-
 import pytest
 
-from nodeagent.tables.patterns.anchored import NOT_ANCHORED, objection
+from nodeagent.expressions import Expression
+from nodeagent.tables.patterns import anchored
+from nodeagent.tables.patterns.anchored import NOT_ANCHORED
+from nodeagent.tables.patterns.syntax import parse
 
 SOUND = [
     r"^NVRM: Xid \(PCI:(?P<pci>[0-9a-f:.]{7,16})\): (?P<code>\d+), (?P<text>.*)",
@@ -21,8 +21,8 @@ SOUND = [
     r"^EDAC MC\d+: \d+ UE (?:[\w ,.-]{1,100} )?on [\w #.,-]{1,200} \(",
     r"^acme: down$",
     r"^(?:acme: up|acme: down)$",
-    r"^(?>acme: card) has failed",
-    r"^acme: card has failed(?=.*\d)",
+    r"^(?i:acme): card has failed",
+    r"^[[:lower:]]{1,8}: card \x41 has failed",
 ]
 
 MIDDLE = [
@@ -32,9 +32,8 @@ MIDDLE = [
     r"(?:^acme: )?card \d+ of acme has failed",
     r"(?:^acme: )*card \d+ of acme has failed",
     r"acme: card has failed$",
-    r"(?m)^acme: card has failed",
-    r"(?m:^acme: card has failed)",
-    r"(?=^acme)acme: card has failed",
+    r"\bacme: card has failed",
+    r"[^x]*^acme: card has failed",
 ]
 
 VOID = [
@@ -59,8 +58,16 @@ VOID = [
     (r"^Oops: [0-9a-f]{4} \[#\d\]", "asks for 15 fixed characters"),
     (r"^(?:acme: card has failed|acme: no)", "asks for 8 fixed characters"),
     (r"^(?:acme: card has failed$|acme: no)", "asks for 8 fixed characters"),
-    (r"^(a{20})?(?(1)b|c)", "asks for 1 fixed characters"),
+    (r"^(?:a{20}b|c)", "asks for 1 fixed characters"),
+    (r"^(?s:.)*acme: card has failed", "lets anything stand between ^ and the first fixed words"),
+    (r"^[[:^alpha:]]{4}acme: card has failed", "lets anything stand between ^ and the first fixed words"),
 ]
+
+
+def objection(regex: str) -> str | None:
+    """Of an expression that RE2 takes."""
+    Expression(regex)
+    return anchored.objection(parse(regex))
 
 
 @pytest.mark.parametrize("regex", SOUND)
@@ -78,14 +85,3 @@ def test_one_whose_anchor_is_void_is_refused(regex: str, reason: str) -> None:
     said = objection(regex)
     assert said is not None
     assert said.startswith(reason)
-
-
-def test_groups_within_groups_are_looked_through_as_far_as_one_can() -> None:
-    def nested(depth: int) -> str:
-        return f"^{'(' * depth}acme: card has failed{')' * depth}"
-
-    assert objection(nested(100)) is None
-    # Python can still compile it. A library that other tests load lets calls nest deeper than is usual.
-    deep = nested(sys.getrecursionlimit() * 45 // 100)
-    re.compile(deep)
-    assert objection(deep) == "nests groups too deeply to be checked"

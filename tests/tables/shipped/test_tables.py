@@ -36,7 +36,6 @@ AGENT_CODES = {
     "driver_unresponsive",
     "worker_crashed",
     "log_gap",
-    "log_gap.skipped",
     "device_lost",
     "fewer_chips_than_expected",
     "more_chips_than_expected",
