@@ -98,6 +98,24 @@ async def test_new_certificates_are_used_from_the_next_connection_on(
         assert (await answer(stage, authority, reader, READ)).startswith("UNAVAILABLE")
 
 
+async def test_an_authority_that_is_taken_out_lets_nobody_in_from_the_next_connection_on(
+    place: Path, authority: Authority
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    reader = authority.issue("scheduler.example.org")
+    renewed = Authority(authority.folder, "renewed")
+    fresh = renewed.issue("scheduler.example.org", file_name="fresh")
+    admitted = place / "admitted.pem"
+    shutil.copy(authority.certificate, admitted)
+    async with opened(
+        place, msgspec.structs.replace(configured(authority, server), tls_client_ca=str(admitted))
+    ) as stage:
+        assert await answer(stage, authority, reader, READ) == "OK"
+        shutil.copy(renewed.certificate, admitted)
+        assert (await answer(stage, authority, reader, READ)).startswith("UNAVAILABLE")
+        assert await answer(stage, authority, fresh, READ) == "OK"
+
+
 async def test_new_certificates_that_do_not_fit_leave_the_old_ones_in_use(
     place: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,1 @@
+"""Which files of the project one event runs through: ``./dev trace``."""
