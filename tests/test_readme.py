@@ -18,7 +18,6 @@ from nodeagent.core.catalog.settings import Settings
 from nodeagent.metrics import collector, devices
 from nodeagent.metrics.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog
-from tests.cli.live import Node, xid_line
 from tests.documents import (
     BLOCK,
     DOCUMENTS,
@@ -34,6 +33,7 @@ from tests.documents import (
     prose,
     shell_lines,
 )
+from tests.harness.node import Node, xid_line
 from tests.waiting import Lines
 
 SUBSCRIBING: Final = ROOT / "docs" / "subscribing.md"

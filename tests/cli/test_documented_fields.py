@@ -11,8 +11,9 @@ from click.testing import CliRunner
 
 from nodeagent.cli.main import main
 from nodeagent.client import Client
-from tests.cli.live import ROOT, Node
 from tests.cli.supervising import supervising
+from tests.harness.configuration import ROOT
+from tests.harness.node import Node
 
 ROW: Final = re.compile(r"^\| (`[a-z `,]+`) \| `([a-z_ ]+)` \|$", flags=re.MULTILINE)
 JOB: Final = f"pid:{os.getpid()}"

@@ -10,8 +10,8 @@ from nodeagent.job import lines
 from nodeagent.job.lines import Word
 from nodeagent.job.model import Wish
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
 from tests.cli.supervising import Supervising, supervising
+from tests.harness.node import Node
 
 JOB = f"pid:{os.getpid()}"
 GPU = "0000:3b:00.0"

@@ -13,7 +13,7 @@ from nodeagent.client import Client, ClientError, Snapshot
 from nodeagent.messages.pb import control_service_pb2 as pb
 from tests.cli.acting import CHIPS, Acting, acting
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
+from tests.harness.node import Node
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Client
-from tests.cli.live import Node, daemon_of
+from tests.harness.node import Node, daemon_of
 from tests.waiting import wait_until
 
 COMMANDS = (

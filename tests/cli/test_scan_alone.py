@@ -9,7 +9,7 @@ from nodeagent.cli.commands.rehearse.emulator import configuration_of
 from nodeagent.cli.offline import wait_limit
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
+from tests.harness.node import Node
 
 
 @pytest.fixture

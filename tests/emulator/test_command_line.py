@@ -14,8 +14,8 @@ from nodeagent.cli.commands.rehearse.emulator import command
 from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import SOCKET
-from tests.cli.live import running
 from tests.emulator.served import say, serving
+from tests.harness.node import running
 
 
 @pytest.fixture

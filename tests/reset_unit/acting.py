@@ -10,11 +10,12 @@ from pathlib import Path
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
 from nodeagent.emulator.node import EmulatedNode
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import Subscriber
 from tests.shipped import OF_GPUS
 from tests.stories.clocks import SteppedClock
-from tests.stories.daemon import ROOT, Daemon
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import Subscriber
 
 BROKEN = 0x80A18008
 """RestartNPU."""

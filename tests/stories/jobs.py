@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import Event
+from tests.harness.configuration import ROOT
 from tests.reset_unit.acting import Acting, acting
-from tests.stories.daemon import ROOT
 from tests.waiting import WAIT_LIMIT_S, until
 
 TRAIN: Final = ROOT / "packaging" / "examples" / "jobs" / "train.py"

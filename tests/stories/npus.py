@@ -19,9 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nodeagent.client import AsyncClient, Device, Event, EventKind, Snapshot
 from nodeagent.emulator.node import EmulatedNode
-from tests.stories.daemon import ROOT, Daemon, free_port
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import Subscriber
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import Daemon, free_port
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import Subscriber
 from tests.waiting import WAIT_LIMIT_S
 
 CHIPS = tuple(f"npu{number}" for number in range(8))

@@ -8,10 +8,10 @@ from nodeagent.client import EventKind, Verdict
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
 from tests.drivers.shared.test_holders import process
+from tests.harness.configuration import ROOT
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, LaunchGpus, Subscribe
-from tests.stories.daemon import ROOT
-from tests.stories.gpu_bench import GpuDaemon, events_of
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import GpuDaemon, events_of
 
 AT_ONE_SWITCH = 200
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import COMMAND, Daemon
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import as_stored, stored_events, without_gap
 from tests.stories.conftest import Follow, Launch, Subscribe
-from tests.stories.daemon import COMMAND, ROOT, Daemon
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import as_stored, stored_events, without_gap
 
 STOP_LIMIT_S = 10
 MANY = 400

@@ -17,9 +17,9 @@ from nodeagent.core.state.limits import MAX_REPORTED_ON_DEVICE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import fault_service_pb2, types_pb2
-from tests.stories.daemon import ROOT
+from tests.harness.configuration import ROOT
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, Npus, eight_npus
-from tests.stories.subscriber import without_gap
 
 MINDCLUSTER = ROOT / "tests/fixtures/mindcluster/publicFaultConfiguration.json"
 LISTS = {

@@ -15,11 +15,10 @@ from nodeagent.daemon import host_ids
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import encode_catalog, with_digest
 from nodeagent.tables.load import load_catalog
-from tests.drivers.kernel_log_double import VanishingKernelLog
+from tests.harness.daemon import NOT_SERVING, SERVING, Daemon
+from tests.harness.kernel_log import FakeKernelLog, RealKernelLog, VanishingKernelLog
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import NOT_SERVING, SERVING, Daemon
-from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
-from tests.stories.subscriber import Subscriber, without_gap
 
 
 def kinds_of(subscriber: Subscriber, code: str) -> list[EventKind]:
@@ -95,7 +94,7 @@ async def test_a_line_that_wedges_the_matcher_is_skipped_and_told_and_the_fault_
         table.write("no table")
     subscriber = await follow(daemon)
     real_log.say("a", "LASTING_1")
-    real_log.write(regex + "a" * 64)
+    real_log.append(regex + "a" * 64)
     real_log.say("a", "LASTING_2")
     gap = await subscriber.raised("log_gap.skipped")
     after = await subscriber.raised("LASTING_2")

@@ -9,8 +9,8 @@ from nodeagent.core.model import Signal
 from nodeagent.wire import Batch, CaughtUp, Cursor, LookingAt, Skipped
 from tests.daemon.staged import command, staged, worker_spec
 from tests.drivers.conftest import KernelLogWriter
-from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.drivers.kmsg.following import BOOT, followed
+from tests.harness.kernel_log import KernelLogDouble
 
 
 def outline(reports: Sequence[object]) -> list[tuple[object, ...]]:
