@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.job_archive import build
 from tests.job.shell.supervised import lives
-from tests.job.shell.test_one_file import build
 from tests.slurm.cluster import Cluster
 from tests.slurm.stepping import NODES, Job, step, stepping
 

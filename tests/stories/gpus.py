@@ -17,6 +17,7 @@ from nodeagent.emulator.nvidia.kernel_lines import xid_line
 from tests.harness.configuration import SHIPPED_TABLES
 from tests.harness.daemon import Daemon
 from tests.harness.kernel_log import KernelLogDouble
+from tests.harness.procfs import process
 from tests.harness.subscriber import Subscriber
 
 
@@ -90,3 +91,11 @@ def raised_on(subscriber: Subscriber, device: str) -> list[str]:
 def last_of(subscriber: Subscriber, device: str) -> Event:
     """What was emitted last for the device."""
     return [event for event in subscriber.events if event.device == device][-1]
+
+
+MANAGER_DOWN = "NV_FABRIC_MANAGER_DOWN"
+
+
+def name_process(procfs: Path, pid: int, name: str) -> None:
+    process(procfs, pid, command=name)
+    (procfs / str(pid) / "comm").write_text(f"{name}\n")

@@ -25,8 +25,8 @@ from tests.api.certificates import Authority, Certificate
 from tests.api.watching import WATCH
 from tests.harness.daemon import Daemon, free_port
 from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.metrics import is_scraped
 from tests.stories.conftest import Follow, Launch
-from tests.stories.test_orderly import is_scraped
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
 

@@ -10,17 +10,7 @@ import pytest
 from nodeagent.drivers.shared.holders import cpu_time_s, holder_of
 from nodeagent.wire import Holder
 from tests.cgroups import make_folders
-
-SLURM = "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n"
-
-
-def process(procfs: Path, pid: int, *, command: str = "python3", start_time: int = 4711) -> Path:
-    folder = procfs / str(pid)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "stat").write_text(f"{pid} ({command}) S 1 {'0 ' * 17}{start_time} 0 0\n")
-    if not (folder / "cgroup").exists():
-        (folder / "cgroup").write_text(SLURM)
-    return folder
+from tests.harness.procfs import SLURM, process
 
 
 @pytest.mark.root

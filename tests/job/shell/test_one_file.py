@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.job_archive import build
 from tests.job.shell.supervised import ROOT
 from tests.waiting import WAIT_LIMIT_S
 
@@ -27,13 +28,6 @@ NEWER: dict[str, set[str]] = {
 }
 """What the standard library has since 3.11 or later ("": the whole module), by "What's New in Python"; and
 asyncio, which takes too long to load."""
-
-
-def build(target: Path) -> Path:
-    subprocess.run(
-        [sys.executable, ROOT / "packaging/build_job_pyz.py", target], check=True, timeout=WAIT_LIMIT_S
-    )
-    return target
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source.relative_to(ROOT)))
