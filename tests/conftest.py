@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import computed_once
 from tests.forked.forks import Forks
+from tests.harness.kernel_log import KMSG, KMSG_LOCK, KMSG_RATE
 
 settings.register_profile(
     "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -24,9 +25,6 @@ settings.register_profile(
 settings.load_profile("nodeagent")
 
 MACHINES = Path(__file__).parent / "e2e"
-KMSG = Path("/dev/kmsg")
-KMSG_RATE = Path("/proc/sys/kernel/printk_devkmsg")
-KMSG_LOCK = Path("/run/lock/nodeagent-tests-kmsg")
 
 WriteKernelLine = Callable[[str], None]
 

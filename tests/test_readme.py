@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,6 @@ from nodeagent.core.catalog.settings import Settings
 from nodeagent.metrics import collector, devices
 from nodeagent.metrics.telemetry import HELP
 from nodeagent.tables.load import load_catalog
-from tests.cli.live import Node, xid_line
 from tests.documents import (
     BLOCK,
     DOCUMENTS,
@@ -34,6 +34,7 @@ from tests.documents import (
     prose,
     shell_lines,
 )
+from tests.harness.node import Node, xid_line
 from tests.waiting import Lines
 
 SUBSCRIBING: Final = ROOT / "docs" / "subscribing.md"
@@ -53,7 +54,16 @@ SYSTEM_COMMANDS: Final = {
     *("ctr", "envsubst", "export", "kubectl", "podman", "skopeo"),
 }
 
-each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+LINKING: Final = [
+    *DOCUMENTS,
+    *(
+        path
+        for folder in ("tests", "packaging", "fault_codes", "nodeagent", "proto")
+        for path in sorted((ROOT / folder).rglob("*.md"))
+        if "node_modules" not in path.parts
+    ),
+]
+"""Also what stands beside code: its links lead somewhere too."""
 
 
 class Subscriber:
@@ -158,13 +168,16 @@ def test_every_key_of_the_configuration_that_is_named_exists() -> None:
     assert named - known == set()
 
 
-@each_document
-def test_every_command_line_is_taken(document: Path, tmp_path: Path) -> None:
+def test_every_command_line_is_taken(tmp_path: Path) -> None:
     """By the parser of the command that it calls: command, options and arguments exist. Files may have to."""
     (tmp_path / "kern.log").touch()
-    for words in orders(document):
-        if words[0] != "COMMAND":
-            _parse([_file_here(word, tmp_path) for word in words])
+    refused = {}
+    for document in DOCUMENTS:
+        for words in orders(document):
+            if words[0] != "COMMAND" and (reason := _refusal([_file_here(word, tmp_path) for word in words])):
+                refused[name_of(document), *words] = reason
+
+    assert refused == {}
 
 
 def _file_here(word: str, folder: Path) -> str:
@@ -174,30 +187,38 @@ def _file_here(word: str, folder: Path) -> str:
     return str(folder / Path(word).name if Path(word).suffix else folder)
 
 
-def _parse(words: list[str]) -> None:
+def _refusal(words: list[str]) -> str:
+    """Why the command line is refused; empty where it is taken."""
     command: click.Command = main
     context = click.Context(main, info_name="nodeagent")
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         found = command.get_command(context, words[0])
-        assert found is not None, f"there is no command {words[0]!r} in {context.command_path}"
+        if found is None:
+            return f"there is no command {words[0]!r} in {context.command_path}"
         context = click.Context(found, info_name=words[0], parent=context)
         command, words = found, words[1:]
-    if not {"-h", "-V", "-o"} & set(words):
-        try:
-            command.make_context(context.info_name, words, parent=context.parent)
-        except click.MissingParameter:
-            assert words == [], words
+    if {"-h", "-V", "-o"} & set(words):
+        return ""
+    try:
+        command.make_context(context.info_name, words, parent=context.parent)
+    except click.MissingParameter as missing:
+        return "" if words == [] else missing.format_message()
+    except click.UsageError as refused:
+        return refused.format_message()
+    return ""
 
 
-@each_document
-def test_every_other_shell_line_calls_what_there_is(document: Path) -> None:
+def test_every_other_shell_line_calls_what_there_is() -> None:
     offered = set(re.findall(r"^  ([a-z-]+) ", (ROOT / "dev").read_text(), flags=re.MULTILINE))
-    for line in shell_lines(document):
-        words = called(line)
+
+    def exists(words: list[str]) -> bool:
         if words[0] == "./dev":
-            assert words[1] in offered, line
-        elif words[0] != PROGRAM:
-            assert words[0] in SYSTEM_COMMANDS or (ROOT / words[0]).exists(), line
+            return words[1] in offered
+        return words[0] == PROGRAM or words[0] in SYSTEM_COMMANDS or (ROOT / words[0]).exists()
+
+    lines = [(name_of(document), called(line)) for document in DOCUMENTS for line in shell_lines(document)]
+
+    assert [line for line in lines if not exists(line[1])] == []
 
 
 def test_the_documents_show_the_commands_that_matter() -> None:
@@ -239,16 +260,18 @@ def test_every_metric_that_is_shown_exists() -> None:
     assert shown - families - HELP.keys() == set()
 
 
-@each_document
-def test_every_link_leads_to_a_file_and_to_a_heading_in_it(document: Path) -> None:
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it() -> None:
+    assert [found for document in LINKING for found in _broken_links(document)] == []
+
+
+def _broken_links(document: Path) -> Iterator[tuple[str, str]]:
     for link in PROSE_LINK.findall(prose(document)):
         if link.startswith("https://"):
             continue
         path, _, heading = link.partition("#")
         target = (document.parent / path).resolve() if path else document
-        assert target.exists(), link
-        if heading:
-            assert heading in _anchors(target), link
+        if not target.exists() or (heading and heading not in _anchors(target)):
+            yield name_of(document), link
 
 
 def _anchors(document: Path) -> set[str]:
@@ -260,16 +283,22 @@ EXAMPLES: Final = ("uptime", "absence", "snooze", "driver.py", "client.py")
 """Of files that a reader is shown how to make."""
 
 
-@each_document
-def test_every_source_file_that_is_named_exists(document: Path) -> None:
+def test_every_source_file_that_is_named_exists() -> None:
     """From the root, from ``nodeagent/``, or beside the file that is named before it."""
-    folders = [ROOT, ROOT / "nodeagent"]
-    for name in INLINE.findall(prose(document)):
-        if not re.fullmatch(r"[a-z][\w/]*(\.py|(?<=\w)/)", name) or any(each in name for each in EXAMPLES):
-            continue
-        found = [folder / name for folder in folders if (folder / name).exists()]
-        assert found, name
-        folders[2:] = [found[0].parent]
+    missing = []
+    for document in DOCUMENTS:
+        folders = [ROOT, ROOT / "nodeagent"]
+        for name in INLINE.findall(prose(document)):
+            if not re.fullmatch(r"[a-z][\w/]*(\.py|(?<=\w)/)", name) or any(
+                each in name for each in EXAMPLES
+            ):
+                continue
+            if found := [folder / name for folder in folders if (folder / name).exists()]:
+                folders[2:] = [found[0].parent]
+            else:
+                missing.append((name_of(document), name))
+
+    assert missing == []
 
 
 def test_every_document_is_reached_from_the_readme() -> None:

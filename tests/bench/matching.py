@@ -19,7 +19,7 @@ from tests.bench.shared import kernel_log
 from tests.bench.shared.daemon import ROOT
 from tests.bench.shared.figures import Figure, median, spread
 from tests.bench.shared.kernel_log import NeedsRoot
-from tests.conftest import KMSG
+from tests.harness.kernel_log import KMSG
 
 TITLE = "processor time for a million kernel lines"
 MILLION = 1_000_000

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent import __version__
-from tests.cli.live import Node, xid_line
 from tests.documents import ROOT, block
+from tests.harness.node import Node, xid_line
 from tests.waiting import Lines
 
 

@@ -23,7 +23,7 @@ from tests.core.build import verdicts
 from tests.core.worlds import CATALOGS, FUTURE, histories, inputs, starts
 
 History = list[tuple[int, Input]]
-moderately = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+moderately = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 anything = inputs | starts
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.api.watching import watching
-from tests.conftest import KMSG
-from tests.stories.daemon import Daemon
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import KMSG
 
 
 @pytest.mark.root

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.catalog.catalog import Pattern
-from tests.drivers.kernel_log_double import KernelLogDouble, VanishingKernelLog
+from tests.harness.kernel_log import KernelLogDouble, VanishingKernelLog
 
 
 @pytest.fixture

@@ -45,3 +45,11 @@ def as_next_version(into: Path, package: Path) -> Path:
     )
     architecture = query(package, "%{ARCH}")[0]
     return pack(changed, into, VERSION="99.0.0", ARCH=architecture, ARCHITECTURE=architecture)
+
+
+NEEDED = {
+    *("glibc = 2.28", "libgcc = 8", "libstdc++ = 8", "procps-ng = 3", "systemd = 239"),
+    *("systemd-libs = 239", "util-linux = 2"),
+    *("coreutils = 8", "grep = 3", "sed = 4"),
+}
+"""Of the oldest distribution that the package takes. None of them is a Python."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WriteKernelLine
-from tests.e2e.machine import Machine, booted, until, write
-from tests.e2e.test_package_boot import (
+from tests.e2e.installed_node import (
     CONFIGURATION,
     DROP_IN,
     UNIT,
@@ -20,6 +19,7 @@ from tests.e2e.test_package_boot import (
     raised,
     status,
 )
+from tests.e2e.machine import Machine, booted, until, write
 from tests.e2e.tree import laid_over
 
 pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(1200)]

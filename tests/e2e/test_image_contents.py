@@ -14,8 +14,8 @@ import pytest
 
 import nodeagent
 from tests.e2e.conftest import ROOT, build_image
+from tests.e2e.elf import MACHINE, begins_as_elf, elf
 from tests.e2e.image import inspected, unpacked
-from tests.e2e.test_package_objects import MACHINE, begins_as_elf, elf
 
 pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 

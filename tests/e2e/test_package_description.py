@@ -18,8 +18,8 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 from nodeagent import __version__
 from tests.documents import ROOT
+from tests.e2e.elf import begins_as_elf
 from tests.e2e.rpms import query
-from tests.e2e.test_package_objects import begins_as_elf
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

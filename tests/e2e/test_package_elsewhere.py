@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WriteKernelLine
-from tests.e2e.machine import Machine, until
-from tests.e2e.test_package_boot import (
+from tests.e2e.installed_node import (
     UNIT,
     conditions,
     events_of,
@@ -16,6 +15,7 @@ from tests.e2e.test_package_boot import (
     new_device,
     raised,
 )
+from tests.e2e.machine import Machine, until
 
 pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 

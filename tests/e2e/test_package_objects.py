@@ -3,15 +3,15 @@
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.elf import MACHINE, Elf, begins_as_elf, elf
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 OLDEST_GLIBC = (2, 28)
-MACHINE = {"amd64": "Advanced Micro Devices X86-64", "arm64": "AArch64"}
 PACKAGE_OF = {
     "ld-linux-x86-64.so.2": "libc6",
     "ld-linux-aarch64.so.1": "libc6",
@@ -26,34 +26,6 @@ PACKAGE_OF = {
     "libsystemd.so.0": "libsystemd0",
 }
 """Library -> the package that has it, in Debian's words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elf:
-    """What ``readelf`` tells of an object."""
-
-    machine: str
-    needed: frozenset[str]
-    glibc: tuple[int, ...]
-    """The newest version of a symbol that it takes from glibc; () is none."""
-    weak: frozenset[str]
-    """The symbols that it can do without."""
-
-
-def elf(path: Path) -> Elf:
-    told = subprocess.run(
-        ["readelf", "--wide", "--file-header", "--dynamic", "--dyn-syms", "--version-info", path],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    machine = re.search(r"Machine: +(.*)", told)
-    assert machine is not None
-    versions = [tuple(map(int, each.split("."))) for each in re.findall(r"Name: GLIBC_([\d.]+)", told)]
-    return Elf(
-        machine=machine[1].strip(),
-        needed=frozenset(re.findall(r"\(NEEDED\) +Shared library: \[([^]]+)\]", told)),
-        glibc=max(versions, default=()),
-        weak=frozenset(re.findall(r" WEAK +DEFAULT +UND +([\w]+)", told)),
-    )
 
 
 @pytest.fixture(scope="module", params=["", pytest.param("arm64_", marks=pytest.mark.release)])
@@ -75,11 +47,6 @@ def objects(packages: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactor
         if path.is_file() and not path.is_symlink() and begins_as_elf(path):
             found[f"/{path.relative_to(tree)}"] = elf(path)
     return found
-
-
-def begins_as_elf(path: Path) -> bool:
-    with path.open("rb") as opened:
-        return opened.read(4) == b"\x7fELF"
 
 
 def field(package: Path, name: str) -> str:

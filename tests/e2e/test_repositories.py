@@ -10,10 +10,9 @@ import pytest
 
 from release import repository
 from release.keys import Keys
+from tests.e2e.installed_node import UNIT
 from tests.e2e.machine import Machine, booted
-from tests.e2e.rpms import distribution
-from tests.e2e.test_package_boot import UNIT
-from tests.e2e.test_rpm_contents import NEEDED
+from tests.e2e.rpms import NEEDED, distribution
 from tests.e2e.tree import laid_over
 from tests.release.key_ring import KeyRing, key_ring
 from tests.release.readers import Dnf, moved

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.machine import Machine, booted, until, write
-from tests.e2e.test_reset_unit import (
+from tests.e2e.resetting_node import (
     CONFIGURATION,
     CONFIGURED,
     DROP_IN,

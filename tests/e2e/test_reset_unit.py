@@ -7,38 +7,22 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.machine import KMSG, Machine, booted, until, write
+from tests.e2e.machine import Machine, booted, until, write
+from tests.e2e.resetting_node import (
+    CONFIGURATION,
+    CONFIGURED,
+    DROP_IN,
+    PATH,
+    UNIT,
+    break_and_begin,
+    calls,
+    ended,
+    observed,
+    unit_of_a_reset,
+)
 from tests.e2e.tree import laid_over, switch
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
-
-UNIT = "nodeagent.service"
-PATH = "/etc/nodeagent-test.toml"
-CODE = "80A18008"
-CONFIGURED = f"""
-[Service]
-Environment=NODEAGENT_CONFIG={PATH}
-"""
-DROP_IN = f"""{CONFIGURED}
-DeviceAllow={KMSG} r
-"""
-CONFIGURATION = f"""
-[drivers.kmsg]
-path = "{KMSG}"
-
-[drivers.ascend]
-library = "/var/lib/nodeagent/emulator/libdcmi.so"
-sysfs = "/var/lib/nodeagent/emulator/sys"
-
-[reset]
-mode = "on"
-announce = "5s"
-cool_down = "0s"
-trust_process_list = true
-allow_volatile_store = true
-after = [["sleep", "8"]]
-"""
-
 INTRUDER = """
 import json, os, pathlib, socket, subprocess, time
 from nodeagent.reset_unit.exchange.requests import Folder
@@ -115,42 +99,6 @@ def node(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             machine.run("systemctl", "enable", "--now", UNIT)
             until(lambda: observed(machine), lambda number: number == 8)
             yield machine
-
-
-def observed(node: Machine) -> int:
-    """How many NPUs."""
-    with node.client() as client:
-        return sum(each.observed and each.name.startswith("npu") for each in client.devices())
-
-
-def actions(node: Machine) -> list[tuple[str, str]]:
-    """Device and words of the events about resets that ended."""
-    shown = node.read("nodeagent", "events", "--after", "0", "--kind", "action_finished", "-o", "json")
-    return [(event["device"], event["why"]) for event in map(json.loads, shown.splitlines())]
-
-
-def ended(node: Machine, number: int) -> list[tuple[str, str]]:
-    """As ``actions``, once so many resets have ended: then no fault of theirs is left."""
-    with node.client() as client:
-        until(lambda: {each.code for each in client.conditions()}, lambda codes: CODE not in codes)
-    return until(lambda: actions(node), lambda finished: len(finished) == number)
-
-
-def calls(node: Machine) -> int:
-    shown: dict[str, Any] = json.loads(node.read("nodeagent", "emulator", "show", "-o", "json"))
-    return int(shown["calls"].get("dcmi_set_device_reset", 0))
-
-
-def unit_of_a_reset(node: Machine) -> str:
-    """The one that runs now, "" if none does."""
-    listed = node.read("systemctl", "list-units", "--plain", "--no-legend", "nodeagent-reset@*").split()
-    return listed[0] if listed else ""
-
-
-def break_and_begin(node: Machine, device: str) -> str:
-    """Breaks an NPU and waits for the unit of its reset."""
-    node.run("nodeagent", "emulator", "raise", device, CODE)
-    return until(lambda: unit_of_a_reset(node), bool)
 
 
 def in_the_daemons_sandbox(node: Machine, script: str) -> Any:

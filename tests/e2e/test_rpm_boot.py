@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from nodeagent.store.layout import SCHEMA_VERSION
+from tests.e2e.installed_node import name_schema
 from tests.e2e.machine import KMSG, Machine, booted, until
-from tests.e2e.test_package_boot import name_schema
 from tests.e2e.tree import laid_over
 
 pytestmark = [pytest.mark.release, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]

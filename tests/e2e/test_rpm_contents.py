@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.rpms import distribution, query
+from tests.e2e.rpms import NEEDED, distribution, query
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -23,12 +23,6 @@ OF_THE_DISTRIBUTION = {
 }  # fmt: skip
 ZSH = ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")
 """Where zsh looks for completions: of Debian, and of the distributions with rpm."""
-NEEDED = {
-    *("glibc = 2.28", "libgcc = 8", "libstdc++ = 8", "procps-ng = 3", "systemd = 239"),
-    *("systemd-libs = 239", "util-linux = 2"),
-    *("coreutils = 8", "grep = 3", "sed = 4"),
-}
-"""Of the oldest distribution that the package takes. None of them is a Python."""
 
 OF_DEBIAN = re.compile(r"^/usr/share/(lintian/overrides/|doc/[\w-]+/(changelog\.gz|LICENSE)$)")
 

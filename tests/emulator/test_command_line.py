@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from nodeagent.cli.local.emulator import command
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import SOCKET, RefusedByEmulator, ask
-from tests.cli.live import running
 from tests.emulator.served import say, serving
+from tests.harness.node import running
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from pathlib import Path
 from nodeagent.cli.local.emulator import command, configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
-from tests.cli.live import ROOT, Node
 from tests.documents import DOCUMENTS, block, orders
+from tests.harness.configuration import ROOT
+from tests.harness.node import Node
 from tests.waiting import Lines
 
 SHOWN = {" ".join(words) for document in DOCUMENTS for words in orders(document)}

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from nodeagent.client import Client
-from tests.cli.live import Node, xid_line
 from tests.documents import ROOT
+from tests.harness.node import Node, xid_line
 from tests.waiting import Lines, wait_until
 
 pytestmark = [pytest.mark.slow]

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
 from nodeagent.emulator.node import EmulatedNode
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import Subscriber
 from tests.shipped import OF_GPUS
 from tests.stories.clocks import SteppedClock
-from tests.stories.daemon import ROOT, Daemon
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import Subscriber
 
 BROKEN = 0x80A18008
 """RestartNPU."""
@@ -191,3 +192,25 @@ async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
             await subscriber.leave()
             if daemon.process is not None:
                 await daemon.kill()
+
+
+TOOL = """
+from pathlib import Path
+from nodeagent.emulator.node import EmulatedNode
+node = EmulatedNode(Path({directory!r}))
+if sys.argv[1] != "--gpu-reset":
+    sys.exit(0)
+with Path({directory!r}, "called").open("a") as called:
+    print(*sys.argv[1:], file=called)
+if holders := node.gpus.obstacles("gpu1"):
+    print("GPU 00000000:00:00.0 is in use by another client:", *holders)
+    sys.exit(255)
+node.gpus.chip("gpu1").gpu_rows_pending = 0
+print("GPU 00000000:00:00.0 was successfully reset.")
+"""
+
+
+def called(node: EmulatedNode) -> list[str]:
+    """What the tool was asked to reset."""
+    file = node.directory / "called"
+    return file.read_text().splitlines() if file.exists() else []

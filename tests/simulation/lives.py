@@ -8,26 +8,28 @@ from dataclasses import dataclass
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import EventKind
+from tests.simulation.acting.chip_faults import CHIP_FAULTS
 from tests.simulation.acting.hardware import grouped_parts
 from tests.simulation.acting.invariants import acting_invariants
 from tests.simulation.acting.people import PEOPLE, all_leave
-from tests.simulation.acting.sickness import SICKNESS
 from tests.simulation.acting.tables import acting_catalogs, digests_of
 from tests.simulation.catalogs import catalogs
-from tests.simulation.common_causes.plots import BRAKES, common_catalogs
-from tests.simulation.common_causes.plots import INTERRUPTIONS as INTERRUPTIONS_OF_BRAKES
-from tests.simulation.common_causes.plots import PAUSES_NS as PAUSES_OF_BRAKES_NS
-from tests.simulation.common_causes.plots import digests_of as digests_of_brakes
+from tests.simulation.common_causes.activities import BRAKES, common_catalogs
+from tests.simulation.common_causes.activities import INTERRUPTIONS as INTERRUPTIONS_OF_BRAKES
+from tests.simulation.common_causes.activities import PAUSES_NS as PAUSES_OF_BRAKES_NS
+from tests.simulation.common_causes.activities import digests_of as digests_of_brakes
 from tests.simulation.common_causes.twin import CommonCausesStand
+from tests.simulation.faults import FAULTS, HOUR_NS, MINUTE_NS
+from tests.simulation.interruptions import INTERRUPTIONS
 from tests.simulation.invariants import all_invariants, general_invariants
+from tests.simulation.jobs.activities import FAULTS as FAULTS_UNDER_JOBS
+from tests.simulation.jobs.activities import INTERRUPTIONS as INTERRUPTIONS_OF_JOBS
+from tests.simulation.jobs.activities import JOBS, all_end, free_parts
 from tests.simulation.jobs.invariants import job_invariants
-from tests.simulation.jobs.plots import FAULTS as FAULTS_UNDER_JOBS
-from tests.simulation.jobs.plots import JOBS, all_end, free_parts
-from tests.simulation.jobs.plots import TROUBLES as TROUBLES_OF_JOBS
 from tests.simulation.jobs.tables import digests_of as digests_of_jobs
 from tests.simulation.jobs.tables import job_catalogs
-from tests.simulation.plots import FAULTS, HOUR_NS, MINUTE_NS
-from tests.simulation.reporting.plots import INTERRUPTIONS, PAUSES_NS, REPORTS, reporting_catalogs
+from tests.simulation.reporting.activities import INTERRUPTIONS as INTERRUPTIONS_OF_REPORTS
+from tests.simulation.reporting.activities import PAUSES_NS, REPORTS, reporting_catalogs
 from tests.simulation.reporting.twin import ReportsStand
 from tests.simulation.surroundings import SURROUNDINGS
 from tests.simulation.transitions import (
@@ -39,16 +41,15 @@ from tests.simulation.transitions import (
     OF_RULES,
     Transition,
 )
-from tests.simulation.troubles import TROUBLES
 from tests.simulation.watch import Invariant
-from tests.simulation.world import Part, Plot, World, mixed_parts
+from tests.simulation.world import Activity, Part, World, mixed_parts
 
-Plots = tuple[Callable[[World], Plot], ...]
+Activities = tuple[Callable[[World], Activity], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """``plots`` are chosen by ``weights``, with ``pauses_ns`` between; ``digests`` by seed, the usual first.
+    """``activities`` are chosen by ``weights``, ``pauses_ns`` apart; ``digests`` by seed, the usual first.
 
     ``ends`` says what is over in the end. ``kinds`` of events and ``changes`` must be seen in many of them.
     """
@@ -56,7 +57,7 @@ class Life:
     parts: Callable[[], list[Part]]
     catalogs: Callable[[], Mapping[str, Catalog]]
     digests: Callable[[int], Sequence[str]]
-    plots: tuple[Plots, ...]
+    activities: tuple[Activities, ...]
     weights: tuple[int, ...]
     pauses_ns: tuple[int, ...]
     invariants: Callable[[], list[Invariant]]
@@ -70,7 +71,7 @@ LIVES: Mapping[str, Life] = {
         parts=mixed_parts,
         catalogs=catalogs,
         digests=lambda _: tuple(catalogs()),
-        plots=(FAULTS, SURROUNDINGS, TROUBLES),
+        activities=(FAULTS, SURROUNDINGS, INTERRUPTIONS),
         weights=(12, 3, 5),
         pauses_ns=(0, SECOND_NS, MINUTE_NS, 10 * MINUTE_NS, HOUR_NS, 2 * HOUR_NS),
         invariants=all_invariants,
@@ -82,7 +83,7 @@ LIVES: Mapping[str, Life] = {
         parts=grouped_parts,
         catalogs=acting_catalogs,
         digests=digests_of,
-        plots=(SICKNESS, PEOPLE, TROUBLES),
+        activities=(CHIP_FAULTS, PEOPLE, INTERRUPTIONS),
         weights=(6, 3, 3),
         pauses_ns=(MINUTE_NS, 10 * MINUTE_NS, HOUR_NS, 7 * HOUR_NS, 20 * HOUR_NS, 40 * HOUR_NS),
         invariants=acting_invariants,
@@ -94,7 +95,7 @@ LIVES: Mapping[str, Life] = {
         parts=free_parts,
         catalogs=job_catalogs,
         digests=digests_of_jobs,
-        plots=(JOBS, FAULTS_UNDER_JOBS, TROUBLES_OF_JOBS),
+        activities=(JOBS, FAULTS_UNDER_JOBS, INTERRUPTIONS_OF_JOBS),
         weights=(6, 6, 2),
         pauses_ns=(0, SECOND_NS, MINUTE_NS, 5 * MINUTE_NS, 20 * MINUTE_NS),
         invariants=job_invariants,
@@ -106,7 +107,7 @@ LIVES: Mapping[str, Life] = {
         parts=mixed_parts,
         catalogs=reporting_catalogs,
         digests=lambda _: tuple(reporting_catalogs()),
-        plots=(REPORTS, INTERRUPTIONS),
+        activities=(REPORTS, INTERRUPTIONS_OF_REPORTS),
         weights=(12, 2),
         pauses_ns=PAUSES_NS,
         invariants=lambda: [*general_invariants(reporting_catalogs()), ReportsStand()],
@@ -118,7 +119,7 @@ LIVES: Mapping[str, Life] = {
         parts=mixed_parts,
         catalogs=common_catalogs,
         digests=digests_of_brakes,
-        plots=(BRAKES, INTERRUPTIONS_OF_BRAKES),
+        activities=(BRAKES, INTERRUPTIONS_OF_BRAKES),
         weights=(10, 3),
         pauses_ns=PAUSES_OF_BRAKES_NS,
         invariants=lambda: [*general_invariants(common_catalogs()), CommonCausesStand()],

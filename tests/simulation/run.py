@@ -11,14 +11,14 @@ from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import CatalogChanged, Edge
 from nodeagent.daemon import pump
 from tests.core.build import order
+from tests.simulation.faults import HOUR_NS, MINUTE_NS
 from tests.simulation.history import Broken, Step
+from tests.simulation.interruptions import DAY_NS, SOURCES
 from tests.simulation.lives import LIVES, Life
-from tests.simulation.plots import HOUR_NS, MINUTE_NS
 from tests.simulation.shell import Shell
 from tests.simulation.transitions import Transitions
-from tests.simulation.troubles import DAY_NS, SOURCES
 from tests.simulation.watch import Invariant, Watch
-from tests.simulation.world import Act, Compact, Crash, Does, Plot, Reboot, Reload, Said, World
+from tests.simulation.world import Act, Activity, Compact, Crash, Does, Reboot, Reload, Said, World
 
 
 @dataclass(slots=True)
@@ -163,7 +163,7 @@ class _Node:
             self._restarts = True
             self.world.begin(self._restart(), self._down_ns)
 
-    def _restart(self) -> Plot:
+    def _restart(self) -> Activity:
         self._restarts = False
         self._start()
         self._look_after()
@@ -179,18 +179,18 @@ class _Node:
                 world.begin(world.hello(source, after_ns))
 
 
-def _days(world: World, life: Life, lasts_ns: int) -> Plot:
-    """Plot after plot, some at once, with pauses up to hours, each begun whatever the others do."""
+def _days(world: World, life: Life, lasts_ns: int) -> Activity:
+    """Activity after activity, some at once, with pauses up to hours, each begun whatever the others do."""
     yield MINUTE_NS
     end_ns = world.true_ns + lasts_ns
     while world.true_ns < end_ns:
         for _ in range(world.rng.randint(1, 4)):
-            plots = world.rng.choices(life.plots, life.weights)[0]
-            world.begin(world.rng.choice(plots)(world), world.rng.choice((0, SECOND_NS, 31 * SECOND_NS)))
+            activities = world.rng.choices(life.activities, life.weights)[0]
+            world.begin(world.rng.choice(activities)(world), world.rng.choice((0, SECOND_NS, 31 * SECOND_NS)))
         yield world.rng.choice(life.pauses_ns)
 
 
-def _rest(world: World, life: Life) -> Plot:
+def _rest(world: World, life: Life) -> Activity:
     """All is well again and said so: no fault is active, every source is read, every order is lifted."""
     for part in world.parts:
         part.present = part.readable = part.heard = True

@@ -7,11 +7,11 @@ from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import NODE, Assertion, CounterMark, Edge, Holder, Holders, Kind, Operator, Signal
 from tests.core.build import HBM
 from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, PROGRAMS_ON_NODE, STORM
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
-from tests.simulation.world import Plot, World
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
+from tests.simulation.world import Activity, World
 
 
-def beyond_chips(world: World) -> Plot:
+def beyond_chips(world: World) -> Activity:
     """Faults of the node, of a switch port and of a bridge above chips."""
     what = world.rng.choice((NODE_CODE, PROGRAMS_ON_NODE, PORT_CODE, BRIDGE_CODE))
     if what == PORT_CODE:
@@ -28,7 +28,7 @@ def beyond_chips(world: World) -> Plot:
         yield about(world, world.rng.choice((900, 600)) * SECOND_NS)
 
 
-def readings(world: World) -> Plot:
+def readings(world: World) -> Activity:
     """Telemetry over its bound and back, and a counter that rises by about as much as is asked."""
     part = a_chip(world)
     for above in (True, world.rng.random() < 0.3, False):
@@ -43,7 +43,7 @@ def readings(world: World) -> Plot:
         yield about(world, world.rng.choice((60, 1800, 3600)) * SECOND_NS)
 
 
-def injected(world: World) -> Plot:
+def injected(world: World) -> Activity:
     """A drill beside the real thing, and a line that user space wrote."""
     part, code = a_chip(world), world.rng.choice((HARD, HBM, "SeparateNPU", STORM))
     drill = world.signal(part, code, Assertion.OCCUR)
@@ -53,7 +53,7 @@ def injected(world: World) -> Plot:
     yield about(world, 10 * MINUTE_NS)
 
 
-def jobs(world: World) -> Plot:
+def jobs(world: World) -> Activity:
     """Who holds the chips changes."""
     for _ in range(world.rng.randint(1, 4)):
         part, job = a_chip(world), world.rng.choice(("", "job-a", "job-b", None))
@@ -62,7 +62,7 @@ def jobs(world: World) -> Plot:
         yield world.rng.choice((0, SECOND_NS, MINUTE_NS))
 
 
-def orders(world: World) -> Plot:
+def orders(world: World) -> Activity:
     """Operators isolate, for good or for a while, and release what is theirs, what is not, and all by force.
 
     All of them are root, and the same order comes again with another end.
@@ -90,7 +90,7 @@ def orders(world: World) -> Plot:
         yield about(world, world.rng.choice((1, 60, 300)) * SECOND_NS)
 
 
-def hesitates(world: World) -> Plot:
+def hesitates(world: World) -> Activity:
     """Somebody isolates a chip for an hour and releases it, many times."""
     part, now_ns = a_chip(world), world.rule_ns(world.true_ns)
     order = Operator(who="uid:0", owner="carol", what="isolate", device=part.name, reason="bench")
@@ -99,7 +99,7 @@ def hesitates(world: World) -> Plot:
     yield 0
 
 
-SURROUNDINGS: tuple[Callable[[World], Plot], ...] = (
+SURROUNDINGS: tuple[Callable[[World], Activity], ...] = (
     beyond_chips,
     readings,
     injected,

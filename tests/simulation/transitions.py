@@ -110,12 +110,12 @@ OF_RULES = frozenset(EventKind) - OF_ACTING - OF_JOBS
 
 CHANGES_BY_RULES: tuple[Transition, ...] = (
     ("condition", NONE, "present", "occur"),
-    ("condition", NONE, "flash", "once"),
+    ("condition", NONE, "once", "once"),
     ("condition", NONE, "present", "complete poll"),
     ("condition", NONE, "present", "incomplete poll"),
-    ("condition", "flash", "present", "occur"),
-    ("condition", "flash", "present", "complete poll"),
-    ("condition", "flash", NONE, "time"),
+    ("condition", "once", "present", "occur"),
+    ("condition", "once", "present", "complete poll"),
+    ("condition", "once", NONE, "time"),
     ("condition", "present", NONE, "recover"),
     ("condition", "present", NONE, "complete poll"),
     ("condition", "present", "timed out", "time"),
@@ -125,9 +125,9 @@ CHANGES_BY_RULES: tuple[Transition, ...] = (
     ("condition", "recovering", NONE, "time"),
     ("condition", "recovering", "timed out", "occur"),
     ("condition", "present", NONE, "DeviceSeen"),
-    ("condition", "flash", NONE, "complete poll"),
-    ("condition", "flash", NONE, "Holders"),
-    ("condition", "flash", NONE, "release"),
+    ("condition", "once", NONE, "complete poll"),
+    ("condition", "once", NONE, "Holders"),
+    ("condition", "once", NONE, "release"),
     ("condition", NONE, "injected", "injected occur"),
     ("condition", "injected", NONE, "time"),
     ("promotion", NONE, "pending", "occur"),
@@ -253,7 +253,7 @@ def _of_condition(condition: Condition) -> str:
     if condition.recovered_ns is not None:
         return "recovering"
     if condition.present_ns is None:
-        return "flash" + (" timed out" if condition.timed_out else "")
+        return "once" + (" timed out" if condition.timed_out else "")
     state = "timed out" if condition.timed_out else "present"
     return f"{state} phase {condition.phase}" if condition.phase else state
 

@@ -1,6 +1,6 @@
 """The machine under the daemon: its clocks, parts, what is broken on them, and what its sources would say.
 
-It knows nothing of the engine. Whatever happens is a *plot*: a generator that changes the world, says
+It knows nothing of the engine. Whatever happens is a *activity*: a generator that changes the world, says
 inputs, and yields how long it waits. What is said while nobody listens is lost, as callbacks are.
 """
 
@@ -31,7 +31,7 @@ from nodeagent.core.model import (
 EPOCH_NS = 1_790_000_000 * SECOND_NS
 """What a right wall clock says as the simulation begins."""
 
-Plot = Iterator[int]
+Activity = Iterator[int]
 Wish = tuple[Wanted, int, int]
 """What is wanted of a job, for which run, and how much of what its supervisor said is taken."""
 
@@ -41,7 +41,7 @@ class Part:
     """A chip, switch chip or port in a slot. ``active`` are the codes its driver shows as present now.
 
     Those of one ``group`` are reset together; ``when_reset`` is well, stays, returns or silent.
-    ``holders`` None: only plots report them here.
+    ``holders`` None: only activities report them here.
     """
 
     name: str
@@ -127,7 +127,7 @@ class World:
         self.lost: set[str] = set()
         self.rule_of_boottime: Callable[[int], int] = lambda boottime_ns: boottime_ns
         self._acts: list[Act] = []
-        self._plots: list[tuple[int, int, Plot]] = []
+        self._activities: list[tuple[int, int, Activity]] = []
         self._started = 0
 
     # ------------------------------------------------------------------ clocks
@@ -158,22 +158,22 @@ class World:
             part.holders = part.holders and ()
             part.active = {code: None for code in part.active if self.rng.random() < 0.3}
 
-    # ------------------------------------------------------------------ plots
+    # ------------------------------------------------------------------ activities
 
-    def begin(self, plot: Plot, after_ns: int = 0) -> None:
+    def begin(self, activity: Activity, after_ns: int = 0) -> None:
         self._started += 1
-        heapq.heappush(self._plots, (self.true_ns + after_ns, self._started, plot))
+        heapq.heappush(self._activities, (self.true_ns + after_ns, self._started, activity))
 
     def next_ns(self) -> int | None:
-        return self._plots[0][0] if self._plots else None
+        return self._activities[0][0] if self._activities else None
 
     def go_on(self) -> list[Act]:
-        """Let the next plot take its next step; what it brings about."""
-        at_ns, number, plot = heapq.heappop(self._plots)
+        """Let the next activity take its next step; what it brings about."""
+        at_ns, number, activity = heapq.heappop(self._activities)
         self.true_ns = max(self.true_ns, at_ns)
-        wait_ns = next(plot, None)
+        wait_ns = next(activity, None)
         if wait_ns is not None:
-            heapq.heappush(self._plots, (self.true_ns + max(0, wait_ns), number, plot))
+            heapq.heappush(self._activities, (self.true_ns + max(0, wait_ns), number, activity))
         acts, self._acts = self._acts, []
         return acts
 
@@ -242,7 +242,7 @@ class World:
             attributes=attributes,
         )
 
-    def poll(self, part: Part, takes_ns: int = 0, complete: bool = True) -> Plot:
+    def poll(self, part: Part, takes_ns: int = 0, complete: bool = True) -> Activity:
         """Ask for the active set; what comes meanwhile overtakes the answer."""
         begun_ns = self.true_ns
         codes = tuple(ActiveCode(code=code) for code in part.active)
@@ -269,7 +269,7 @@ class World:
         self.lost.add(source)
         self.say(SourceLost(source=source, reason=reason, required=source == "ascend", how=how))
 
-    def hello(self, source: str, after_ns: int) -> Plot:
+    def hello(self, source: str, after_ns: int) -> Activity:
         """A worker of the source comes up: its devices, their active sets, then that all is read."""
         boot = self.boot
         yield after_ns

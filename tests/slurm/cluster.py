@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.stories.daemon import free_port
+from tests.harness.daemon import free_port
 from tests.waiting import wait_until
 
 MOST_OF_ONE_CLUSTER: Final = 1000

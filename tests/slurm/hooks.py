@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.harness.configuration import ROOT
 from tests.slurm.node import Bridged
-from tests.stories.daemon import ROOT
 
 HOOKS: Final = ROOT / "packaging" / "examples" / "slurm"
 

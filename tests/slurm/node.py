@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodeagent.client import Consumer
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import COMMAND
 from tests.reset_unit.acting import Acting, acting
 from tests.slurm.cluster import ASKED_EACH_S, Cluster
-from tests.stories.daemon import COMMAND, ROOT
 from tests.waiting import WAIT_LIMIT_S, until
 
 FAULT = 0x80E18005

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.harness.configuration import ROOT
 from tests.slurm.cluster import Cluster, cluster
-from tests.stories.daemon import ROOT
 
 TRAINEE = ROOT / "tests" / "slurm" / "trainee.py"
 NODES = ("n1", "n2", "n3")

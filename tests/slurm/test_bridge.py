@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.configuration import ROOT
 from tests.slurm.cluster import Cluster, cluster
 from tests.slurm.node import CODE, Bridged, bridged
-from tests.stories.daemon import ROOT
 
 pytestmark = pytest.mark.root
 

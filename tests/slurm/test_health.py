@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import COMMAND
 from tests.slurm.cluster import Cluster, cluster
 from tests.slurm.node import CODE, Bridged, bridged
-from tests.stories.daemon import COMMAND, ROOT
 from tests.waiting import until
 
 pytestmark = pytest.mark.root

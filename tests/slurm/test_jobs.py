@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
+from tests.harness.configuration import ROOT
 from tests.slurm.cluster import HAS_CGROUPS, Cluster, cluster
 from tests.slurm.hooks import claimed, claims, gres, hooked
 from tests.slurm.node import Bridged, bridged
-from tests.stories.daemon import ROOT
 
 pytestmark = [
     pytest.mark.root,

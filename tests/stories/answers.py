@@ -18,7 +18,7 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.schedulers.kubernetes.cluster import wording
 from nodeagent.schedulers.kubernetes.facts import facts_of
 from nodeagent.schedulers.slurm.verdicts import judge
-from tests.stories.daemon import Daemon
+from tests.harness.daemon import Daemon
 
 _NODE: Final = re.compile(r'nodeagent_device_verdict\{device="node",kind="node",verdict="(\w+)"\} 1\.0')
 _ASK: Final = SERVICE.methods_by_name["RunHealthCheck"]

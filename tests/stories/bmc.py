@@ -8,9 +8,10 @@ from pathlib import Path
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot, Verdict
 from nodeagent.emulator.node import EmulatedNode
-from tests.stories.daemon import ROOT, Daemon
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import Subscriber
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import Subscriber
 
 SOURCE = "bmc"
 TABLES = ("node.toml", "bmc.toml")

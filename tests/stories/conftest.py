@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from nodeagent.emulator.node import EmulatedNode
-from tests.drivers.kernel_log_double import KernelLogDouble
-from tests.stories.daemon import Daemon
-from tests.stories.gpu_bench import GpuDaemon
-from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
-from tests.stories.subscriber import Subscriber
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import FakeKernelLog, KernelLogDouble, RealKernelLog
+from tests.harness.subscriber import Subscriber
+from tests.stories.gpus import GpuDaemon
 
 Launch = Callable[..., Daemon]
 LaunchGpus = Callable[..., GpuDaemon]

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import Event
+from tests.harness.configuration import ROOT
 from tests.reset_unit.acting import Acting, acting
-from tests.stories.daemon import ROOT
 from tests.waiting import WAIT_LIMIT_S, until
 
 TRAIN: Final = ROOT / "packaging" / "examples" / "jobs" / "train.py"
@@ -262,3 +262,15 @@ async def claim(job: Job, *chips: str) -> None:
     control = job.node.daemon.folder / "c.sock"
     said = await job.node.daemon.command("claim", *chips, "--job", job.step.job, "--socket", control)
     assert said[0] == 0, said
+
+
+def living(ranks: list[Rank]) -> list[int]:
+    """Their pids; one that has ended and was not waited for does not live."""
+    return [each.pid for each in ranks if state_of(each.pid) not in ("", "Z")]
+
+
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import re
 import shutil
-import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nodeagent.client import AsyncClient, Device, Event, EventKind, Snapshot
 from nodeagent.emulator.node import EmulatedNode
-from tests.stories.daemon import ROOT, Daemon, free_port
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import Subscriber
-from tests.waiting import WAIT_LIMIT_S
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import Daemon, free_port
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.metrics import scraped
+from tests.harness.subscriber import Subscriber
 
 CHIPS = tuple(f"npu{number}" for number in range(8))
 POLLED = "dcmi_get_device_health"
@@ -222,12 +222,6 @@ def resident_bytes(pid: int) -> int:
 def _masks(status: Path) -> Iterator[int]:
     with contextlib.suppress(FileNotFoundError):
         yield from (int(mask, 16) for mask in _PENDING.findall(status.read_text()))
-
-
-def scraped(address: str) -> str:
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=WAIT_LIMIT_S) as answer:
-        text: str = answer.read().decode()
-    return text
 
 
 def _scrape(address: str) -> dict[str, float]:

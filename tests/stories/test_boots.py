@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.kernel_log import FakeKernelLog, RealKernelLog
+from tests.harness.subscriber import without_gap
 from tests.stories.conftest import Follow, Launch
-from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
-from tests.stories.subscriber import without_gap
 
 
 @pytest.mark.root

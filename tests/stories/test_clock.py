@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import as_stored, stored_events, without_gap
 from tests.stories.clocks import SteppedClock
 from tests.stories.conftest import Follow, Launch
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import as_stored, stored_events, without_gap
 
 STEP = timedelta(hours=10)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import RealKernelLog
+from tests.harness.subscriber import Subscriber, as_stored, stored_events, without_gap
 from tests.store.preload import DiskFault, LosableCache
 from tests.stories.conftest import Follow, Launch, Subscribe
-from tests.stories.daemon import Daemon
-from tests.stories.kernel_log import RealKernelLog
-from tests.stories.subscriber import Subscriber, as_stored, stored_events, without_gap
 
 KILLS = 8
 BURST = 40
@@ -156,9 +156,9 @@ async def test_killed_in_a_storm_every_line_is_counted_once(
     subscriber, writer = subscribe(daemon), Writer(real_log)
     await subscriber.follow()
     for _ in range(3):
-        real_log.write(real_log.line("storm", "STORM"), 300)
+        real_log.append(real_log.line("storm", "STORM"), 300)
         await subscriber.raised(writer.write(1)[0])
-        real_log.write(real_log.line("storm", "STORM"), 300)
+        real_log.append(real_log.line("storm", "STORM"), 300)
         await daemon.kill()
         await come_back(daemon, subscriber)
     await subscriber.raised(writer.write(1)[0])

@@ -11,7 +11,7 @@ import pytest
 from nodeagent.store.layout import SCHEMA_VERSION
 from tests.store.samples import make_the_catalogs_texts
 from tests.stories.conftest import LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon
+from tests.stories.gpus import GpuDaemon
 
 FLIPS = 12
 OUT = {"gpu0", "gpu1"}

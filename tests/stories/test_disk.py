@@ -10,11 +10,11 @@ from urllib.request import urlopen
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.daemon import Daemon, free_port
+from tests.harness.kernel_log import FakeKernelLog, RealKernelLog
+from tests.harness.subscriber import Subscriber, as_stored, meanings, stored_events, without_gap
 from tests.store.preload import DiskFault
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import Daemon, free_port
-from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
-from tests.stories.subscriber import Subscriber, as_stored, meanings, stored_events, without_gap
 
 DISK_MIB = 24
 MANY = 400

@@ -23,10 +23,10 @@ from tests.api.access import limits_sum
 from tests.api.access.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
 from tests.api.certificates import Authority, Certificate
 from tests.api.watching import WATCH
+from tests.harness.daemon import Daemon, free_port
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.metrics import is_scraped
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import Daemon, free_port
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.test_orderly import is_scraped
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import AsyncClient, EventKind
+from tests.harness.daemon import Daemon, free_port
+from tests.harness.kernel_log import RealKernelLog
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import Daemon, free_port
-from tests.stories.kernel_log import RealKernelLog
-from tests.stories.subscriber import Subscriber, without_gap
 
 LINES = 100_000
 CHUNK_LINES = 500
@@ -70,7 +70,7 @@ async def test_story_03_a_reader_100000_lines_behind_says_exactly_how_many_it_lo
     subscriber = await follow(daemon)
     worker = daemon.worker()
     last_read = await stopped_at(daemon, subscriber, real_log)
-    real_log.write("noise that no pattern knows", LINES)
+    real_log.append("noise that no pattern knows", LINES)
     real_log.say("a", "LASTING_AFTER")
     oldest = real_log.numbers()[0]
     os.kill(worker, signal.SIGCONT)
@@ -110,7 +110,7 @@ async def test_story_04_a_storm_is_one_event_and_a_count_and_hides_no_other_code
     begun_s, arrivals_s = time.monotonic(), []
     storm = real_log.line("storm", "STORM")
     for number in range(LINES // CHUNK_LINES):
-        real_log.write(storm, CHUNK_LINES)
+        real_log.append(storm, CHUNK_LINES)
         written_s = time.monotonic()
         real_log.say("a", f"LASTING_{number}")
         await subscriber.raised(f"LASTING_{number}")
@@ -142,7 +142,7 @@ async def test_story_04_a_storm_faster_than_any_reader_is_bounded_and_fully_acco
     subscriber = await follow(daemon)
     quiet = resident(daemon.running.pid)
     before = real_log.numbers()[1]
-    real_log.write(real_log.line("storm", "STORM"), LINES)
+    real_log.append(real_log.line("storm", "STORM"), LINES)
     real_log.say("a", "LASTING_AFTER")
     await subscriber.raised("LASTING_AFTER")
     of_others = real_log.numbers()[1] - before - LINES - 1

@@ -5,20 +5,18 @@ import platform
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nodeagent.client import EventKind, Verdict
-from tests.conftest import KMSG
+from tests.harness.configuration import ROOT
+from tests.harness.kernel_log import RealKernelLog, of_the_kernel, reading
+from tests.harness.subscriber import Subscriber
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.daemon import ROOT
 from tests.stories.forging import FATAL_SIGNALS, NAME_CHARS, RATE, WAYS, Forger, as_nobody, kernel_setting
-from tests.stories.gpu_bench import GpuDaemon
-from tests.stories.kernel_log import RealKernelLog
-from tests.stories.subscriber import Subscriber
+from tests.stories.gpus import GpuDaemon
 
 SAMPLES: dict[str, Any] = tomllib.loads((ROOT / "tests/fixtures/kernel_samples.toml").read_text())
 FAULTS = {
@@ -33,31 +31,12 @@ RESETS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLog:
-    """What the kernel itself wrote since a moment."""
-
-    reader: int
-
-    def lines(self) -> list[str]:
-        found: list[str] = []
-        while True:
-            try:
-                head, _, text = os.read(self.reader, 16384).decode(errors="replace").partition(";")
-            except BrokenPipeError:
-                continue
-            except BlockingIOError:
-                return found
-            if int(head.split(",")[0]) >> 3 == 0:
-                found.append(text)
-
-
 @pytest.fixture
-def written() -> Iterator[KernelLog]:
-    reader = os.open(KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.lseek(reader, 0, os.SEEK_END)
-    yield KernelLog(reader)
-    os.close(reader)
+def written() -> Iterator[int]:
+    """Reads what the kernel writes from now on."""
+    with reading() as reader:
+        os.lseek(reader, 0, os.SEEK_END)
+        yield reader
 
 
 @pytest.fixture
@@ -85,13 +64,15 @@ def on_the_real_log(launch_gpus: LaunchGpus, log: RealKernelLog, reset: str) -> 
     return daemon
 
 
-def forge_program_names(forger: Forger) -> None:
-    """A program has a name of at most 15 bytes, and its file has one of 255."""
+def forge_program_names(forger: Forger) -> Iterator[None]:
+    """A program has a name of at most 15 bytes, and its file has one of 255. Yields after each name."""
     for name, fault in FAULTS.items():
         forger.run(name, "segfault", file=fault)
+        yield
     for way in WAYS if platform.machine() == "x86_64" else ("segfault", "futex", "netlink"):
         for name in (FIRST[:NAME_CHARS], f"x\n{FIRST}"[:NAME_CHARS], "kernel BUG at x"):
             forger.run(name, way, file=f"x\n{FIRST}\n")
+            yield
     with kernel_setting(FATAL_SIGNALS, "1\n"):
         forger.run("x", "segfault", file=FIRST)
 
@@ -124,7 +105,7 @@ def forge_interfaces() -> None:
 async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
     launch_gpus: LaunchGpus,
     follow: Follow,
-    written: KernelLog,
+    written: int,
     all_logged: RealKernelLog,
     tmp_path: Path,
     reset: str,
@@ -133,14 +114,18 @@ async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
     subscriber = await follow(daemon)
     begun = await read_so_far(subscriber, all_logged, "LASTING_BEGUN")
     before = await daemon.status()
-    written.lines()
+    of_the_kernel(written)
     (tmp_path / "programs").mkdir()
     forger = Forger(tmp_path / "programs")
 
-    forge_program_names(forger)
+    lines: list[str] = []
+    # Read as they come: the ring may not hold them all until the end.
+    for _ in forge_program_names(forger):
+        lines += of_the_kernel(written)
     forge_mounts()
+    lines += of_the_kernel(written)
     forge_interfaces()
-    lines = written.lines()
+    lines += of_the_kernel(written)
     ended = await read_so_far(subscriber, all_logged, "LASTING_ENDED")
 
     assert count(lines, r"segfault at ") >= len(FAULTS)
@@ -165,19 +150,20 @@ async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
 
 @pytest.mark.skipif(not Forger.can_use_up_memory(), reason="no memory and cpuset of cgroups' first version")
 async def test_the_names_in_a_report_of_memory_used_up_are_no_other_fault(
-    launch_gpus: LaunchGpus, follow: Follow, written: KernelLog, all_logged: RealKernelLog, tmp_path: Path
+    launch_gpus: LaunchGpus, follow: Follow, written: int, all_logged: RealKernelLog, tmp_path: Path
 ) -> None:
     """The group's name stands in it, that of the program at the beginning of two of its lines."""
     daemon = on_the_real_log(launch_gpus, all_logged, "mode on")
     subscriber = await follow(daemon)
     begun = await read_so_far(subscriber, all_logged, "LASTING_BEGUN")
-    written.lines()
+    of_the_kernel(written)
     (tmp_path / "programs").mkdir()
     forger = Forger(tmp_path / "programs")
 
+    lines: list[str] = []
     for name in (FIRST[:NAME_CHARS], "kernel BUG at x", "Internal error:"):
         forger.use_up_memory(name, FIRST)
-    lines = written.lines()
+        lines += of_the_kernel(written)
     ended = await read_so_far(subscriber, all_logged, "LASTING_ENDED")
 
     assert count(lines, r"^Internal error: invoked oom-killer: ") == 1

@@ -3,8 +3,8 @@
 import json
 
 from nodeagent.client import EventKind
+from tests.harness.daemon import Daemon
 from tests.stories.conftest import LaunchGpus, Subscribe
-from tests.stories.daemon import Daemon
 
 
 async def forget(daemon: Daemon) -> tuple[int, str]:

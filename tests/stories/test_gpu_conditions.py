@@ -3,8 +3,8 @@
 import json
 
 from nodeagent.client import EventKind, Verdict
+from tests.harness.subscriber import without_gap
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.subscriber import without_gap
 
 VGPU = 2
 

@@ -4,9 +4,9 @@ import asyncio
 import os
 
 from nodeagent.client import Event, EventKind, Verdict
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import events_of, last_of
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import events_of, last_of
 from tests.waiting import WAIT_LIMIT_S
 
 GPUS = [f"gpu{number}" for number in range(8)]

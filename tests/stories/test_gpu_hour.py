@@ -13,10 +13,10 @@ import pytest
 
 from nodeagent.client import Event, EventKind, Handling, Verdict
 from nodeagent.emulator.gpus import Instance, recovery_line, xid_line
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.clocks import SteppedClock
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon, last_of, raised_on
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import GpuDaemon, last_of, raised_on
 
 FAILURES = {
     "index assert": (43,),

@@ -10,9 +10,9 @@ from nodeagent.client import AsyncClient, EventKind, Handling, Verdict
 from nodeagent.emulator.gpus import xid_line
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.drivers.proc_tree import process
+from tests.harness.subscriber import without_gap
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon
-from tests.stories.subscriber import without_gap
+from tests.stories.gpus import GpuDaemon
 from tests.waiting import WAIT_LIMIT_S
 
 GPUS = [f"gpu{number}" for number in range(8)]

@@ -1,9 +1,9 @@
 """Links of GPUs as subscribers see them: Xid 74 by its registers, and a fabric that is slow for a while."""
 
 from nodeagent.client import EventKind, Verdict
+from tests.harness.subscriber import without_gap
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import events_of, last_of, raised_on
-from tests.stories.subscriber import without_gap
+from tests.stories.gpus import events_of, last_of, raised_on
 
 CORRECTED = "0x0, 0x0, 0x0, 0x0, 0x100000, 0x0, 0x0"
 PARITY = "0x10, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0"

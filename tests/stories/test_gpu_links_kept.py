@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.subscriber import Subscriber
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon, events_of
-from tests.stories.subscriber import Subscriber
+from tests.stories.gpus import GpuDaemon, events_of
 
 CODE = "NV_NVLINK_INACTIVE"
 QUICK = """

@@ -5,9 +5,9 @@ import ctypes
 import pytest
 
 from nodeagent.client import EventKind, Verdict
+from tests.harness.subscriber import Subscriber
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import last_of, raised_on
-from tests.stories.subscriber import Subscriber
+from tests.stories.gpus import last_of, raised_on
 
 
 def about(subscriber: Subscriber, device: str) -> list[tuple[EventKind, str]]:

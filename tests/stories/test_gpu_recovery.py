@@ -13,9 +13,9 @@ import pytest
 from nodeagent.client import EventKind, Handling, Verdict
 from nodeagent.emulator.descriptions import write_pci_tree
 from nodeagent.emulator.gpus import Instance
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon, last_of
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import GpuDaemon, last_of
 
 KMSG = Path("/dev/kmsg")
 _NUMBERS = itertools.count(time.monotonic_ns())

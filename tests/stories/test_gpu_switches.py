@@ -7,11 +7,10 @@ import pytest
 from nodeagent.client import EventKind, Verdict
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
-from tests.drivers.proc_tree import process
+from tests.harness.configuration import ROOT
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, LaunchGpus, Subscribe
-from tests.stories.daemon import ROOT
-from tests.stories.gpu_bench import GpuDaemon, events_of
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import MANAGER_DOWN, GpuDaemon, events_of, name_process
 
 AT_ONE_SWITCH = 200
 
@@ -61,13 +60,7 @@ async def test_all_398_sxids_are_told_once_each_as_explain_says_and_their_compan
     assert without_gap(subscriber.events)
 
 
-MANAGER_DOWN = "NV_FABRIC_MANAGER_DOWN"
 MANAGER_PID = 4711
-
-
-def name_process(procfs: Path, pid: int, name: str) -> None:
-    process(procfs, pid, command=name)
-    (procfs / str(pid) / "comm").write_text(f"{name}\n")
 
 
 def plug_switch(daemon: GpuDaemon) -> None:

@@ -4,10 +4,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from nodeagent.client import EventKind, Verdict
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.clocks import SteppedClock
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import GpuDaemon
 
 SOON = """
 kind = "chip"

@@ -5,10 +5,10 @@ from typing import Any
 from nodeagent.client import EventKind, Handling, Level, Verdict
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
+from tests.harness.configuration import ROOT
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.daemon import ROOT
-from tests.stories.gpu_bench import GpuDaemon, events_of, last_of
-from tests.stories.subscriber import Subscriber, without_gap
+from tests.stories.gpus import GpuDaemon, events_of, last_of
 
 ALL = range(1, 177)
 NOTICE = 174

@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from tests.stories.daemon import ROOT
+from tests.harness.configuration import ROOT
 from tests.waiting import WAIT_LIMIT_S, until
 
 _HERE: Final = sys.executable if importlib.util.find_spec("torch") else ""

@@ -9,8 +9,7 @@ from nodeagent.client import EventKind
 from tests.reset_unit.acting import Acting, acting
 from tests.reset_unit.conftest import fake_tool
 from tests.reset_unit.gpu_tool import TOOL, called
-from tests.stories.jobs import beside, claim
-from tests.stories.test_jobs_recovery import living
+from tests.stories.jobs import beside, claim, living
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
 

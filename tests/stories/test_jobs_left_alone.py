@@ -6,8 +6,7 @@ import pytest
 
 from nodeagent.client import EventKind
 from tests.reset_unit.acting import CODE
-from tests.stories.jobs import Job, claim, supervised
-from tests.stories.test_jobs_recovery import living
+from tests.stories.jobs import Job, claim, living, supervised
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
 

@@ -15,8 +15,7 @@ import pytest
 from nodeagent.client import EventKind
 from nodeagent.job.model import ExitStatus
 from tests.reset_unit.acting import INBAND
-from tests.stories.jobs import Job, beside, claim, supervised
-from tests.stories.test_jobs_recovery import living
+from tests.stories.jobs import Job, beside, claim, living, supervised
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
 

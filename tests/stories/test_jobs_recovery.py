@@ -11,7 +11,7 @@ import pytest
 from nodeagent.client import EventKind
 from nodeagent.system.job_cgroups import job_of
 from tests.reset_unit.acting import CODE, INBAND
-from tests.stories.jobs import CHIPS, RANKS, Job, Rank, claim, slurm_step, supervised
+from tests.stories.jobs import CHIPS, RANKS, Job, Rank, claim, living, slurm_step, supervised
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
 
@@ -29,18 +29,6 @@ async def started(job: Job, *, policy: tuple[str, ...] = POLICY) -> list[Rank]:
     await claim(job, *CHIPS)
     await job.start()
     return await job.trains(1)
-
-
-def living(ranks: list[Rank]) -> list[int]:
-    """Their pids; one that has ended and was not waited for does not live."""
-    return [each.pid for each in ranks if state_of(each.pid) not in ("", "Z")]
-
-
-def state_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def children_of(rank: Rank) -> list[Rank]:

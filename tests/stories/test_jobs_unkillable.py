@@ -11,8 +11,7 @@ from nodeagent.job.model import ExitStatus, RunEvent
 from tests.api.jobs.supervisor import connected
 from tests.cgroups import freeze, freezer, needs
 from tests.reset_unit.acting import INBAND, Acting, acting
-from tests.stories.jobs import claim, supervised
-from tests.stories.test_jobs_recovery import living
+from tests.stories.jobs import claim, living, supervised
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]
 

@@ -9,9 +9,9 @@ import pytest
 from nodeagent.client import Event, EventKind, Verdict
 from tests.drivers.link.namespace import Namespace, namespace
 from tests.drivers.link.tree import Tree
+from tests.harness.subscriber import Subscriber, stored_events
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon
-from tests.stories.subscriber import Subscriber, stored_events
+from tests.stories.gpus import GpuDaemon
 
 IMPATIENT = """
 [[threshold]]

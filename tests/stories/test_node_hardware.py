@@ -9,8 +9,7 @@ import pytest
 from nodeagent.client import EventKind, Verdict
 from tests.drivers.host.node_tree import NodeTree, aer
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import GpuDaemon, events_of
-from tests.stories.test_gpu_switches import MANAGER_DOWN, name_process
+from tests.stories.gpus import MANAGER_DOWN, GpuDaemon, events_of, name_process
 
 UE_LINE = "EDAC MC0: 1 UE memory read error on A2 (channel:1 slot:0 page:0x1a2b3 offset:0x0 grain:32)"
 FATAL = "PCIe Bus Error: severity=Uncorrectable (Fatal), type=Data Link Layer, (Receiver ID)"

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import COMMAND, Daemon
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.metrics import is_scraped
+from tests.harness.subscriber import as_stored, stored_events, without_gap
 from tests.stories.conftest import Follow, Launch, Subscribe
-from tests.stories.daemon import COMMAND, ROOT, Daemon
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import as_stored, stored_events, without_gap
 
 STOP_LIMIT_S = 10
 MANY = 400
@@ -126,18 +128,6 @@ async def test_a_second_daemon_with_a_state_of_its_own_does_not_take_the_socket(
     assert f"agent.socket: another process answers on {first.socket}" in second.log
     assert "Traceback" not in second.log
     assert sockets(first) == before
-
-
-async def is_scraped(address: str) -> bool:
-    host, port = address.split(":")
-    try:
-        reader, writer = await asyncio.open_connection(host, int(port))
-    except ConnectionRefusedError:
-        return False
-    writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
-    answered = await reader.read()
-    writer.close()
-    return b"nodeagent_build_info" in answered
 
 
 def sockets(daemon: Daemon) -> dict[str, int]:

@@ -4,9 +4,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from nodeagent.client import EventKind
+from tests.harness.kernel_log import FakeKernelLog
 from tests.journals import Entry, write_journal
 from tests.stories.conftest import Launch, Subscribe
-from tests.stories.kernel_log import FakeKernelLog
 
 
 async def test_the_last_lines_before_a_crash_are_notices_once(

@@ -5,7 +5,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,20 @@ from nodeagent.client import AsyncClient, ClientError, Condition, EventKind, Han
 from nodeagent.core.state.limits import MAX_REPORTED_ON_DEVICE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import control_service_pb2 as pb
-from nodeagent.messages.pb import fault_service_pb2, types_pb2
-from tests.stories.daemon import ROOT
+from nodeagent.messages.pb import fault_service_pb2
+from tests.harness.configuration import ROOT
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, Npus, eight_npus
-from tests.stories.subscriber import without_gap
+from tests.stories.public_faults import (
+    BROKEN,
+    NO_CODE,
+    OCCUR,
+    RECOVER,
+    SLOW,
+    control,
+    fault,
+    message,
+)
 
 MINDCLUSTER = ROOT / "tests/fixtures/mindcluster/publicFaultConfiguration.json"
 LISTS = {
@@ -34,15 +44,6 @@ STANCE = {
     Level.PRE_SEPARATE_NPU: (Verdict.NO_NEW_JOBS, Handling.NONE),
     Level.SEPARATE_NPU: (Verdict.ISOLATE, Handling.RESCHEDULE),
 }
-TYPE_OF_DIGIT = (
-    pb.PUBLIC_FAULT_TYPE_NPU,
-    pb.PUBLIC_FAULT_TYPE_NODE,
-    pb.PUBLIC_FAULT_TYPE_NETWORK,
-    pb.PUBLIC_FAULT_TYPE_STORAGE,
-)
-OCCUR, RECOVER = types_pb2.ASSERTION_OCCUR, types_pb2.ASSERTION_RECOVER
-BEGAN_S = 1_780_000_000
-SLOW, BROKEN, NO_CODE = "110001010", "020001001", "099999999"
 
 SENDERS = ("CCAE", "pingmesh", "Netmind")
 FLOOD = 3_000
@@ -57,31 +58,6 @@ async def npus(tmp_path: Path) -> AsyncIterator[Npus]:
     async with eight_npus(tmp_path) as npus:
         npus.tables = (*npus.tables, "public.toml")
         yield npus
-
-
-def fault(
-    code: str, fault_id: str, assertion: types_pb2.Assertion = OCCUR, chips: Iterable[int] = ()
-) -> pb.PublicFault:
-    """Of these chips; of none: of the node."""
-    given = pb.PublicFault(
-        fault_id=fault_id,
-        fault_type=TYPE_OF_DIGIT[int(code[0])],
-        code=code,
-        assertion=assertion,
-        influence=[pb.PublicFaultInfluence(device_ids=chips)],
-    )
-    given.began_at.FromSeconds(BEGAN_S)
-    return given
-
-
-def message(sender: str, faults: Sequence[pb.PublicFault]) -> pb.ReportPublicFaultRequest:
-    request = pb.ReportPublicFaultRequest(id="message-1", version="1.0", sender=sender, faults=faults)
-    request.sent_at.FromSeconds(BEGAN_S)
-    return request
-
-
-def control(npus: Npus) -> AsyncClient:
-    return AsyncClient(npus.daemon.folder / "c.sock")
 
 
 async def open_reports(npus: Npus) -> list[Condition]:

@@ -15,9 +15,9 @@ from tests.documents import ROOT, blocks, called
 from tests.drivers.host.node_tree import NodeTree
 from tests.drivers.link.namespace import namespace
 from tests.drivers.link.tree import Tree
+from tests.harness.daemon import COMMAND
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.daemon import COMMAND
-from tests.stories.gpu_bench import GpuDaemon
+from tests.stories.gpus import GpuDaemon
 
 DOCUMENT = ROOT / "docs" / "public-faults.md"
 EXAMPLES = ROOT / "packaging" / "examples" / "reports"

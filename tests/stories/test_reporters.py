@@ -12,9 +12,9 @@ from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from tests.api.access.tcp import SERVER_NAMES
 from tests.api.certificates import Authority, Certificate
-from tests.stories.daemon import free_port
+from tests.harness.daemon import free_port
 from tests.stories.npus import Npus, eight_npus
-from tests.stories.test_public_faults import BROKEN, RECOVER, control, fault, message
+from tests.stories.public_faults import BROKEN, RECOVER, control, fault, message
 
 A, B = "online-a.example.org", "other-b.example.org"
 SENDER, ID = "fd-online", "real-fault-1"

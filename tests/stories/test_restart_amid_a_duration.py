@@ -9,9 +9,9 @@ import pytest
 
 from nodeagent.client import EventKind
 from nodeagent.emulator.node import EmulatedNode
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import without_gap
 from tests.stories.conftest import Follow, Launch
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import without_gap
 
 LINK_DOWN = 0x81078603
 CODE = f"{LINK_DOWN:08X}"

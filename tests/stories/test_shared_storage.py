@@ -2,9 +2,10 @@
 
 from uuid import uuid4
 
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import RealKernelLog
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import ROOT, Daemon
-from tests.stories.kernel_log import RealKernelLog
 
 TABLE = "shared_storage.toml"
 NORESP = "LUSTRE_NORESP"
@@ -19,17 +20,17 @@ async def test_a_target_that_is_lost_is_a_fault_until_its_connection_is_restored
     file_system = uuid4().hex[:8]
     target, other = f"{file_system}-OST0003", f"{file_system}-OST0004"
 
-    real_log.write(lost(target))
+    real_log.append(lost(target))
     raised = await subscriber.raised(NORESP, f"lustre:{target}")
-    real_log.write(evicted(other))
+    real_log.append(evicted(other))
     await subscriber.raised(NORESP, f"lustre:{other}")
-    real_log.write(restored(target))
+    real_log.append(restored(target))
     await subscriber.cleared(NORESP, f"lustre:{target}")
 
     assert (raised.condition_level, raised.evidence["target"]) == ("SubHealthFault", target)
     assert await open_devices(daemon, file_system) == [f"lustre:{other}"]
     assert (await daemon.status())["node"]["subhealthy"]
-    real_log.write(restored(other))
+    real_log.append(restored(other))
     await subscriber.cleared(NORESP, f"lustre:{other}")
     assert await open_devices(daemon, file_system) == []
 

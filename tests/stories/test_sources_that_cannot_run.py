@@ -18,10 +18,10 @@ import pytest
 
 from nodeagent.client import EventKind
 from nodeagent.emulator.node import EmulatedNode
+from tests.harness.daemon import COMMAND, Daemon, free_port
+from tests.harness.kernel_log import FakeKernelLog
+from tests.harness.subscriber import Subscriber
 from tests.stories.answers import UNKNOWN, Answers, answers_of
-from tests.stories.daemon import COMMAND, Daemon, free_port
-from tests.stories.kernel_log import FakeKernelLog
-from tests.stories.subscriber import Subscriber
 from tests.waiting import WAIT_LIMIT_S
 
 NOBODY = 65534

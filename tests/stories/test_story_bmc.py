@@ -8,8 +8,8 @@ import pytest
 
 from nodeagent.client import EventKind, Handling, Level, Verdict
 from nodeagent.emulator.bmc import BmcFault
+from tests.harness.subscriber import without_gap
 from tests.stories.bmc import emulated_bmc
-from tests.stories.subscriber import without_gap
 
 VENDORS = Path(__file__).parents[1] / "fixtures/mindcluster/NodeDConfiguration.json"
 """MindCluster's own, component/noded/build/NodeDConfiguration.json."""

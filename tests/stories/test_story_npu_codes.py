@@ -7,9 +7,9 @@ from nodeagent.client import EventKind, Handling, Level, Verdict
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.catalog.settings import Settings
 from nodeagent.tables.load import load_catalog
-from tests.stories.daemon import ROOT
+from tests.harness.configuration import ROOT
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, TABLE, Npus, eight_npus
-from tests.stories.subscriber import without_gap
 
 MADE_BY_US = frozenset({"110000002", "110001024", "200001002"})
 """Wider than any code that the library could report: they stand for what is found out in other ways."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nodeagent.client import Device, Event, EventKind, Verdict
 from nodeagent.emulator.state import NO_LIE
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, Npus, eight_npus
-from tests.stories.subscriber import without_gap
 
 OCCUR, ONCE, RECOVER = 1, 2, 0
 HBM, HBM_CODE = 0x80E01801, "80E01801"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nodeagent.client import EventKind, Verdict
 from tests.daemon.staged import is_alive
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, CRASHED, POLLED, UNRESPONSIVE, Npus, eight_npus, pending_signals, tasks
-from tests.stories.subscriber import without_gap
 
 STUCK = "npu5"
 OTHERS = tuple(chip for chip in CHIPS if chip != STUCK)

@@ -11,8 +11,8 @@ import pytest
 
 from nodeagent.client import EventKind, Level, Verdict
 from nodeagent.drivers.ascend.watched_chip import REMOVED
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, DEVICE_LOST, Npus, eight_npus
-from tests.stories.subscriber import without_gap
 
 GOOD, FAULTY, UNKNOWN = 0, 1, 2
 SLOTS = tuple(f"0000:{0x01 + 4 * number:02x}:00.0" for number in range(8))

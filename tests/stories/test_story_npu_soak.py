@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Event, EventKind, Update
-from tests.stories.npus import CHIPS, Npus, descriptors, eight_npus, resident_bytes, scraped, tasks
-from tests.stories.subscriber import Subscriber, as_stored, without_gap
+from tests.harness.metrics import scraped
+from tests.harness.subscriber import Subscriber, as_stored, without_gap
+from tests.stories.npus import CHIPS, Npus, descriptors, eight_npus, resident_bytes, tasks
 
 CODES = (0x80E01801, 0x80C98000, 0x81078603, 0x80B78000)
 WARM_UP, ROUNDS, RECONNECT_EACH = 260, 400, 20

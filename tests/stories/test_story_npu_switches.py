@@ -4,8 +4,8 @@ from pathlib import Path
 
 from nodeagent.client import EventKind, Level, Verdict
 from nodeagent.emulator.switches import RING_IS_FULL, FabricFault
+from tests.harness.subscriber import without_gap
 from tests.stories.npus import CHIPS, TABLE, Npus, emulated_npus
-from tests.stories.subscriber import without_gap
 
 BROKEN = FabricFault(0x00F103B0, chip=0, port=0xFFFF, sub_type=155907)
 BROKEN_CODE = "[0x00f103b0,155907,na,na]"
@@ -58,16 +58,16 @@ async def test_an_event_that_the_driver_drops_is_made_good_at_once_when_the_kern
         await npus.start()
         await npus.daemon.comes(lambda: node.calls(ASKED) > 0, "the switches")
 
-        npus.log.write(RING_IS_FULL, facility=USER)
+        npus.log.append(RING_IS_FULL, facility=USER)
         forged = await npus.emitted(EventKind.NOTICE, QUEUE_FULL, "node")
         assert forged.userspace
         node.switches.fill_ring()
-        npus.log.write(node.switches.raise_fault(LINK_DOWN))
+        npus.log.append(node.switches.raise_fault(LINK_DOWN))
         await npus.raised("node", QUEUE_FULL)
         await npus.raised("ub2/5", LINK_DOWN_CODE)
 
         assert node.calls(INIT) == 2
-        npus.log.write(node.switches.clear_fault(LINK_DOWN))
+        npus.log.append(node.switches.clear_fault(LINK_DOWN))
         await npus.cleared("ub2/5", LINK_DOWN_CODE)
         assert without_gap(npus.events)
 

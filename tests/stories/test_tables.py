@@ -8,9 +8,9 @@ from urllib.request import urlopen
 import pytest
 
 from nodeagent.client import EventKind, Level, Verdict
+from tests.harness.daemon import Daemon, free_port
+from tests.harness.kernel_log import FakeKernelLog
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import Daemon, free_port
-from tests.stories.kernel_log import FakeKernelLog
 
 BAD_TABLES = {
     "an unknown level": (

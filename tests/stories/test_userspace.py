@@ -1,8 +1,8 @@
 """Lines that user space wrote to the kernel log, which any privileged container can forge."""
 
 from nodeagent.client import EventKind, Verdict
+from tests.harness.kernel_log import FakeKernelLog
 from tests.stories.conftest import Follow, Launch
-from tests.stories.kernel_log import FakeKernelLog
 
 USER = 1
 """The facility that the kernel gives to what user space writes."""

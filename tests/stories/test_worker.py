@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Verdict
-from tests.drivers.kernel_log_double import VanishingKernelLog
+from tests.harness.daemon import NOT_SERVING, SERVING
+from tests.harness.kernel_log import FakeKernelLog, RealKernelLog, VanishingKernelLog
+from tests.harness.subscriber import Subscriber, without_gap
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import NOT_SERVING, SERVING
-from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
-from tests.stories.subscriber import Subscriber, without_gap
 
 
 def kinds_of(subscriber: Subscriber, code: str) -> list[EventKind]:

@@ -27,8 +27,8 @@ from nodeagent.messages.pb import fault_service_pb2
 from tests.api.peer import NOBODY, as_user
 from tests.api.samples import NODE_DEVICE, device, event
 from tests.api.stage import Stage
-from tests.cli.live import Node, xid_line
 from tests.documents import ROOT
+from tests.harness.node import Node, xid_line
 
 ASKING: Final = Path(__file__).with_name("asking.py")
 LIMIT_S: Final = 60.0

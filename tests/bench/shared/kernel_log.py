@@ -13,7 +13,7 @@ from typing import Self
 from nodeagent.drivers.kmsg.parse import Record
 from nodeagent.drivers.kmsg.reader import KernelLog
 from tests.bench.shared.figures import CannotRun
-from tests.conftest import KMSG, KMSG_LOCK, KMSG_RATE
+from tests.harness.kernel_log import KMSG, KMSG_LOCK, KMSG_RATE
 
 NOTICE = 5
 """Not shown on the console. The kernel wakes its readers after that, and a console's speed is not ours."""

@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.client import Client, Position, Snapshot
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
+from tests.harness.node import Node
 
 
 @pytest.fixture

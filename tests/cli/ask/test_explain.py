@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ROOT, Nodeagent
-from tests.cli.live import Node
-from tests.tables.shipped.test_mindcluster_levels import KINDS
+from tests.harness.node import Node
+from tests.tables.shipped.mindcluster import KINDS
 
 LEVELS = {code: level for _, levels in KINDS.values() for code, level in levels.items()}
 

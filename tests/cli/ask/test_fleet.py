@@ -22,8 +22,8 @@ from nodeagent.fleet.state import Contact, NodeState, with_contact, with_devices
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from tests.cli.conftest import Nodeagent, Ran
-from tests.cli.live import Node, running
 from tests.fleet.given import AT, answering, device, position
+from tests.harness.node import Node, running
 from tests.waiting import wait_until
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import TABLES, Node, running, xid_line
+from tests.harness.configuration import SHIPPED_TABLES
+from tests.harness.node import Node, running, xid_line
 from tests.shipped import OF_GPUS
 
 ONCE_IS_TOO_OFTEN = """
@@ -170,7 +171,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     first = why["contributions"][0]
     assert (why["device"]["verdict"], first["reason"]["code"]) == ("ISOLATE", "XID_79")
     assert first["condition"]["evidence"]["line"] == xid_line(79)
-    assert first["explanation"]["file"].startswith(f"{TABLES}/xid.toml:")
+    assert first["explanation"]["file"].startswith(f"{SHIPPED_TABLES}/xid.toml:")
     assert [event["kind"] for event in first["events"]] == ["raised"]
     assert "because of the condition slot:0000:3b:00.0/XID_79#1 at SeparateNPU" in text
     assert (unknown.status, unknown.err) == (

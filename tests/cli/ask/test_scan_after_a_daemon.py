@@ -15,7 +15,7 @@ import pytest
 from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, daemon_of
+from tests.harness.node import Node, daemon_of
 from tests.shipped import OF_GPUS
 
 SITE = """

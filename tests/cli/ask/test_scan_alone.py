@@ -9,7 +9,7 @@ from nodeagent.cli.ask import self_check
 from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
+from tests.harness.node import Node
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
 from tests.cli.terminal import COLOUR, on_terminal
+from tests.harness.node import Node
 
 BROKEN = ("npu3", "npu4", "npu10", "npu11")
 HBM = 0x80E01801

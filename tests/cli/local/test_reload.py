@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, wait_for
+from tests.harness.node import Node, wait_for
 
 SITE = """
 [codes.BOOT]

@@ -13,8 +13,8 @@ from nodeagent.replay import formats
 from nodeagent.replay.log import Log
 from nodeagent.replay.matching import matched
 from nodeagent.wire import Signal, as_patterns
-from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.drivers.kmsg.following import followed
+from tests.harness.kernel_log import KernelLogDouble
 from tests.shipped import shipped_catalog
 
 ROOT = Path(__file__).parents[3]

@@ -29,7 +29,7 @@ from nodeagent.store.records import ClockAnchor, Stamped, StoredEvent, Transacti
 from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Nodeagent, Ran, events_of
-from tests.cli.live import Node, xid_line
+from tests.harness.node import Node, xid_line
 from tests.store.samples import PATIENT, make_the_catalogs_texts
 
 RULE_NS = 1_767_323_045_000_000_000

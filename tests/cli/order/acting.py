@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
-from tests.cli.live import Node
+from tests.harness.node import Node
 from tests.waiting import Lines
 
 CHIPS = [f"npu{number}" for number in range(8)]

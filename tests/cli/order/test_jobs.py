@@ -9,8 +9,8 @@ import pytest
 from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunReport, RunRequest, Wish
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
 from tests.cli.order.supervising import Supervising, supervising
+from tests.harness.node import Node
 
 JOB = f"pid:{os.getpid()}"
 GPU = "0000:3b:00.0"

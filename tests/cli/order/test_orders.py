@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.client import Client, ClientError
 from nodeagent.messages.pb import control_service_pb2 as pb
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
+from tests.harness.node import Node
 
 GPU = "0000:3b:00.0"
 RESET_NEEDED = "NVRM: Xid (PCI:0000:3b:00): 95, pid=1234, name=python, Uncontained error."

@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 from nodeagent.client import Client, ClientError, Snapshot
 from nodeagent.messages.pb import control_service_pb2 as pb
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
 from tests.cli.order.acting import CHIPS, Acting, acting
+from tests.harness.node import Node
 
 
 @pytest.fixture(scope="module")

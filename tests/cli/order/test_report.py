@@ -13,7 +13,7 @@ import pytest
 from nodeagent.client import Client, ClientError
 from nodeagent.messages.pb import control_service_pb2 as pb
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
+from tests.harness.node import Node
 
 CODE = "110001010"
 BEGAN_MS = 1_780_000_000_000

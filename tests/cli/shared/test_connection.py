@@ -16,7 +16,7 @@ import pytest
 
 from nodeagent.client import Client
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, daemon_of
+from tests.harness.node import Node, daemon_of
 from tests.waiting import wait_until
 
 ASKING = (

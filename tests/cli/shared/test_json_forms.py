@@ -20,9 +20,9 @@ from nodeagent.cli.shared import json_forms
 from nodeagent.client import Client
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2, types_pb2
 from tests.cli.documented import documented
-from tests.cli.live import Node
 from tests.cli.order.supervising import supervising
 from tests.client.filled import filled
+from tests.harness.node import Node
 
 GOLDEN = dict(
     line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines()

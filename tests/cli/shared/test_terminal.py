@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node
 from tests.cli.terminal import COLOUR, on_terminal
+from tests.harness.node import Node
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 

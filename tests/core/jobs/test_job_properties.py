@@ -32,9 +32,8 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.reconcile import Published
 from tests.core.build import held, ns, order, row, signal
-from tests.core.resets import test_policy_properties as of_resets
-from tests.core.resets.ring import ring_catalog
-from tests.core.resets.test_policy_properties import (
+from tests.core.resets import histories as of_resets
+from tests.core.resets.histories import (
     CHIPS,
     SHORT,
     History,
@@ -42,6 +41,7 @@ from tests.core.resets.test_policy_properties import (
     assert_same_future,
     moderately,
 )
+from tests.core.resets.ring import ring_catalog
 
 pytestmark = pytest.mark.slow
 

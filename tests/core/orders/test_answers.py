@@ -9,9 +9,9 @@ from hypothesis import given
 from nodeagent.core.model import Answer, Operator, Refused, ResetMode, Tick
 from nodeagent.core.state import limits
 from tests.core.build import begin, catalog, held, lost, ns, signal
+from tests.core.resets.histories import History, histories, moderately
+from tests.core.resets.histories import begin as begin_policy
 from tests.core.resets.ring import BROKEN, Ring, ring_catalog
-from tests.core.resets.test_policy_properties import History, histories, moderately
-from tests.core.resets.test_policy_properties import begin as begin_policy
 
 BY_ROOT = Operator(who="uid:0", owner="alice", what="", device="npu0", reason="done")
 

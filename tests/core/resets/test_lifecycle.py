@@ -15,8 +15,8 @@ from nodeagent.core.resets.lifecycle import TRANSITIONS, Happened
 from nodeagent.core.state.state import State
 from nodeagent.store.codec import decode_cells
 from tests.core.resets.former_resets import ENDED, goes_on
+from tests.core.resets.histories import History, begin, histories, moderately, play
 from tests.core.resets.ring import Ring
-from tests.core.resets.test_policy_properties import History, begin, histories, moderately, play
 from tests.simulation.run import simulate
 
 SEEDS: Final = (1, 5, 11, 13)

@@ -9,7 +9,7 @@ from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import worker_spec
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
-from tests.drivers.kernel_log_double import VanishingKernelLog
+from tests.harness.kernel_log import VanishingKernelLog
 
 
 class KernelLogScene(Scene):

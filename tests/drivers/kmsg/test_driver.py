@@ -10,8 +10,8 @@ from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.kmsg import driver as driver_module
 from nodeagent.drivers.kmsg.reader import KernelLog
 from nodeagent.wire import Batch, CaughtUp, Cursor, Lost, Pattern
-from tests.drivers.kernel_log_double import KernelLogDouble, VanishingKernelLog
 from tests.drivers.kmsg.following import BOOT, FAULT, followed
+from tests.harness.kernel_log import KernelLogDouble, VanishingKernelLog
 
 
 def test_history_is_backdated_and_told_before_caught_up(kernel_log: KernelLogDouble) -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tests.harness.configuration import ROOT
+from tests.harness.daemon import COMMAND
 from tests.schedulers.kubernetes import admission, manifest
 from tests.schedulers.kubernetes.api_double import TOKEN, ApiDouble
 from tests.schedulers.kubernetes.api_requests import Object
-from tests.stories.daemon import COMMAND, ROOT
 from tests.stories.npus import Npus, eight_npus
 from tests.waiting import WAIT_LIMIT_S
 

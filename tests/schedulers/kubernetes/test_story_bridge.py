@@ -16,6 +16,7 @@ from nodeagent.job.model import RunEvent
 from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER
 from tests.api.certificates import Authority
 from tests.api.jobs.supervisor import connected
+from tests.harness.configuration import ROOT
 from tests.schedulers.kubernetes import manifest
 from tests.schedulers.kubernetes.api_requests import Object
 from tests.schedulers.kubernetes.bench import (
@@ -31,7 +32,6 @@ from tests.schedulers.kubernetes.bench import (
     between,
     new_node,
 )
-from tests.stories.daemon import ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -1,1 +1,1 @@
-"""Simulated nodes on which resets happen: tables, hardware, the actuator, plots, invariants, mutations."""
+"""Simulated nodes on which resets happen: tables, hardware, actuator, activities, invariants, mutations."""

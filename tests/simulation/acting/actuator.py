@@ -12,7 +12,7 @@ from nodeagent.core.model import Action, ActionResult, ActionState, Reset, Reset
 from tests.simulation.acting import hardware
 from tests.simulation.history import Attempt
 from tests.simulation.watch import Watch
-from tests.simulation.world import Crash, Does, Plot, World
+from tests.simulation.world import Activity, Crash, Does, World
 
 _FATES = {
     "done": 16,
@@ -81,7 +81,7 @@ class Actuator:
 
     # ------------------------------------------------------------------ the process
 
-    def _runs(self, process: _Process) -> Plot:
+    def _runs(self, process: _Process) -> Activity:
         world, attempt = self._world, process.attempt
         fate = world.rng.choices(tuple(_FATES), tuple(_FATES.values()))[0]
         yield world.rng.choice((0, 5 * SECOND_NS, 200 * SECOND_NS))

@@ -2,9 +2,9 @@
 
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, SourceBack, SourceLost
+from tests.simulation.faults import MINUTE_NS
 from tests.simulation.history import Attempt, HardwareReset
-from tests.simulation.plots import MINUTE_NS
-from tests.simulation.world import Part, Plot, World
+from tests.simulation.world import Activity, Part, World
 
 
 def grouped_parts() -> list[Part]:
@@ -51,13 +51,13 @@ def _soon(world: World) -> int:
     return world.rng.choice((SECOND_NS, 20 * SECOND_NS, MINUTE_NS, 10 * MINUTE_NS))
 
 
-def _returns(world: World, part: Part, codes: tuple[str, ...]) -> Plot:
+def _returns(world: World, part: Part, codes: tuple[str, ...]) -> Activity:
     for code in codes:
         world.occur(part, code)
     yield 0
 
 
-def _is_silent(world: World, part: Part) -> Plot:
+def _is_silent(world: World, part: Part) -> Activity:
     part.heard = False
     world.say(SourceLost(source=part.source, reason="no answer after a reset", device=part.name))
     yield world.rng.choice((MINUTE_NS, 5 * MINUTE_NS, 30 * MINUTE_NS))

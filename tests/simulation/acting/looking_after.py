@@ -1,4 +1,4 @@
-"""What plots around resets are made of: a fault begins, is looked after and goes; jobs come and leave."""
+"""The parts of activities around resets: a fault begins, is looked after and goes; jobs come and leave."""
 
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
@@ -12,8 +12,8 @@ from nodeagent.core.model import (
 )
 from tests.simulation.acting.hardware import group_of
 from tests.simulation.acting.tables import XID
-from tests.simulation.plots import MINUTE_NS, a_chip
-from tests.simulation.world import Part, Plot, World
+from tests.simulation.faults import MINUTE_NS, a_chip
+from tests.simulation.world import Activity, Part, World
 
 
 def a_free_chip(world: World) -> Part:
@@ -51,7 +51,7 @@ def is_over(world: World, part: Part, code: str, reported: bool = True) -> None:
         world.recover(part, code, reported=reported)
 
 
-def looked_after(world: World, part: Part, rounds: int) -> Plot:
+def looked_after(world: World, part: Part, rounds: int) -> Activity:
     """Polls of the group every so often, and somebody who decides what is asked."""
     for _ in range(rounds):
         yield world.rng.choice((10, 15, 20)) * SECOND_NS
@@ -74,7 +74,7 @@ def _lie(world: World) -> None:
         world.say(Operator(who="uid:1000", what="approve", device=action_id, reason="nobody asked"))
 
 
-def is_taken_out(world: World, part: Part) -> Plot:
+def is_taken_out(world: World, part: Part) -> Activity:
     """For a minute another part is in the slot."""
     mine, part.active = part.identity, {}
     for identity in (f"{mine}'", mine):

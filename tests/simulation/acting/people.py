@@ -21,13 +21,13 @@ from tests.simulation.acting.looking_after import (
     poll_group,
 )
 from tests.simulation.acting.tables import ASKING_CODES
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
-from tests.simulation.world import Does, Plot, World
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
+from tests.simulation.world import Activity, Does, World
 
 _WHO = ("uid:1000", "uid:2000")
 
 
-def works(world: World) -> Plot:
+def works(world: World) -> Activity:
     """A job takes a part, by process or claim or both, and leaves it; meanwhile a fault may ask."""
     part = a_chip(world)
     other = world.rng.choice(group_of(world, part))
@@ -50,7 +50,7 @@ def works(world: World) -> Plot:
     yield from looked_after(world, part, 10)
 
 
-def takes_it_at_the_last_moment(world: World) -> Plot:
+def takes_it_at_the_last_moment(world: World) -> Activity:
     """A job comes while a reset is announced, at times on a member of which nothing is read then."""
     part = a_free_chip(world)
     other = world.rng.choice(group_of(world, part))
@@ -70,14 +70,14 @@ def takes_it_at_the_last_moment(world: World) -> Plot:
     world.recover(part, "RestartNPU")
 
 
-def wants_a_reset(world: World) -> Plot:
+def wants_a_reset(world: World) -> Activity:
     part = a_free_chip(world)
     who = world.rng.choice(_WHO)
     world.say(order("reset", part.name, who, once=who == _WHO[0]))
     yield from looked_after(world, part, 12)
 
 
-def isolates(world: World) -> Plot:
+def isolates(world: World) -> Activity:
     """Before a fault or while a reset is pending."""
     part = a_free_chip(world)
     if early := world.rng.random() < 0.5:
@@ -93,7 +93,7 @@ def isolates(world: World) -> Plot:
     world.recover(part, "RestartNPU")
 
 
-def quiesces(world: World) -> Plot:
+def quiesces(world: World) -> Activity:
     """Before a fault or while a reset is pending; ended by its owner, by force or by its time.
 
     A shorter order after it changes nothing.
@@ -113,14 +113,14 @@ def quiesces(world: World) -> Plot:
     yield from looked_after(world, part, 10)
 
 
-def repairs(world: World) -> Plot:
+def repairs(world: World) -> Activity:
     """Somebody saw to it: what only a person may clear is cleared."""
     for part in world.chips():
         world.say(order("release", part.name, reason="repaired"))
         yield SECOND_NS
 
 
-def disk_is_full(world: World) -> Plot:
+def disk_is_full(world: World) -> Activity:
     """The store is not durable for a while, with a fault in the middle."""
     part = a_free_chip(world)
     shell = world.degrade
@@ -144,7 +144,7 @@ def all_leave(world: World) -> None:
     world.say(order("resume", NODE, reason="the end", force=True))
 
 
-PEOPLE: tuple[Callable[[World], Plot], ...] = (
+PEOPLE: tuple[Callable[[World], Activity], ...] = (
     works,
     works,
     takes_it_at_the_last_moment,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from nodeagent.core.catalog.catalog import Catalog, CommonCauseRule
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Absorbed, Assertion, Condition, EventKind, Signal, View
-from tests.simulation.common_causes.plots import BRAKE, SUPPLY, common_catalogs
+from tests.simulation.common_causes.activities import BRAKE, SUPPLY, common_catalogs
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.observed import device_id
 from tests.simulation.watch import Invariant

@@ -11,12 +11,12 @@ from tests.simulation.invariants.clocks import RuleClock
 from tests.simulation.invariants.devices import NoOtherDevice, StartsClean
 from tests.simulation.invariants.durable import NothingTwice, NothingVisibleBeforeDurable, SequenceWithoutGap
 from tests.simulation.invariants.durations import DurationsAreExact
-from tests.simulation.invariants.flashes import OnceCloses
 from tests.simulation.invariants.folding import FoldGivesTheView
 from tests.simulation.invariants.frequencies import RepetitionPromotes
 from tests.simulation.invariants.holds import HoldsAreTheirOwners
 from tests.simulation.invariants.jobs import ThirdMovesTheJob
 from tests.simulation.invariants.observing import NodeIsObserved, UnknownOnlyUnobserved, UnobservedIsNotJudged
+from tests.simulation.invariants.once import OnceCloses
 from tests.simulation.invariants.polls import PollsHeal
 from tests.simulation.invariants.reloads import ReloadBeginsNothing
 from tests.simulation.invariants.rest import DeadlinesFire, EverythingEnds, MemoryBounded

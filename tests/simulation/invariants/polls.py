@@ -3,7 +3,7 @@
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Condition, EventKind
 from tests.simulation.history import Broken, Step
-from tests.simulation.invariants.flashes import ONCE_HOLD_NS
+from tests.simulation.invariants.once import ONCE_HOLD_NS
 from tests.simulation.twins.observed import device_id
 from tests.simulation.twins.presence import Heard, Presence, fault_of
 from tests.simulation.twins.rows import duration_rule, is_known, is_related, row_of

@@ -18,7 +18,7 @@ from nodeagent.core.model import (
     Peer,
     Wanted,
 )
-from tests.simulation.world import Part, Plot, World
+from tests.simulation.world import Activity, Part, World
 
 _CGROUPS = 6
 _STOPS = ("soon", "soon", "soon", "late", "never", "lies", "stuck")
@@ -153,7 +153,7 @@ def _remove(parts: list[Part], process: Holder) -> None:
         part.holders = tuple(one for one in part.holders or () if one != process)
 
 
-def _goes(world: World, parts: list[Part], process: Holder) -> Plot:
+def _goes(world: World, parts: list[Part], process: Holder) -> Activity:
     _remove(parts, process)
     for part in parts:
         world.report_holders(part)
@@ -163,7 +163,7 @@ def _goes(world: World, parts: list[Part], process: Holder) -> Plot:
 # ---------------------------------------------------------------------- its life
 
 
-def supervises(world: World) -> Plot:
+def supervises(world: World) -> Activity:
     """A job on a chip, or on two of a group, over minutes or hours."""
     number = world.rng.randint(1, _CGROUPS)
     name = f"slurm:{number}.0"
@@ -200,7 +200,7 @@ def _policy(world: World) -> JobPolicy:
     return JobPolicy(in_place=in_place, yields=world.rng.random() < 0.6, reschedules=world.rng.random() < 0.5)
 
 
-def _lives(supervisor: Supervisor, steps: int) -> Plot:
+def _lives(supervisor: Supervisor, steps: int) -> Activity:
     """A step is a second while something is to be done, else more."""
     world, boot = supervisor.world, supervisor.world.boot
     for _ in range(steps):

@@ -99,8 +99,8 @@ def earlier(name: str, by_ns: int) -> Replacement:
 
 
 def once_stays(lookup: Any, condition: Condition) -> int | None:
-    flash = condition.present_ns is None and condition.recovered_ns is None and not condition.injected
-    return None if flash else _clearing_ns(lookup, condition)
+    is_once = condition.present_ns is None and condition.recovered_ns is None and not condition.injected
+    return None if is_once else _clearing_ns(lookup, condition)
 
 
 def never(*_: Any) -> None:

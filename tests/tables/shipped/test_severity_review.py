@@ -17,7 +17,7 @@ from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS, LevelSource
 from tests.shipped import shipped_catalog
-from tests.tables.shipped.test_mindcluster_levels import KINDS
+from tests.tables.shipped.mindcluster import KINDS
 
 TESTS = Path(__file__).parents[2]
 

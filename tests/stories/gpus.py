@@ -5,7 +5,7 @@ done through ``node``; what the kernel says, through ``say``.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from typing import Any
 from nodeagent.client import Event, EventKind
 from nodeagent.emulator.gpus import Gpus, xid_line
 from nodeagent.emulator.node import EmulatedNode
-from tests.computed_once import with_shipped_tables
-from tests.drivers.kernel_log_double import KernelLogDouble
-from tests.sources import only_named
-from tests.stories.daemon import ROOT, Daemon
-from tests.stories.subscriber import Subscriber
+from tests.harness.configuration import SHIPPED_TABLES
+from tests.harness.daemon import Daemon
+from tests.harness.kernel_log import KernelLogDouble
+from tests.harness.procfs import process
+from tests.harness.subscriber import Subscriber
 
 
 @dataclass(kw_only=True)
@@ -33,7 +33,6 @@ class GpuDaemon(Daemon):
     reset: Sequence[str] = ('mode = "off"',)
     nvidia: Sequence[str] = ()
     as_shipped: bool = False
-    said: int = 0
 
     @property
     def gpus(self) -> Gpus:
@@ -41,42 +40,32 @@ class GpuDaemon(Daemon):
 
     def configure(self) -> None:
         self.tables.mkdir(exist_ok=True)
-        tables = [ROOT / "fault_codes", *([self.tables] if self._has_own_tables() else [])]
-        lines = [
-            "[agent]",
-            f'state_dir = "{self.state}"',
-            f'socket = "{self.socket}"',
-            f'control_socket = "{self.folder}/c.sock"',
-            f"tables = {json.dumps(list(map(str, tables)))}",
-            *(() if self.as_shipped else ('stale_after = "0s"',)),
-            "[metrics]",
-            'listen = ""',
-            "[reset]",
-            *(() if self.as_shipped else self.reset),
-            "[drivers.kmsg]",
-            f'path = "{self.kernel_log}"',
-            *self.kmsg,
-            "[drivers.nvidia]",
-            "required = true",
-            f'library = "{self.node.nvml}"',
-            f'sysfs = "{self.node.sysfs}"',
-            f'procfs = "{self.procfs}"',
-            *(() if self.as_shipped else ('poll_interval = "200ms"', 'call_deadline = "2s"')),
-            *self.nvidia,
-        ]
-        self.config.write_text(only_named("\n".join((*lines, *self.sections, ""))))
+        self.files.write_configuration(
+            self.kernel_log,
+            self.tables_read(),
+            agent=() if self.as_shipped else ('stale_after = "0s"',),
+            kmsg=self.kmsg,
+            sections=(
+                "[reset]",
+                *(() if self.as_shipped else self.reset),
+                "[drivers.nvidia]",
+                "required = true",
+                f'library = "{self.node.nvml}"',
+                f'sysfs = "{self.node.sysfs}"',
+                f'procfs = "{self.procfs}"',
+                *(() if self.as_shipped else ('poll_interval = "200ms"', 'call_deadline = "2s"')),
+                *self.nvidia,
+                *self.sections,
+            ),
+        )
 
-    def environment(self) -> Mapping[str, str]:
-        return super().environment() if self._has_own_tables() else with_shipped_tables()
-
-    def _has_own_tables(self) -> bool:
-        return any(self.tables.iterdir())
+    def tables_read(self) -> Sequence[Path]:
+        return SHIPPED_TABLES, *([self.tables] if any(self.tables.iterdir()) else [])
 
     def say(self, *lines: str) -> None:
         """Lines of the kernel itself."""
         for line in lines:
-            self.said += 1
-            self.kernel.write(self.said, line)
+            self.kernel.append(line)
 
     def xid(self, device: str, xid: int, detail: str = "") -> None:
         """The kernel's line of an Xid on that GPU."""
@@ -101,3 +90,11 @@ def raised_on(subscriber: Subscriber, device: str) -> list[str]:
 def last_of(subscriber: Subscriber, device: str) -> Event:
     """What was emitted last for the device."""
     return [event for event in subscriber.events if event.device == device][-1]
+
+
+MANAGER_DOWN = "NV_FABRIC_MANAGER_DOWN"
+
+
+def name_process(procfs: Path, pid: int, name: str) -> None:
+    process(procfs, pid, command=name)
+    (procfs / str(pid) / "comm").write_text(f"{name}\n")

@@ -6,15 +6,15 @@ from dataclasses import replace
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import DeviceGone, Loss, SourceBack, SourceLost, TablesRejected
 from tests.simulation.durable import CRASH_POINTS
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
-from tests.simulation.world import Compact, Crash, Plot, Reboot, Reload, World
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
+from tests.simulation.world import Activity, Compact, Crash, Reboot, Reload, World
 
 SOURCES = ("ascend", "nvidia", "unifiedbus", "kmsg")
 DAY_NS = 24 * HOUR_NS
 YEARS_NS = 3650 * DAY_NS
 
 
-def loses_a_source(world: World) -> Plot:
+def loses_a_source(world: World) -> Activity:
     """A worker hangs or dies, and comes back."""
     source = world.rng.choice(SOURCES)
     how = world.rng.choice((Loss.NOT_READ, Loss.NOT_RUNNING))
@@ -23,7 +23,7 @@ def loses_a_source(world: World) -> Plot:
     yield from world.hello(source, 0)
 
 
-def hangs_one(world: World) -> Plot:
+def hangs_one(world: World) -> Activity:
     """The driver does not answer for one device."""
     part = a_chip(world)
     part.heard = False
@@ -36,7 +36,7 @@ def hangs_one(world: World) -> Plot:
     yield from world.poll(part)
 
 
-def drops_off(world: World) -> Plot:
+def drops_off(world: World) -> Activity:
     part = a_chip(world)
     part.present = False
     world.say(DeviceGone(source=part.source, device=part.name, reason="off the bus"))
@@ -48,7 +48,7 @@ def drops_off(world: World) -> Plot:
         yield from world.poll(part)
 
 
-def is_replaced(world: World) -> Plot:
+def is_replaced(world: World) -> Activity:
     """Another part in the slot; at times the old one comes back."""
     part = a_chip(world)
     before = part.identity
@@ -62,7 +62,7 @@ def is_replaced(world: World) -> Plot:
         world.say(world.seen(part))
 
 
-def is_renumbered(world: World) -> Plot:
+def is_renumbered(world: World) -> Activity:
     """Two parts of one driver change names, not slots."""
     one, other = world.rng.choice(((0, 1), (2, 3), (4, 5)))
     first, second = world.parts[one], world.parts[other]
@@ -72,7 +72,7 @@ def is_renumbered(world: World) -> Plot:
     yield 0
 
 
-def is_unreadable(world: World) -> Plot:
+def is_unreadable(world: World) -> Activity:
     part = a_chip(world)
     part.readable = False
     world.say(world.seen(part))
@@ -81,7 +81,7 @@ def is_unreadable(world: World) -> Plot:
     world.say(world.seen(part))
 
 
-def claims_a_twin(world: World) -> Plot:
+def claims_a_twin(world: World) -> Activity:
     """A part answers with the id of another."""
     part, other = world.rng.sample(world.of_source(world.rng.choice(("ascend", "nvidia"))), 2)
     world.say(replace(world.seen(part), identity=other.identity))
@@ -89,7 +89,7 @@ def claims_a_twin(world: World) -> Plot:
     world.say(world.seen(part))
 
 
-def steps_the_clock(world: World) -> Plot:
+def steps_the_clock(world: World) -> Activity:
     """The wall clock jumps, and is put right later."""
     step_ns = world.rng.choice((10 * HOUR_NS, -10 * HOUR_NS, YEARS_NS, -SECOND_NS))
     world.wall_error_ns += step_ns
@@ -97,7 +97,7 @@ def steps_the_clock(world: World) -> Plot:
     world.wall_error_ns = 0
 
 
-def boots_again(world: World) -> Plot:
+def boots_again(world: World) -> Activity:
     """Off for a while; at times the new boot begins in 2036 and is put right later."""
     off_ns = world.rng.choice((MINUTE_NS, 10 * MINUTE_NS, 5 * HOUR_NS))
     error_ns = world.rng.choice((0, 0, YEARS_NS, -DAY_NS))
@@ -106,7 +106,7 @@ def boots_again(world: World) -> Plot:
     world.wall_error_ns = 0
 
 
-def reloads(world: World) -> Plot:
+def reloads(world: World) -> Activity:
     """Other tables, mostly for a while; at times ones that are refused."""
     if world.rng.random() < 0.2:
         world.say(TablesRejected(reason="kernel.toml:3: level"))
@@ -116,19 +116,19 @@ def reloads(world: World) -> Plot:
         world.act(Reload(digest=world.calm))
 
 
-def dies(world: World) -> Plot:
+def dies(world: World) -> Activity:
     """The daemon is killed, and started again at once or late."""
     down_ns = world.rng.choice((0, SECOND_NS, SECOND_NS, 20 * SECOND_NS, 5 * MINUTE_NS))
     world.act(Crash(where=world.rng.choice((*CRASH_POINTS, "idle", "idle")), down_ns=down_ns))
     yield 0
 
 
-def is_compacted(world: World) -> Plot:
+def is_compacted(world: World) -> Activity:
     world.act(Compact())
     yield 0
 
 
-TROUBLES: tuple[Callable[[World], Plot], ...] = (
+INTERRUPTIONS: tuple[Callable[[World], Activity], ...] = (
     loses_a_source,
     hangs_one,
     drops_off,

@@ -1,6 +1,6 @@
 """What can happen to the parts of a node: faults in every order that drivers have been seen to report them.
 
-A plot waits for times that lie on, just before and just past what the rules ask for, because that is
+An activity waits for times that lie on, just before and just past what the rules ask for, because that is
 where a rule is wrong if it is.
 """
 
@@ -20,7 +20,7 @@ from tests.simulation.catalogs import (
     UNKNOWN,
     USER,
 )
-from tests.simulation.world import Part, Plot, World
+from tests.simulation.world import Activity, Part, World
 
 MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = HOUR_S * SECOND_NS
@@ -35,7 +35,7 @@ def a_chip(world: World) -> Part:
     return world.rng.choice(world.chips())
 
 
-def repeats(world: World) -> Plot:
+def repeats(world: World) -> Activity:
     """One code again and again, spaced so that the last ones lie about a window apart."""
     part, code = a_chip(world), world.rng.choice((*CHIP_CODES, HARD, HBM, HBM, "RestartRequest"))
     window_ns = world.rng.choice((HOUR_NS, 2 * HOUR_NS, 2 * HOUR_NS))
@@ -55,7 +55,7 @@ def repeats(world: World) -> Plot:
     world.recover(part, code)
 
 
-def flaps(world: World) -> Plot:
+def flaps(world: World) -> Activity:
     """A link goes and comes, each about as long as its duration rule asks."""
     part = a_chip(world)
     for _ in range(world.rng.randint(1, 4)):
@@ -65,7 +65,7 @@ def flaps(world: World) -> Plot:
         yield about(world, world.rng.choice((3, 30, 60, 60, 60, 70)) * SECOND_NS)
 
 
-def flashes_beside(world: World) -> Plot:
+def flashes_beside(world: World) -> Activity:
     """A ``once`` of a link that is down, or has been up again for less than its rule asks."""
     part = a_chip(world)
     for _ in range(world.rng.randint(1, 3)):
@@ -79,7 +79,7 @@ def flashes_beside(world: World) -> Plot:
         yield about(world, world.rng.choice((20, 40, 60)) * SECOND_NS)
 
 
-def volley(world: World) -> Plot:
+def volley(world: World) -> Activity:
     """The same code on several chips, within or just beyond what correlation spans."""
     code = world.rng.choice((HARD, HARD, HBM, "RestartRequest", "XID_62"))
     first = a_chip(world)
@@ -102,7 +102,7 @@ def volley(world: World) -> Plot:
     yield 0
 
 
-def burst(world: World) -> Plot:
+def burst(world: World) -> Activity:
     """A kernel line that comes many times at once."""
     part, code = a_chip(world), world.rng.choice((*KERNEL_CODES, "XID_62", "XID_62"))
     for _ in range(world.rng.randint(1, 4)):
@@ -112,7 +112,7 @@ def burst(world: World) -> Plot:
         yield about(world, world.rng.choice((180, 180, 600, 600, 3600, 7200)) * SECOND_NS)
 
 
-def flashes(world: World) -> Plot:
+def is_seen_once(world: World) -> Activity:
     """``once`` of a driver: it stays as long as the hold, begun anew by each."""
     part, code = a_chip(world), world.rng.choice(CHIP_CODES)
     for _ in range(world.rng.randint(1, 3)):
@@ -126,7 +126,7 @@ def flashes(world: World) -> Plot:
         world.recover(part, code)
 
 
-def lost_callbacks(world: World) -> Plot:
+def lost_callbacks(world: World) -> Activity:
     """An occurrence or a recovery that only the next poll can report; an incomplete poll comes first."""
     part, code = a_chip(world), world.rng.choice(CHIP_CODES)
     world.occur(part, code, reported=world.rng.random() < 0.4)
@@ -139,7 +139,7 @@ def lost_callbacks(world: World) -> Plot:
     yield from world.poll(part)
 
 
-def overtaken_poll(world: World) -> Plot:
+def overtaken_poll(world: World) -> Activity:
     """A fault comes, or goes, while the poll that does not show it is under way."""
     part, code = a_chip(world), world.rng.choice(CHIP_CODES)
     if world.rng.random() < 0.5:
@@ -156,7 +156,7 @@ def overtaken_poll(world: World) -> Plot:
     world.recover(part, code)
 
 
-def recovers_first(world: World) -> Plot:
+def recovers_first(world: World) -> Activity:
     """The recovery overtakes its occurrence."""
     part, code = a_chip(world), world.rng.choice(CHIP_CODES)
     world.recover(part, code)
@@ -166,7 +166,7 @@ def recovers_first(world: World) -> Plot:
     world.recover(part, code)
 
 
-def tolerated(world: World) -> Plot:
+def tolerated(world: World) -> Activity:
     """A level with phases, for about as long as its tolerance."""
     part, code = a_chip(world), world.rng.choice(("RestartRequest", "RestartBusiness", "FreeRestartNPU"))
     world.occur(part, code, severity=world.rng.choice((None, 2)))
@@ -177,7 +177,7 @@ def tolerated(world: World) -> Plot:
     world.recover(part, code)
 
 
-def user_faults(world: World) -> Plot:
+def user_faults(world: World) -> Activity:
     """The application's own faults, on chips that are held or free."""
     part, code = a_chip(world), world.rng.choice((USER, "XID_13"))
     for _ in range(world.rng.randint(2, 4)):
@@ -190,7 +190,7 @@ def user_faults(world: World) -> Plot:
         yield about(world, world.rng.choice((200, 3600, 8 * 3600)) * SECOND_NS)
 
 
-def together(world: World) -> Plot:
+def together(world: World) -> Activity:
     """Several levels on one chip at once."""
     part = a_chip(world)
     codes = world.rng.sample(CHIP_CODES, 3)
@@ -203,7 +203,7 @@ def together(world: World) -> Plot:
         yield world.rng.choice((0, SECOND_NS))
 
 
-def related_faults(world: World) -> Plot:
+def related_faults(world: World) -> Activity:
     """Faults that relation rules pair, and codes that nobody has named."""
     parts = world.rng.sample(world.chips(), 2)
     for _ in range(world.rng.randint(2, 5)):
@@ -220,13 +220,13 @@ def related_faults(world: World) -> Plot:
             world.recover(part, code)
 
 
-def polls(world: World) -> Plot:
+def polls(world: World) -> Activity:
     for part in world.parts:
         yield from world.poll(part, complete=world.rng.random() < 0.8)
     yield 0
 
 
-FAULTS: tuple[Callable[[World], Plot], ...] = (
+FAULTS: tuple[Callable[[World], Activity], ...] = (
     repeats,
     repeats,
     repeats,
@@ -237,7 +237,7 @@ FAULTS: tuple[Callable[[World], Plot], ...] = (
     volley,
     burst,
     burst,
-    flashes,
+    is_seen_once,
     lost_callbacks,
     lost_callbacks,
     overtaken_poll,

@@ -6,8 +6,8 @@ from nodeagent.core.catalog.catalog import Catalog, ClearOn
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, Level
 from tests.core.build import catalog, common, related, row
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
-from tests.simulation.troubles import (
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
+from tests.simulation.interruptions import (
     boots_again,
     dies,
     drops_off,
@@ -20,7 +20,7 @@ from tests.simulation.troubles import (
     reloads,
     steps_the_clock,
 )
-from tests.simulation.world import Plot, World
+from tests.simulation.world import Activity, World
 
 BRAKE, SUPPLY = "BRAKE", "SUPPLY"
 WITHIN_S = 60
@@ -50,7 +50,7 @@ def digests_of(seed: int) -> Sequence[str]:
     return (*rules[first:], *rules[:first], without)
 
 
-def is_braked(world: World) -> Plot:
+def is_braked(world: World) -> Activity:
     """One chip, again and again."""
     part = a_chip(world)
     for _ in range(world.rng.randint(1, 3)):
@@ -62,7 +62,7 @@ def is_braked(world: World) -> Plot:
     yield from world.poll(part)
 
 
-def are_braked(world: World) -> Plot:
+def are_braked(world: World) -> Activity:
     """Several chips, one after the other; they are released in another order."""
     parts = world.rng.sample(world.chips(), world.rng.randint(2, 4))
     for part in parts:
@@ -78,7 +78,7 @@ def are_braked(world: World) -> Plot:
         yield from world.poll(part)
 
 
-def joins_late(world: World) -> Plot:
+def joins_late(world: World) -> Activity:
     """Two chips at once, and another long after them."""
     parts = world.rng.sample(world.chips(), 3)
     for part in parts[:2]:
@@ -91,8 +91,8 @@ def joins_late(world: World) -> Plot:
         yield world.rng.choice((0, SECOND_NS))
 
 
-BRAKES: tuple[Callable[[World], Plot], ...] = (is_braked, are_braked, are_braked, joins_late)
-INTERRUPTIONS: tuple[Callable[[World], Plot], ...] = (
+BRAKES: tuple[Callable[[World], Activity], ...] = (is_braked, are_braked, are_braked, joins_late)
+INTERRUPTIONS: tuple[Callable[[World], Activity], ...] = (
     loses_a_source,
     hangs_one,
     drops_off,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from nodeagent.client import AsyncClient, Event, EventKind, Position, Snapshot, Update
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from tests.stories.daemon import Daemon
+from tests.harness.daemon import Daemon
 from tests.waiting import WAIT_LIMIT_S
 
 Wanted = Callable[[Update], bool]

@@ -9,10 +9,10 @@ from tests.simulation.acting.hardware import grouped_parts
 from tests.simulation.acting.looking_after import begin, is_over, looked_after
 from tests.simulation.acting.people import all_leave
 from tests.simulation.acting.tables import ASKING_CODES, USER
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip
+from tests.simulation.interruptions import boots_again, dies, hangs_one, is_compacted, loses_a_source, reloads
 from tests.simulation.jobs.supervisor import supervises
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip
-from tests.simulation.troubles import boots_again, dies, hangs_one, is_compacted, loses_a_source, reloads
-from tests.simulation.world import Part, Plot, World
+from tests.simulation.world import Activity, Part, World
 
 _ENDS = ("well", "well", "well", "well", "stays", "returns", "silent")
 _LEVELS = (*ASKING_CODES, "SeparateNPU", "PreSeparateNPU")
@@ -31,7 +31,7 @@ def _in_use(world: World) -> Part:
     return world.rng.choice(used) if used and world.rng.random() < 0.8 else a_chip(world)
 
 
-def breaks_under_a_job(world: World) -> Plot:
+def breaks_under_a_job(world: World) -> Activity:
     part = _in_use(world)
     part.when_reset = world.rng.choice(_ENDS)
     code = world.rng.choice(_LEVELS)
@@ -42,7 +42,7 @@ def breaks_under_a_job(world: World) -> Plot:
     yield from looked_after(world, part, 2)
 
 
-def is_hit_by_its_own_fault(world: World) -> Plot:
+def is_hit_by_its_own_fault(world: World) -> Activity:
     part = _in_use(world)
     for _ in range(world.rng.randint(1, 4)):
         world.once(part, USER)
@@ -50,7 +50,7 @@ def is_hit_by_its_own_fault(world: World) -> Plot:
     world.recover(part, USER)
 
 
-def works_beside(world: World) -> Plot:
+def works_beside(world: World) -> Activity:
     """A job without a supervisor, which its scheduler places on no chip that is to be reset."""
     part = a_chip(world)
     if world.proposed or part.active or part.holders:
@@ -69,7 +69,7 @@ def works_beside(world: World) -> Plot:
         world.say(Claims(device=part.name, job=job, kind="training", claimed=False))
 
 
-def is_ordered(world: World) -> Plot:
+def is_ordered(world: World) -> Activity:
     """An operator stops a job, or runs it again."""
     names = sorted(world.wanted) or ["slurm:1.0"]
     name = world.rng.choice(names)
@@ -79,14 +79,14 @@ def is_ordered(world: World) -> Plot:
     world.say(order("rerun_job", NODE, only=name))
 
 
-def is_isolated(world: World) -> Plot:
+def is_isolated(world: World) -> Activity:
     part = _in_use(world)
     world.say(order("isolate", part.name))
     yield world.rng.choice((SECOND_NS, 5 * MINUTE_NS))
     world.say(order("release", part.name, force=True))
 
 
-def wants_a_reset(world: World) -> Plot:
+def wants_a_reset(world: World) -> Activity:
     part = _in_use(world)
     world.say(order("reset", part.name))
     yield from looked_after(world, part, 20)
@@ -95,7 +95,7 @@ def wants_a_reset(world: World) -> Plot:
         yield MINUTE_NS
 
 
-def is_repaired(world: World) -> Plot:
+def is_repaired(world: World) -> Activity:
     """Somebody saw to it: what only a person may clear is cleared."""
     for part in world.chips():
         world.say(order("release", part.name, reason="repaired", force=True))
@@ -109,8 +109,8 @@ def all_end(world: World) -> None:
     all_leave(world)
 
 
-JOBS: tuple[Callable[[World], Plot], ...] = (supervises,)
-FAULTS: tuple[Callable[[World], Plot], ...] = (
+JOBS: tuple[Callable[[World], Activity], ...] = (supervises,)
+FAULTS: tuple[Callable[[World], Activity], ...] = (
     breaks_under_a_job,
     breaks_under_a_job,
     breaks_under_a_job,
@@ -123,7 +123,7 @@ FAULTS: tuple[Callable[[World], Plot], ...] = (
     is_repaired,
     is_repaired,
 )
-TROUBLES: tuple[Callable[[World], Plot], ...] = (
+INTERRUPTIONS: tuple[Callable[[World], Activity], ...] = (
     dies,
     dies,
     dies,

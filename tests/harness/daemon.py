@@ -7,7 +7,6 @@ It knows the process, its configuration and its health service; what the daemon 
 import asyncio
 import contextlib
 import json
-import os
 import random
 import signal
 import socket
@@ -25,10 +24,10 @@ from grpc_health.v1 import health_pb2
 
 from nodeagent.cli.main import main
 from nodeagent.client import AsyncClient, ClientError
+from tests.harness.configuration import ROOT, Files
 from tests.sources import only_named
 from tests.waiting import WAIT_LIMIT_S
 
-ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "nodeagent.cli")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -73,26 +72,30 @@ class Daemon:
     process: asyncio.subprocess.Process | None = None
 
     @property
+    def files(self) -> Files:
+        return Files(self.folder)
+
+    @property
     def state(self) -> Path:
-        return self.folder / "state"
+        return self.files.state
 
     @property
     def socket(self) -> Path:
-        return self.folder / "n.sock"
+        return self.files.socket
 
     @property
     def tables(self) -> Path:
         """The site's tables, above the shipped ones of the agent itself."""
-        return self.folder / "site"
+        return self.files.site
 
     @property
     def config(self) -> Path:
-        return self.folder / "nodeagent.toml"
+        return self.files.configuration
 
     @property
     def log(self) -> str:
         """What all lives wrote to standard error."""
-        return (self.folder / "log").read_text()
+        return self.files.log.read_text()
 
     @property
     def running(self) -> asyncio.subprocess.Process:
@@ -100,38 +103,27 @@ class Daemon:
         return self.process
 
     def configure(self) -> None:
-        base = self.folder / "base"
-        base.mkdir(exist_ok=True)
-        (base / "agent.toml").write_bytes((ROOT / "fault_codes" / "agent.toml").read_bytes())
+        """Writes its configuration and the tables that this names."""
         self.tables.mkdir(exist_ok=True)
-        self.config.write_text(
-            self.configuration
-            or only_named(
-                "\n".join(
-                    (
-                        "[agent]",
-                        f'state_dir = "{self.state}"',
-                        f'socket = "{self.socket}"',
-                        f'control_socket = "{self.folder}/c.sock"',
-                        f'tables = ["{base}", "{self.tables}"]',
-                        *self.agent,
-                        "[metrics]",
-                        f'listen = "{self.metrics}"',
-                        "[drivers.kmsg]",
-                        f'path = "{self.kernel_log}"',
-                        *self.kmsg,
-                        *self.sections,
-                        "",
-                    )
-                )
-            )
+        self.files.take_of_shipped("agent")
+        if self.configuration:
+            self.config.write_text(only_named(self.configuration))
+            return
+        self.files.write_configuration(
+            self.kernel_log,
+            self.tables_read(),
+            agent=self.agent,
+            metrics=self.metrics,
+            kmsg=self.kmsg,
+            sections=self.sections,
         )
 
     def environment(self) -> Mapping[str, str]:
-        """With a cache of its own: its tables are no other's, and would push those out that many use."""
-        cache = self.folder / "cache"
-        cache.mkdir(exist_ok=True)
-        return {**os.environ, "CACHE_DIRECTORY": str(cache)}
+        return self.files.environment(self.tables_read())
+
+    def tables_read(self) -> Sequence[Path]:
+        """The folders, the lowest first."""
+        return self.files.base, self.tables
 
     async def comes(self, found: Callable[[], object], what: str) -> None:
         """Wait for what nobody announces; ``found`` may be a coroutine function."""
@@ -152,7 +144,7 @@ class Daemon:
         if self.boot_id is not None:
             bind = f'mount --bind "{self.boot_id}" {BOOT_ID} && exec "$@"'
             command = ("unshare", "--mount", "sh", "-c", bind, "sh", *command)
-        with (self.folder / "log").open("ab") as log:
+        with self.files.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=ROOT,

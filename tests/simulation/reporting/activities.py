@@ -8,8 +8,8 @@ from nodeagent.core.catalog.settings import SECOND_NS, PublicSettings
 from nodeagent.core.faults.reported import FAULT_ID, SENDER
 from nodeagent.core.model import NODE, Assertion, Kind, Level, PublicFault, PublicFaults, Report
 from tests.core.build import catalog, ns, row
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
-from tests.simulation.troubles import (
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
+from tests.simulation.interruptions import (
     boots_again,
     dies,
     is_compacted,
@@ -18,7 +18,7 @@ from tests.simulation.troubles import (
     reloads,
     steps_the_clock,
 )
-from tests.simulation.world import Plot, World
+from tests.simulation.world import Activity, World
 
 SENDERS = ("pingmesh", "CCAE")
 IDS = ("f-1", "f-2")
@@ -48,7 +48,7 @@ def reporting_catalogs() -> Mapping[str, Catalog]:
     return {one.digest: one for one in found}
 
 
-def reports(world: World) -> Plot:
+def reports(world: World) -> Activity:
     """A sender reports a fault, repeats it about as often as it must, and at times says that it is over."""
     report, devices, code = _chosen(world)
     for _ in range(world.rng.randint(1, 6)):
@@ -59,7 +59,7 @@ def reports(world: World) -> Plot:
         yield 0
 
 
-def comes_late(world: World) -> Plot:
+def comes_late(world: World) -> Activity:
     """A message about what is over already, and one about its recovery though it has occurred again."""
     report, devices, code = _chosen(world)
     later = replace(report, began_ms=report.began_ms + 5)
@@ -78,7 +78,7 @@ def comes_late(world: World) -> Plot:
         yield world.rng.choice((0, SECOND_NS, MINUTE_NS))
 
 
-def flashes(world: World) -> Plot:
+def is_seen_once(world: World) -> Activity:
     """A fault that ends by itself, at times beside one that stays."""
     report, devices, code = _chosen(world)
     for assertion in world.rng.choices((Assertion.ONCE, Assertion.ONCE, Assertion.OCCUR), k=3):
@@ -111,8 +111,8 @@ def _say(world: World, report: Report, assertion: Assertion, code: str, devices:
     world.say(PublicFaults(faults=(fault,)))
 
 
-REPORTS: tuple[Callable[[World], Plot], ...] = (reports, reports, reports, comes_late, flashes)
-INTERRUPTIONS: tuple[Callable[[World], Plot], ...] = (
+REPORTS: tuple[Callable[[World], Activity], ...] = (reports, reports, reports, comes_late, is_seen_once)
+INTERRUPTIONS: tuple[Callable[[World], Activity], ...] = (
     is_renumbered,
     is_unreadable,
     steps_the_clock,

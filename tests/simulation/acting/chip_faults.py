@@ -20,13 +20,13 @@ from tests.simulation.acting.looking_after import (
     poll_group,
 )
 from tests.simulation.acting.tables import ASKING_CODES, STAYS, USER, XID
-from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
-from tests.simulation.world import Crash, Plot, Reload, World
+from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
+from tests.simulation.world import Activity, Crash, Reload, World
 
 _ENDS = ("well", "well", "well", "stays", "returns", "returns", "silent")
 
 
-def breaks(world: World) -> Plot:
+def breaks(world: World) -> Activity:
     """A fault that wants a reset, looked after for a while; at times it goes by itself."""
     part = a_free_chip(world)
     part.when_reset = world.rng.choice(_ENDS)
@@ -39,7 +39,7 @@ def breaks(world: World) -> Plot:
     yield from looked_after(world, part, 2)
 
 
-def breaks_again(world: World) -> Plot:
+def breaks_again(world: World) -> Activity:
     """The same part again and again, until it has had all its resets; at times it is taken out meanwhile."""
     part = a_free_chip(world)
     code = world.rng.choice(ASKING_CODES)
@@ -59,7 +59,7 @@ def breaks_again(world: World) -> Plot:
     is_over(world, part, code)
 
 
-def breaks_after_a_window(world: World) -> Plot:
+def breaks_after_a_window(world: World) -> Activity:
     """Three times at once, at times with another part in between, and again as the first hardly counts."""
     part = world.rng.choice((a_chip(world), *world.of_source("nvidia")))
     first_ns = world.true_ns
@@ -79,7 +79,7 @@ def breaks_after_a_window(world: World) -> Plot:
     world.recover(part, "RestartNPU")
 
 
-def everything_breaks(world: World) -> Plot:
+def everything_breaks(world: World) -> Activity:
     """More often than a node may reset."""
     chips = world.rng.sample(world.chips(), 5)
     for part in (*chips, *chips):
@@ -89,7 +89,7 @@ def everything_breaks(world: World) -> Plot:
         world.recover(part, "RestartNPU")
 
 
-def several_break(world: World) -> Plot:
+def several_break(world: World) -> Activity:
     """Parts of other groups at about the same time."""
     parts = world.rng.sample(world.chips(), 3)
     for part in parts:
@@ -104,7 +104,7 @@ def several_break(world: World) -> Plot:
         world.recover(part, "RestartNPU")
 
 
-def one_of_two_is_cured(world: World) -> Plot:
+def one_of_two_is_cured(world: World) -> Activity:
     """The fault of another part of the group stays, whatever is reset."""
     part = a_free_chip(world)
     other = world.rng.choice(group_of(world, part))
@@ -118,7 +118,7 @@ def one_of_two_is_cured(world: World) -> Plot:
     world.recover(part, code)
 
 
-def overtaken(world: World) -> Plot:
+def overtaken(world: World) -> Activity:
     """Polls that take long: they were begun before what they are heard after."""
     part = world.rng.choice((a_chip(world), *world.of_source("nvidia")))
     free(world, part)
@@ -130,7 +130,7 @@ def overtaken(world: World) -> Plot:
     world.recover(part, "RestartNPU")
 
 
-def others_faults(world: World) -> Plot:
+def others_faults(world: World) -> Activity:
     """A drill, the application's own fault, and levels that want no reset, on a free part."""
     part = a_free_chip(world)
     code = world.rng.choice((USER, "injected", "injected", "SubHealthFault", "PreSeparateNPU", "SeparateNPU"))
@@ -146,7 +146,7 @@ def others_faults(world: World) -> Plot:
         yield 10 * MINUTE_NS
 
 
-def is_seen_no_more(world: World) -> Plot:
+def is_seen_no_more(world: World) -> Activity:
     """A fault that nobody reads for long after it was reported, and then perhaps is gone."""
     part = a_free_chip(world)
     code = world.rng.choice(("RestartNPU", XID))
@@ -158,7 +158,7 @@ def is_seen_no_more(world: World) -> Plot:
     is_over(world, part, code)
 
 
-def changes_meanwhile(world: World) -> Plot:
+def changes_meanwhile(world: World) -> Activity:
     """While a reset is announced the daemon dies, other tables come, or a member of the group comes back."""
     part = a_free_chip(world)
     what = world.rng.choice(("daemon", "tables", "tables", "member"))
@@ -181,7 +181,7 @@ def changes_meanwhile(world: World) -> Plot:
     yield from looked_after(world, part, 2)
 
 
-SICKNESS: tuple[Callable[[World], Plot], ...] = (
+CHIP_FAULTS: tuple[Callable[[World], Activity], ...] = (
     breaks,
     breaks,
     breaks,
