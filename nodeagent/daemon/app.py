@@ -17,7 +17,7 @@ from nodeagent import __version__, journal
 from nodeagent.api.access.sockets import OutletError, open_or_keep_trying
 from nodeagent.api.control.audit import AuditLog, AuditReader
 from nodeagent.api.control.context import Context
-from nodeagent.api.control.public.senders import Senders
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.jobs.listener import JobListener

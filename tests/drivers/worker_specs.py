@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import command, worker_spec
 

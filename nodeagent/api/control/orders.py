@@ -16,8 +16,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.api import messages, request_fields
 from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import CallResult, Context
-from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import known_device
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import NODE, Answer, Assertion, DeviceView, HoldKind, Operator, Signal
 from nodeagent.core.resets.dry_run import DryRun

@@ -19,8 +19,8 @@ from nodeagent.api.control import reportable
 from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.control.reportable import ReportedDevice, ThisNode
 from nodeagent.api.control.senders import Reporter, Senders
-from nodeagent.api.named_devices import DeviceNames
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import DeviceNames
 from nodeagent.core.faults.reported import FAULT_ID, MAX_AHEAD_NS, SENDER
 from nodeagent.core.model import NODE, Assertion, Condition, PublicFault, PublicFaults, Report, Reported
 from nodeagent.messages import enums

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nodeagent.api.named_devices import DeviceNames, instances_of
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.request_fields import DeviceNames, instances_of
 from nodeagent.core.catalog.catalog import Catalog, Row
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import NODE, DeviceView, Kind

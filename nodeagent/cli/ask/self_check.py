@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.api import messages
-from nodeagent.config.agent import AgentConfig
 from nodeagent.config.config import Config
+from nodeagent.config.sections import AgentConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
@@ -32,7 +32,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon import systemd
 from nodeagent.daemon.clock import Clock, carry_on
-from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.rebuild import digests_of, replayed
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.supervisor import Supervisor
@@ -41,8 +41,8 @@ from nodeagent.messages.pb import types_pb2
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
 from nodeagent.store import queries
+from nodeagent.store.disk.opening import FILE_NAME, life_of
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.opening import FILE_NAME, life_of
 from nodeagent.store.records import ClockAnchor, Cursor, Publication, StoreId
 from nodeagent.tables.canonical import decode_catalog
 from nodeagent.tables.load import load_catalog

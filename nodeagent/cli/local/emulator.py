@@ -24,12 +24,12 @@ from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.call_requests import EmulatorRequest
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
+from nodeagent.emulator.layout import FieldError
+from nodeagent.emulator.nvml import Front
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.front import Front
 from nodeagent.emulator.processes import has_ended
 from nodeagent.emulator.requests import REQUESTS
 from nodeagent.emulator.server import RefusedByEmulator, Server, ask
-from nodeagent.emulator.shared.fields import FieldError
 from nodeagent.emulator.state import FILE
 from nodeagent.system.directories import NotOwnError, make_own
 from nodeagent.vendors import DRIVERS, VendorConfig

@@ -14,7 +14,7 @@ from nodeagent.build import Build, BuildDamaged, read
 from nodeagent.cli.shared.errors import EXIT_CONFIG, CommandFailure
 from nodeagent.cli.shared.options import Output, config_option, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
-from nodeagent.system.journal_stream import runs_under_journal
+from nodeagent.system.streams import runs_under_journal
 
 
 @click.command("run")

@@ -13,15 +13,18 @@ from typing import Final
 
 import click
 
+from nodeagent.schedulers.slurm import health_check
+from nodeagent.schedulers.slurm.bridge import SlurmBridge
+
 from nodeagent.cli.ask import scan
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
 from nodeagent.cli.shared.options import Output, output_option, public_socket, read_config, socket_option
 from nodeagent.cli.shared.output import write, write_json
 from nodeagent.client import AsyncClient, ClientError, received
-from nodeagent.config.slurm import SlurmConfig
+from nodeagent.config.schedulers import SlurmConfig
 from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
-from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 
 NAME_VARIABLE: Final = "SLURMD_NODENAME"
 

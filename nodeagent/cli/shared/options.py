@@ -173,7 +173,7 @@ def shipped_folder(config: "Config") -> Path:
 
 
 def _or_checkout(folder: Path) -> Path:
-    from nodeagent.config.agent import AgentConfig
+    from nodeagent.config.sections import AgentConfig
 
     installed = Path(AgentConfig().tables[0])
     return CHECKOUT if folder == installed and not folder.exists() and CHECKOUT.exists() else folder
@@ -192,7 +192,7 @@ def moment(text: str, now_ns: int) -> "Timestamp":
     """The time that the text names, in UTC where it names no zone. Raises ``click.BadParameter``."""
     from google.protobuf.timestamp_pb2 import Timestamp
 
-    from nodeagent.toml.quantities import parse_duration_ns
+    from nodeagent.toml.values import parse_duration_ns
 
     stamp = Timestamp()
     try:
@@ -228,7 +228,7 @@ def _until(context: click.Context, parameter: click.Parameter, text: str | None)
 
 
 def _length(_context: click.Context, _parameter: click.Parameter, text: str | None) -> timedelta | None:
-    from nodeagent.toml.quantities import parse_duration_ns
+    from nodeagent.toml.values import parse_duration_ns
 
     if text is None:
         return None

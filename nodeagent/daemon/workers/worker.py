@@ -24,7 +24,7 @@ from nodeagent.daemon.workers.lateness import Lateness
 from nodeagent.daemon.workers.lifecycle import State, Trigger, after
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import HELLO_DEADLINE_S
-from nodeagent.wire import MAX_SKIPPED, SOURCE, Baseline, Device, Poll, Setting, Unavailable
+from nodeagent.wire import SOURCE, Baseline, Device, Poll, Setting, Unavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,28 +206,6 @@ class Worker:
         """The device whose thread is stuck; else the one that has waited longest."""
         late = [device for device in self.lateness.late if device != SOURCE]
         return next((device for device in late if device[:15] in stuck), late[0] if late else "")
-
-
-class Caution:
-    """What the workers of one source beware of. ``careful`` and ``skip`` are for the next worker."""
-
-    def __init__(self) -> None:
-        self.careful = False
-        self.skip: tuple[int, ...] = ()
-
-    def ended_unasked(self, looking_at: int | None) -> None:
-        """A worker wedged or crashed; ``looking_at`` is the record that it named last, if it named any."""
-        self.careful = True
-        if looking_at is not None:
-            self.skip = (*self.skip, looking_at)[-MAX_SKIPPED:]
-
-    def accounted_for(self, cursor: int) -> None:
-        """Up to this record all is reported: none of them is given to a worker again."""
-        self.skip = tuple(record for record in self.skip if record > cursor)
-
-    def passed(self) -> None:
-        """A worker has come through all that lay in the source."""
-        self.careful, self.skip = False, ()
 
 
 def loop_time_s() -> float:

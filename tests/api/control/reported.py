@@ -2,7 +2,7 @@
 
 from nodeagent.api.control.reportable import ThisNode
 from nodeagent.api.control.senders import Reporter
-from nodeagent.api.named_devices import DeviceNames
+from nodeagent.api.request_fields import DeviceNames
 from nodeagent.core.model import (
     DeviceView,
     Handling,

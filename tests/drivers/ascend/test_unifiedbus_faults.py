@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Assertion, DeviceSeen, Level, Signal, SourceLost, Verdict
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.switches import FabricFault
 from tests.daemon.staged import command

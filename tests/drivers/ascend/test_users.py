@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Holders
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.drivers.ascend.driver import AscendDriver
 from nodeagent.drivers.ascend.users import (
     SUSPECTED_HANG,

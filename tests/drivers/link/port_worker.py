@@ -3,7 +3,7 @@
 from typing import Any
 
 from nodeagent.core.model import Signal
-from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers.worker import WorkerSpec
 from tests.daemon.staged import Staged, command, worker_spec
 from tests.drivers.link.namespace import Namespace
 from tests.drivers.link.tree import Tree
