@@ -13,7 +13,7 @@ from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
 from tests.cli.live import ROOT, Node
 from tests.documents import DOCUMENTS, block, orders
-from tests.waiting import Lines
+from tests.waiting import Lines, wait_until
 
 SHOWN = {" ".join(words) for document in DOCUMENTS for words in orders(document)}
 IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
@@ -104,6 +104,7 @@ def test_the_status_in_the_readme_is_what_a_daemon_shows(tmp_path: Path) -> None
         say(node, chips, "emulator hang --device npu5")
         stream.until(" source_lost ")
 
+        wait_until(lambda: "kmsg does not observe" not in say(node, chips, "status"))
         assert without_times(say(node, chips, "status")) == without_times(block("text", ROOT / "README.md"))
 
 
