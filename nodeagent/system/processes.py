@@ -33,7 +33,7 @@ _PENDING: Final = re.compile(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", re.MULTILINE
 _KILL: Final = 1 << (signal.SIGKILL - 1)
 
 
-class Life(Enum):
+class ProcessLife(Enum):
     """``ENDING``: it was killed, or ends by itself, and the kernel has not let it go yet. With each process
     that takes a moment; one that hangs in a driver stays so.
     """
@@ -43,7 +43,7 @@ class Life(Enum):
     ENDING = auto()
 
 
-def life_of(procfs: Path, pid: int, start_time: int) -> Life:
+def life_of(procfs: Path, pid: int, start_time: int) -> ProcessLife:
     """Of the process with that pid which began then. One that may not be looked at runs.
 
     A KILL goes to each thread and waits for it there (``complete_signal`` of kernel/signal.c); a thread that
@@ -54,25 +54,25 @@ def life_of(procfs: Path, pid: int, start_time: int) -> Life:
     try:
         fields = stat_of(folder)[1]
         if int(fields[START]) != start_time:
-            return Life.GONE
+            return ProcessLife.GONE
         if fields[STATE] not in ENDED:
-            return Life.ENDING if _is_ending(folder, fields) else Life.RUNNING
+            return ProcessLife.ENDING if _is_ending(folder, fields) else ProcessLife.RUNNING
         return _life_of_threads(folder)
     except (FileNotFoundError, ProcessLookupError):
-        return Life.GONE
+        return ProcessLife.GONE
     except PermissionError:
-        return Life.RUNNING
+        return ProcessLife.RUNNING
 
 
-def _life_of_threads(folder: Path) -> Life:
-    life = Life.GONE
+def _life_of_threads(folder: Path) -> ProcessLife:
+    life = ProcessLife.GONE
     for task in (folder / "task").iterdir():
         fields = stat_of(task)[1]
         if fields[STATE] in ENDED:
             continue
         if _is_ending(task, fields):
-            return Life.ENDING
-        life = Life.RUNNING
+            return ProcessLife.ENDING
+        life = ProcessLife.RUNNING
     return life
 
 

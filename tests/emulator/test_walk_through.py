@@ -7,14 +7,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from nodeagent.cli.local.emulator import command, configuration_of
+from nodeagent.cli.local.emulator import command
+from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
-from tests.documents import DOCUMENTS, block, orders
 from tests.harness.configuration import ROOT
 from tests.harness.node import Node
+from tests.documents import DOCUMENTS
+from tests.documents import block
+from tests.documents import orders
 from tests.waiting import Lines
+from tests.waiting import wait_until
 
 SHOWN = {" ".join(words) for document in DOCUMENTS for words in orders(document)}
 IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
@@ -105,6 +108,7 @@ def test_the_status_in_the_readme_is_what_a_daemon_shows(tmp_path: Path) -> None
         say(node, chips, "emulator hang --device npu5")
         stream.until(" source_lost ")
 
+        wait_until(lambda: "kmsg does not observe" not in say(node, chips, "status"))
         assert without_times(say(node, chips, "status")) == without_times(block("text", ROOT / "README.md"))
 
 

@@ -34,7 +34,7 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.store.event_feed import EventFeed
-from nodeagent.system.processes import Life, life_of
+from nodeagent.system.processes import ProcessLife, life_of
 
 LOOK_EACH_S: Final = 5.0
 
@@ -58,7 +58,7 @@ class _Seen:
     """What one look has found: the life of each user of a chip, and why one has outlived its supervisor."""
 
     view: View
-    lives: Mapping[Process, Life]
+    lives: Mapping[Process, ProcessLife]
     outlived: Mapping[Process, str]
 
 
@@ -90,7 +90,7 @@ class UnkillableHolders:
     def look(self) -> list[Signal]:
         """What has begun, and then what is over."""
         seen, now_s = self._see(), self._now_s()
-        ending = (process for process, life in seen.lives.items() if life is Life.ENDING)
+        ending = (process for process, life in seen.lives.items() if life is ProcessLife.ENDING)
         self._ending_since_s = {each: self._ending_since_s.get(each, now_s) for each in ending}
         faults = {each.device_id: each for each in seen.view.conditions if _is_own(each)}
         stuck = {device.id: next(self._stuck(seen, device, now_s), None) for device in seen.view.devices}
@@ -112,7 +112,7 @@ class UnkillableHolders:
             stuck = (
                 holder
                 for holder in device.holders or ()
-                if is_of(holder, job.name) and self._life(holder) is Life.ENDING
+                if is_of(holder, job.name) and self._life(holder) is ProcessLife.ENDING
             )
             holder = next(stuck, None)
             if holder is not None and device.id not in known:
@@ -127,7 +127,7 @@ class UnkillableHolders:
         lives = {process: self._life(holder) for process, holder in holders.items() if holder.start_time}
         return _Seen(view, lives, dict(self._outlived(view, holders)))
 
-    def _life(self, holder: Holder) -> Life:
+    def _life(self, holder: Holder) -> ProcessLife:
         return life_of(self._procfs, holder.pid, holder.start_time)
 
     def _outlived(self, view: View, holders: Mapping[Process, Holder]) -> Iterator[tuple[Process, str]]:
@@ -157,7 +157,7 @@ class UnkillableHolders:
             since_s = self._ending_since_s.get(process)
             if since_s is not None and now_s - since_s >= LASTS_S:
                 yield holder, f"it was killed, or ends by itself, and is there {now_s - since_s:.0f} s later"
-            elif process in seen.outlived and _life(seen, holder) is not Life.GONE:
+            elif process in seen.outlived and _life(seen, holder) is not ProcessLife.GONE:
                 yield holder, seen.outlived[process]
 
 
@@ -167,17 +167,21 @@ def _goes_on(seen: _Seen, device: DeviceView, fault: Condition, stuck: Mapping[s
     """
     if device.kind is Kind.NODE:
         others = (each for each in seen.view.devices if stuck[each.id] is None)
-        return any(_life(seen, holder) is Life.ENDING for each in others for holder in each.holders or ())
+        return any(
+            _life(seen, holder) is ProcessLife.ENDING for each in others for holder in each.holders or ()
+        )
     named = fault.evidence.get(_PID), fault.evidence.get(_START)
     return any(
-        _life(seen, holder) is Life.ENDING
-        or ((str(holder.pid), str(holder.start_time)) == named and _life(seen, holder) is not Life.GONE)
+        _life(seen, holder) is ProcessLife.ENDING
+        or (
+            (str(holder.pid), str(holder.start_time)) == named and _life(seen, holder) is not ProcessLife.GONE
+        )
         for holder in device.holders or ()
     )
 
 
-def _life(seen: _Seen, holder: Holder) -> Life:
-    return seen.lives.get(_process(holder), Life.GONE)
+def _life(seen: _Seen, holder: Holder) -> ProcessLife:
+    return seen.lives.get(_process(holder), ProcessLife.GONE)
 
 
 def _process(holder: Holder) -> Process:

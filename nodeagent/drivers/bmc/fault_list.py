@@ -40,7 +40,7 @@ WHAT: Final = "list of faults"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class BmcFault:
+class ListedFault:
     """``severity``, ``part_type`` and ``part`` are the vendor's numbers."""
 
     code: int
@@ -53,13 +53,13 @@ class BmcFault:
 class FaultList:
     """Not ``complete``: these are shown, and others may be."""
 
-    faults: tuple[BmcFault, ...]
+    faults: tuple[ListedFault, ...]
     complete: bool
 
     @property
     def active(self) -> tuple[Active, ...]:
         """One for each code, whatever number of parts has it."""
-        by_code: dict[int, list[BmcFault]] = {}
+        by_code: dict[int, list[ListedFault]] = {}
         for fault in sorted(self.faults):
             by_code.setdefault(fault.code, []).append(fault)
         listed = islice(by_code.items(), MAX_CODES)
@@ -69,7 +69,7 @@ class FaultList:
 def read(session: BmcSession) -> FaultList:
     """Raises ``CallFailed``."""
     before: FaultList | None = None
-    found: set[BmcFault] = set()
+    found: set[ListedFault] = set()
     for _ in range(MAX_READINGS):
         faults, pages = _read_once(session)
         is_whole = pages <= MAX_PAGES and len({fault.code for fault in faults}) <= MAX_CODES
@@ -81,9 +81,9 @@ def read(session: BmcSession) -> FaultList:
     return FaultList(tuple(sorted(found)), complete=False)
 
 
-def _read_once(session: BmcSession) -> tuple[Sequence[BmcFault], int]:
+def _read_once(session: BmcSession) -> tuple[Sequence[ListedFault], int]:
     """All faults, and on how many pages they came; more than ``MAX_PAGES``: there are further ones."""
-    faults: list[BmcFault] = []
+    faults: list[ListedFault] = []
     for page in range(1, MAX_PAGES + 1):
         start = len(faults).to_bytes(2, "little")
         total, some = _understood(session.ask(WHAT, NETFN, COMMAND, REQUEST + start + REQUEST_END))
@@ -95,7 +95,7 @@ def _read_once(session: BmcSession) -> tuple[Sequence[BmcFault], int]:
     return faults, MAX_PAGES + 1
 
 
-def _understood(answer: bytes) -> tuple[int, Sequence[BmcFault]]:
+def _understood(answer: bytes) -> tuple[int, Sequence[ListedFault]]:
     """The number of all faults, and those in this answer."""
     if len(answer) < HEAD_BYTES:
         raise CallFailed(f"{WHAT}: the answer has {len(answer)} bytes, at least {HEAD_BYTES} are right")
@@ -106,11 +106,11 @@ def _understood(answer: bytes) -> tuple[int, Sequence[BmcFault]]:
     return total, [_fault(body[place : place + FAULT_BYTES]) for place in places]
 
 
-def _fault(entry: bytes) -> BmcFault:
-    return BmcFault(int.from_bytes(entry[0:4], "little"), entry[8], entry[9], entry[10])
+def _fault(entry: bytes) -> ListedFault:
+    return ListedFault(int.from_bytes(entry[0:4], "little"), entry[8], entry[9], entry[10])
 
 
-def _evidence(faults: Iterable[BmcFault]) -> dict[str, str]:
+def _evidence(faults: Iterable[ListedFault]) -> dict[str, str]:
     same = tuple(faults)
     severity = str(max(fault.severity for fault in same))
     parts = ", ".join(dict.fromkeys(f"type {fault.part_type} number {fault.part}" for fault in same))

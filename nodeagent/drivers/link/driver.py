@@ -16,7 +16,7 @@ from typing import Any, Final
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.link import place
 from nodeagent.drivers.link.faults import Found, LinkState, faults_of
-from nodeagent.drivers.link.netlink import Interface, Vanished
+from nodeagent.drivers.link.interface import Interface, Vanished
 from nodeagent.drivers.link.place import NearbyChips
 from nodeagent.drivers.link.ports import ports_of, rdma_ports, read_counters, read_state
 from nodeagent.drivers.link.watched import Expected, ExpectedRdma, WatchedPort

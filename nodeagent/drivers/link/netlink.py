@@ -14,43 +14,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from pyroute2.netlink import NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR
 from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTMGRP_LINK
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interface:
-    """A network interface. ``is_enabled``: an administrator has set it up; ``has_carrier``: it works.
-
-    ``losses`` and ``gains`` are how often it lost and got its carrier since it was made. ``kind`` is that of
-    a virtual one ("bond", "veth"), "" of others. ``bond`` is the index of the bond that it is a part of, 0
-    for none.
-    """
-
-    index: int
-    name: str
-    is_enabled: bool
-    has_carrier: bool
-    losses: int = 0
-    gains: int = 0
-    kind: str = ""
-    bond: int = 0
-
-    @property
-    def is_up(self) -> bool:
-        return self.is_enabled and self.has_carrier
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vanished:
-    """The interface of this index is no longer here."""
-
-    index: int
-
+from nodeagent.drivers.link.interface import Interface, Vanished
 
 RECEIVE_BUFFER_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 16

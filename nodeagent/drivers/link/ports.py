@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.link.netlink import Interface
+from nodeagent.drivers.link.interface import Interface
 from nodeagent.drivers.link.place import PortPlace, names, place_of_device
 from nodeagent.wire import Device
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.link.faults import Evidence, Found, LinkState, down_code, faults_of
-from nodeagent.drivers.link.netlink import Interface
+from nodeagent.drivers.link.interface import Interface
 from nodeagent.drivers.link.ports import Port, RdmaState
 from nodeagent.wire import Signal
 

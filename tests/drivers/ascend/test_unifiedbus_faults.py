@@ -96,7 +96,7 @@ def place_of(fault: FabricFault) -> str:
     return f"ub{fault.chip}" if fault.port == 0xFFFF else f"ub{fault.chip}/{fault.port}"
 
 
-LINK_DOWN = FabricFault(0x08520003, chip=2, port=5, peer_device=2)
+FAULT_OF_LINK = FabricFault(0x08520003, chip=2, port=5, peer_device=2)
 CODE = "[0x08520003,na,L2,na]"
 
 
@@ -111,7 +111,7 @@ async def test_a_fault_whose_event_the_driver_dropped_is_raised(
     fabric: EmulatedNode, spec: WorkerSpec
 ) -> None:
     async with judged(spec) as stage:
-        fabric.switches.raise_fault(LINK_DOWN, deliver=False)
+        fabric.switches.raise_fault(FAULT_OF_LINK, deliver=False)
         await stage.raised("ub2/5", CODE)
         assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
 
@@ -119,8 +119,8 @@ async def test_a_fault_whose_event_the_driver_dropped_is_raised(
 async def test_a_fault_whose_recovery_the_driver_dropped_is_cleared(
     fabric: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    fabric.switches.raise_fault(LINK_DOWN)
+    fabric.switches.raise_fault(FAULT_OF_LINK)
     async with judged(spec) as stage:
         await stage.raised("ub2/5", CODE)
-        fabric.switches.clear_fault(LINK_DOWN, deliver=False)
+        fabric.switches.clear_fault(FAULT_OF_LINK, deliver=False)
         await stage.cleared("ub2/5", CODE)

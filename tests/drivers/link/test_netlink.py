@@ -3,12 +3,15 @@ here.
 """
 
 import socket
+import subprocess
+import sys
 from typing import Any
 
 from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_NEWLINK
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-from nodeagent.drivers.link.netlink import Interface, _interface, _messages
+from nodeagent.drivers.link.interface import Interface
+from nodeagent.drivers.link.netlink import _interface, _messages
 
 
 def encoded(kind: int, index: int, *attributes: tuple[str, Any], family: int = socket.AF_UNSPEC) -> bytes:
@@ -51,3 +54,8 @@ def test_what_is_cut_off_is_left_out() -> None:
     whole = encoded(RTM_NEWLINK, 3, ("IFLA_IFNAME", "eth0"))
     for length in range(len(whole)):
         assert list(_messages(whole[:length])) == []
+
+
+def test_the_driver_is_imported_without_pyroute2_which_takes_long() -> None:
+    code = "import sys, nodeagent.drivers.link.driver; sys.exit('pyroute2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodeagent.drivers.link.faults import LinkState, faults_of
-from nodeagent.drivers.link.netlink import Interface
+from nodeagent.drivers.link.interface import Interface
 from nodeagent.drivers.link.place import NearbyChips, has_any, place_of_interface
 from nodeagent.drivers.link.ports import Port, ports_of, rdma_ports
 from nodeagent.drivers.link.watched import WatchedPort
