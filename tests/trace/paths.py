@@ -14,7 +14,9 @@ from tests.trace.recorder import Span
 SETTLE_S = 3.0
 """After a start: what follows from it is done."""
 
-SHORT_S = 6.0
+SHORT_S = 12.0
+"""Longer than the pause of any timer of the daemon that runs often: the longest of them is 10 s."""
+
 LONG_S = 25.0
 """A reset is announced for 5 s, done, and then confirmed by polls."""
 
