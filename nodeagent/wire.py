@@ -297,7 +297,7 @@ class Renew(_Message, frozen=True, tag="renew"):
     lists: Literal["all", "more", "any"] = "all"
 
 
-Order = Configure | Poll | Patterns
+Request = Configure | Poll | Patterns
 Following = Batch | LookingAt | CaughtUp | Lost | Renew
 """What a driver says of itself; all else says its worker."""
 
@@ -306,7 +306,7 @@ Report = Hello | Unavailable | Devices | Reply | Following
 _Decoded = TypeVar("_Decoded")
 
 _encoder = msgspec.json.Encoder()
-_orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+_orders: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
@@ -315,7 +315,7 @@ def as_patterns(patterns: Iterable[object]) -> tuple[Pattern, ...]:
     return msgspec.convert(tuple(patterns), tuple[Pattern, ...], from_attributes=True)
 
 
-def encode(message: Order | Report) -> bytes:
+def encode(message: Request | Report) -> bytes:
     """One line, newline included. Raises ``ProtocolError`` if it is longer than the other side reads."""
     line = _encoder.encode(message) + b"\n"
     if len(line) > MAX_LINE_BYTES:
@@ -325,7 +325,7 @@ def encode(message: Order | Report) -> bytes:
     return line
 
 
-def decode_order(line: bytes) -> Order:
+def decode_request(line: bytes) -> Request:
     """What the daemon said. Raises ``ProtocolError``."""
     return _decode(_orders, line)
 

@@ -39,8 +39,8 @@ from nodeagent.api.access.sockets import (
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.service import ControlService, Serve
 from nodeagent.api.faults.consumers import ConsumerService
-from nodeagent.api.faults.service import FaultService, Shown
-from nodeagent.api.faults.watch import Pace
+from nodeagent.api.faults.service import FaultService, ServedState
+from nodeagent.api.faults.watch import StreamPace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.interface import add_reflection
 from nodeagent.api.messages import NodeFacts
@@ -72,16 +72,16 @@ class GrpcServer:
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
         config: Config,
-        pace: Pace | None = None,
+        pace: StreamPace | None = None,
         served: Mapping[str, Serve] | None = None,
     ) -> None:
         self._config = config
-        self._shown = Shown(
+        self._shown = ServedState(
             feed=feed,
             ledger=ledger,
             catalog=catalog,
             facts=facts,
-            pace=pace or Pace(),
+            pace=pace or StreamPace(),
             capabilities=interface.capabilities(config),
         )
         self._served = served or {}
@@ -142,13 +142,10 @@ class GrpcServer:
             open_to(path, kind.group, kind.key)
 
     async def _open_tcp(self, address: str) -> None:
-        from nodeagent.api.access.tls import (  # only where TCP is configured
-            CertificateFiles,
-            server_credentials,
-        )
+        from nodeagent.api.access.tls import ServerCertificateFiles, server_credentials
 
         grpc_config = self._config.grpc
-        files = CertificateFiles(
+        files = ServerCertificateFiles(
             certificate=Path(grpc_config.tls_cert),
             key=Path(grpc_config.tls_key),
             client_ca=Path(grpc_config.tls_client_ca),

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from nodeagent.api.access import limits
 from nodeagent.api.access.credentials import Caller, Identify
-from nodeagent.api.access.quota import Quota, Rate, Taker
+from nodeagent.api.access.quota import LimitedCaller, Quota, Rate
 from nodeagent.api.refusal import Refusal, Status
 
 Answer = Callable[[Caller, grpc.aio.ServicerContext], Awaitable[None]]
@@ -39,7 +39,7 @@ class Connections(Protocol):
     def call_ended(self, grpc_peer: str) -> None: ...
 
 
-def room_for(answers: Quota, caller: Taker, size: int) -> AbstractAsyncContextManager[None]:
+def room_for(answers: Quota, caller: LimitedCaller, size: int) -> AbstractAsyncContextManager[None]:
     """Room for an answer of so many bytes, while it is made and until it is taken."""
     return nullcontext() if size <= limits.SMALL_ANSWER_BYTES else answers.held(caller, size)
 

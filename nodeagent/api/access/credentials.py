@@ -88,7 +88,7 @@ class PeerCredentials:
 
 
 @dataclass(slots=True, kw_only=True)
-class Peer:
+class ConnectionPeer:
     """At the other end of a connection. Connections are counted by ``identity``, on each socket apart.
 
     ``caller`` is None until its first call; over TCP nobody is known before.
@@ -105,10 +105,10 @@ class Peer:
 
 
 Identify = Callable[[grpc.aio.ServicerContext], Caller]
-Recognise = Callable[[socket.socket], Peer]
+Recognise = Callable[[socket.socket], ConnectionPeer]
 """Raises ``OSError`` where the system does not say who it is."""
 
-FindCaller = Callable[[Peer, grpc.aio.ServicerContext], Caller]
+FindCaller = Callable[[ConnectionPeer, grpc.aio.ServicerContext], Caller]
 
 STRANGER: Final = Caller(
     identity="", role=Role.NONE, who="unknown", advice="connect to the control socket itself"
@@ -140,27 +140,29 @@ def reader(identify: Identify, context: grpc.aio.ServicerContext) -> Caller:
     return caller
 
 
-def public_peer(connection: socket.socket) -> Peer:
+def public_peer(connection: socket.socket) -> ConnectionPeer:
     """A user of this machine or of a container: nobody is an operator."""
     credentials = _peer_credentials(connection)
-    return Peer(identity=f"uid:{credentials.uid}", is_operator=False, credentials=credentials)
+    return ConnectionPeer(identity=f"uid:{credentials.uid}", is_operator=False, credentials=credentials)
 
 
-def control_peer(connection: socket.socket) -> Peer:
+def control_peer(connection: socket.socket) -> ConnectionPeer:
     """A user of this machine."""
     credentials = _peer_credentials(connection)
-    return Peer(
+    return ConnectionPeer(
         identity=f"uid:{credentials.uid}", is_operator=is_operator(credentials), credentials=credentials
     )
 
 
-def tcp_peer(connection: socket.socket) -> Peer:
+def tcp_peer(connection: socket.socket) -> ConnectionPeer:
     """An address; a mapped IPv4 address counts as what it is."""
     host = str(connection.getpeername()[0])
-    return Peer(identity=f"address:{host.removeprefix('::ffff:')}", is_operator=False, credentials=None)
+    return ConnectionPeer(
+        identity=f"address:{host.removeprefix('::ffff:')}", is_operator=False, credentials=None
+    )
 
 
-def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
+def public_caller(peer: ConnectionPeer, _context: grpc.aio.ServicerContext) -> Caller:
     """Anybody on the public socket reads, and takes the part of a reader."""
     return Caller(
         identity=peer.identity,
@@ -170,7 +172,7 @@ def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
     )
 
 
-def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
+def control_caller(peer: ConnectionPeer, _context: grpc.aio.ServicerContext) -> Caller:
     """Who reached the control socket may read, and control if the peer is an operator."""
     name = peer.identity.replace(":", " ")
     return Caller(
@@ -183,14 +185,14 @@ def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
     )
 
 
-def _who(peer: Peer) -> str:
+def _who(peer: ConnectionPeer) -> str:
     return "unknown" if peer.credentials is None else f"uid {peer.credentials.uid} pid {peer.credentials.pid}"
 
 
 def certificate_caller(roles: Mapping[str, str]) -> FindCaller:
     """Callers with a certificate: the greatest role that one of its names (common name, SAN) has."""
 
-    def find(_peer: Peer, context: grpc.aio.ServicerContext) -> Caller:
+    def find(_peer: ConnectionPeer, context: grpc.aio.ServicerContext) -> Caller:
         found = context.auth_context()
         names = [
             name.decode("utf-8", "replace")

@@ -27,7 +27,7 @@ BURST_S: Final = 1.0
 """So much work is done without rests, so that a reader of some ten thousand events is not slowed down."""
 
 
-class Taker(Protocol):
+class LimitedCaller(Protocol):
     """Who takes, counted as one identity. ``is_operator``: also of what is kept for operators."""
 
     @property
@@ -58,7 +58,7 @@ class Quota:
     def taken(self) -> int:
         return self._taken.total()
 
-    def obstacle(self, taker: Taker, amount: int = 1) -> Obstacle | None:
+    def obstacle(self, taker: LimitedCaller, amount: int = 1) -> Obstacle | None:
         """None: there is so much left. Where nobody has any, one may take more than its part."""
         limit, own, total = self.limit, self._taken[taker.counted_as], self.taken
         if own and own + amount > limit.each:
@@ -82,7 +82,7 @@ class Quota:
         freed.set()
 
     @asynccontextmanager
-    async def held(self, taker: Taker, amount: int = 1) -> AsyncIterator[None]:
+    async def held(self, taker: LimitedCaller, amount: int = 1) -> AsyncIterator[None]:
         """So much, while within. Waits for it in line; raises ``Refusal`` where the line is full too."""
         while (obstacle := self.obstacle(taker, amount)) is not None:
             if self._waiting[taker.counted_as] >= self.limit.line:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from nodeagent.api.access import limits
-from nodeagent.api.access.credentials import Caller, Peer, Recognise
+from nodeagent.api.access.credentials import Caller, ConnectionPeer, Recognise
 from nodeagent.api.access.quota import Quota, Rate
 from nodeagent.api.access.sockets import BACKLOG, remove
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
@@ -81,7 +81,7 @@ class Relay:
             self._all_ended.clear()
             await self._all_ended.wait()
 
-    def peer(self, grpc_peer: str) -> Peer | None:
+    def peer(self, grpc_peer: str) -> ConnectionPeer | None:
         """Who is behind what gRPC calls the peer; None if it did not come through this relay."""
         connection = self._connection(grpc_peer)
         return None if connection is None else connection.peer
@@ -173,7 +173,7 @@ class Relay:
         if listener in self._listeners:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
-    def _make_place(self, peer: Peer) -> None:
+    def _make_place(self, peer: ConnectionPeer) -> None:
         """Raises ``Refusal``."""
         obstacle = self._quota.obstacle(peer)
         if obstacle is None:
@@ -185,7 +185,7 @@ class Relay:
                 return
         raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
 
-    def _lead_on(self, peer: Peer) -> tuple[str, socket.socket]:
+    def _lead_on(self, peer: ConnectionPeer) -> tuple[str, socket.socket]:
         """A socket bound to a name that nobody else has, and connected to the server. Raises ``OSError``."""
         onward = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
@@ -197,7 +197,7 @@ class Relay:
         return name, onward
 
 
-def _bind(onward: socket.socket, peer: Peer) -> str:
+def _bind(onward: socket.socket, peer: ConnectionPeer) -> str:
     """Binds it to a name that nobody could foresee. Raises ``OSError``."""
     for _ in range(_NAME_TRIES):
         name = f"nodeagent/{secrets.token_hex(16)}/{peer.identity}"
@@ -218,7 +218,7 @@ Forget = Callable[["RelayedConnection"], None]
 class RelayedConnection:
     """A client and the server's side of it: what one of them sends, the other is given."""
 
-    def __init__(self, name: str, peer: Peer, chunk: memoryview, forget: Forget) -> None:
+    def __init__(self, name: str, peer: ConnectionPeer, chunk: memoryview, forget: Forget) -> None:
         self.name = name
         self.peer = peer
         self.calls = 0

@@ -27,7 +27,7 @@ def open_codes_of(view: View, source: str) -> Mapping[str, tuple[str, ...]]:
     return {device_id: tuple(codes) for device_id, codes in [*found.items()][-MAX_DEVICES:]}
 
 
-class Baselines:
+class KeptBaselines:
     """``kept`` are those that the next worker is given, by identity: what is taken is put there."""
 
     def __init__(self, source: str, kept: MutableMapping[str, Baseline]) -> None:

@@ -46,7 +46,7 @@ class _Counter:
     read: int
 
 
-class Readings:
+class RuleReadings:
     """The readings of one source, over the lives of its workers. A reading of the source as a whole is the
     node's.
     """

@@ -46,7 +46,7 @@ WHY_SKIPPED = "two workers ended while they looked at it; what it says is not ju
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class StampClock:
     """``boottime_ns`` is now on CLOCK_BOOTTIME; ``to_rule_ns`` turns such a stamp into rule time."""
 
     boottime_ns: Callable[[], int]
@@ -56,11 +56,11 @@ class Clock:
         return self.to_rule_ns(min(stamp_ns, self.boottime_ns()))
 
 
-def signals(source: str, batch: wire.Batch, clock: Clock) -> list[Signal]:
+def signals(source: str, batch: wire.Batch, clock: StampClock) -> list[Signal]:
     return [as_input(source, said, clock.rule_ns) for said in batch.signals]
 
 
-def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: Clock) -> ActiveSet | None:
+def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: StampClock) -> ActiveSet | None:
     """None if the source has no list of what is active now."""
     if said.active is None:
         return None

@@ -12,18 +12,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from nodeagent.core.catalog.catalog import Pattern
-from nodeagent.daemon.workers.child import Child, Happening, Happenings
-from nodeagent.daemon.workers.lifecycle import State
+from nodeagent.daemon.workers.child import Child, WorkerEvent, WorkerEvents
+from nodeagent.daemon.workers.lifecycle import WorkerState
 from nodeagent.daemon.workers.process import start_hosted
 from nodeagent.daemon.workers.worker import Caution, Worker, WorkerSpec, loop_time_s
 from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2
-Start = Callable[[WorkerSpec, Happenings, logging.Logger], Awaitable[Child]]
+Start = Callable[[WorkerSpec, WorkerEvents, logging.Logger], Awaitable[Child]]
 """How the process of a worker is started. Raises ``OSError``."""
 
 
-async def start_process(spec: WorkerSpec, inbox: Happenings, log: logging.Logger) -> Child:
+async def start_process(spec: WorkerSpec, inbox: WorkerEvents, log: logging.Logger) -> Child:
     """A child of ours, or where a unit hosts it."""
     if spec.host is not None:
         return await Child.of(await start_hosted(spec.host, spec.source), inbox, log)
@@ -69,7 +69,7 @@ class WorkerSet:
         if (worker := self.worker) is None:
             due_s = [self.spawn_at_s]
         else:
-            due_s = [worker.due_s, worker.lateness.due_s() if worker.state is State.READY else None]
+            due_s = [worker.due_s, worker.lateness.due_s() if worker.state is WorkerState.READY else None]
         due_s.append(self.successor.due_s if self.successor else None)
         return min((each for each in due_s if each is not None), default=None)
 
@@ -77,7 +77,7 @@ class WorkerSet:
         """None: nobody listens to it any more."""
         return next((worker for worker in self._all() if worker.child is child), None)
 
-    async def start(self, inbox: Happenings, log: logging.Logger) -> Child:
+    async def start(self, inbox: WorkerEvents, log: logging.Logger) -> Child:
         """The process of the next one. Raises ``OSError``."""
         return await self._start(self._spec, inbox, log)
 
@@ -100,7 +100,7 @@ class WorkerSet:
         """All match these from now on."""
         self._patterns = tuple(patterns)
         for worker in (self.worker, self.successor):
-            if worker is not None and worker.state in (State.STARTING, State.READY):
+            if worker is not None and worker.state in (WorkerState.STARTING, WorkerState.READY):
                 worker.reload(self._patterns)
 
     def accounted_for(self, cursor: Cursor) -> None:
@@ -181,7 +181,7 @@ class WorkerSet:
 
     def replace_if_abandoned(self, worker: Worker) -> None:
         """The one in use, if it is stuck, keeps its process, and another takes its place."""
-        if worker.state is State.ABANDONED:
+        if worker.state is WorkerState.ABANDONED:
             self.worker = None
             self.abandoned.append(worker)
             self.spawn_soon()
@@ -210,16 +210,16 @@ class Inbox:
     """Children put what happens into ``queue``, and wait while it is full."""
 
     def __init__(self, workers: WorkerSet) -> None:
-        self.queue: Happenings = asyncio.Queue(MAX_QUEUED)
+        self.queue: WorkerEvents = asyncio.Queue(MAX_QUEUED)
         self._workers = workers
 
-    async def arrived(self) -> Iterable[Happening]:
+    async def arrived(self) -> Iterable[WorkerEvent]:
         """What has happened, in order, as soon as there is any; nothing when something is due before."""
         first = [await self._next()] if self.queue.empty() else []
         rest = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
         return filter(None, (*first, *rest))
 
-    async def _next(self) -> Happening | None:
+    async def _next(self) -> WorkerEvent | None:
         due_s = self._workers.due_s()
         if due_s is None:
             return await self.queue.get()

@@ -23,11 +23,11 @@ from typing import TypeVar
 
 from nodeagent.store.change import Change, Numbers, WriteBacklog
 from nodeagent.store.disk.durability_state import DurabilityState, DurabilityTrigger, after
-from nodeagent.store.disk.opening import Identity, Life, Ours, open_again, open_life, read_life
-from nodeagent.store.disk.reader import Reader
+from nodeagent.store.disk.opening import Ours, StoredLife, StoreIdentity, open_again, open_life, read_life
+from nodeagent.store.disk.reader import StoreReader
 from nodeagent.store.disk.writer import Database, ReservedSpace, Writer
 from nodeagent.store.errors import NewerSchemaError, StoreDamagedError, StoreInUseError, UnreadLifeError
-from nodeagent.store.queries import State
+from nodeagent.store.queries import StateRow
 from nodeagent.store.records import Damage, StoreId
 
 T = TypeVar("T")
@@ -61,9 +61,9 @@ class Durability:
     def __init__(
         self,
         path: Path,
-        identity: Identity,
+        identity: StoreIdentity,
         limits: Limits,
-        reader: Reader,
+        reader: StoreReader,
         last: Callable[[], Numbers],
         all_there_is: Callable[[], Change | None],
         changed: Callable[[], None],
@@ -103,7 +103,7 @@ class Durability:
     def _take(self, trigger: DurabilityTrigger) -> None:
         self.state = after(self.state, trigger)
 
-    async def open(self) -> Life | None:
+    async def open(self) -> StoredLife | None:
         """Open the file, or begin in memory; None if nothing of the last life could be read.
 
         Raises StoreInUseError, and nothing for disk trouble.
@@ -131,7 +131,7 @@ class Durability:
             self._degrade(trouble, DurabilityTrigger.UNREADABLE)
         return life
 
-    def _take_and_open(self, database: Database) -> tuple[Life | None, str]:
+    def _take_and_open(self, database: Database) -> tuple[StoredLife | None, str]:
         """On the thread: (the life, what is wrong with the disk)."""
         trouble = ""
         try:
@@ -373,7 +373,7 @@ class WriteBack:
 
     def __init__(
         self,
-        identity: Identity,
+        identity: StoreIdentity,
         lock: DirectoryLock,
         backlog: WriteBacklog,
         damages: list[Damage],
@@ -437,7 +437,7 @@ class WriteBack:
         self.is_bare = self.is_bare or damage is not None or found != found.or_later(self._on_disk)
         self._on_disk, self.damage = found, ""
 
-    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
+    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[StateRow, Damage | None]:
         self._lock.take()
         return open_again(database, self._identity, ours)
 

@@ -62,7 +62,7 @@ class _ReadConnection:
             self._connection.close()
 
 
-class Reader:
+class StoreReader:
     """A thread and a connection for reading; both are left behind when a read hangs or fails."""
 
     def __init__(self, path: Path, deadline_s: float) -> None:

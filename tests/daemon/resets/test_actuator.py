@@ -32,7 +32,7 @@ from nodeagent.core.model import (
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.exchange import RequestBuilder, attempt_of, came_meanwhile
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.reset_unit.exchange.folder import Folder
 from nodeagent.reset_unit.exchange.request import Device, Request, Result, name_of
 from nodeagent.store.event_feed import EventFeed
@@ -44,7 +44,7 @@ from tests.store.samples import PATIENT
 
 ID = "die0/reset#1"
 NAME = name_of(ID, 1)
-NO_SOURCES: Mapping[str, Supervisor] = MappingProxyType({})
+NO_SOURCES: Mapping[str, SourceSupervisor] = MappingProxyType({})
 
 
 def device(vendor: str = "ascend", name: str = "npu0") -> DeviceView:
@@ -79,7 +79,11 @@ class Desk:
     """An actuator with a store and a board of its own; ``results`` is what it gave to the core."""
 
     def __init__(
-        self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
+        self,
+        folder: Path,
+        config: Config,
+        ledger: Ledger,
+        sources: Mapping[str, SourceSupervisor] = NO_SOURCES,
     ) -> None:
         self.folder = Folder(folder / "reset")
         self.folder.make()
@@ -109,7 +113,9 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def furnished(tmp_path: Path, sources: Mapping[str, Supervisor] = NO_SOURCES) -> AsyncIterator[Desk]:
+async def furnished(
+    tmp_path: Path, sources: Mapping[str, SourceSupervisor] = NO_SOURCES
+) -> AsyncIterator[Desk]:
     (tmp_path / "c.toml").write_text(
         f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
         f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'

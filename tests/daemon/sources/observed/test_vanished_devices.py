@@ -5,10 +5,10 @@ from nodeagent.core.engine import Engine
 from nodeagent.core.model import DeviceGone, DeviceSeen, EventKind, Input, Kind, SourceBack, Started, Verdict
 from nodeagent.daemon.sources.inventory import devices_of
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.translate import Clock
+from nodeagent.daemon.sources.translate import StampClock
 from tests.core.build import begin, catalog, device_view, ns
 
-CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+CLOCK = StampClock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 
 
 def gpu(index: int, part: int | None, slot: int | None = None) -> wire.Device:

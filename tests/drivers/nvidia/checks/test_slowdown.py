@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import ActiveSet, DeviceSeen, Kind, Verdict
-from nodeagent.daemon.sources.telemetry_edges import Readings as Edges
+from nodeagent.daemon.sources.telemetry_edges import RuleReadings as Edges
 from nodeagent.drivers.nvidia.calls import Calls, Readings
 from nodeagent.drivers.nvidia.checks.slowdown import SlowdownMinutes
 from nodeagent.drivers.nvidia.checks.telemetry import THROTTLE
