@@ -1,6 +1,6 @@
 """The gRPC sockets: the public one, the control one, and TCP with mutual TLS, each behind a relay of its own.
 
-The same services stand behind each; who calls, and so what he may do, is known from the relay and from TLS.
+Each offers the same services; the relay and TLS give the caller, and so its role.
 The socket of NVRx has another service, and places of its own, since every user of the node may call there.
 It opens and closes, and holds no state of its own.
 """
@@ -181,7 +181,7 @@ class GrpcServer:
         """A gRPC server on a private socket beside ``name``, and its relay, which does not listen yet."""
         private = private_directory(name.with_name(f".{name.name}.private"), key) / "grpc.sock"
         prepare(private, key)
-        # Over TCP nobody is known to be an operator before the first call.
+        # Over TCP no caller is known to be an operator before its first call.
         kept_later = 0 if tls is None else limit.kept
         relay = Relay(private, recognise, Quota(replace(limit, kept=limit.kept - kept_later)), kept_later)
         server = make(relay, _identify(relay, find_caller))

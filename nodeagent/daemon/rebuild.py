@@ -94,7 +94,7 @@ async def rebuild(ledger: Ledger, recovery: StoreRecovery, catalogs: Mapping[str
 async def _of_what_is_left(
     ledger: Ledger, recovery: StoreRecovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
 ) -> RebuildResult:
-    """The most of it that can be replayed, and beside it what the history says is open."""
+    """The most of it that can be replayed, and what is open by the history."""
     history = after_damage.History(cell for damage in damages for cell in damage.doubtful)
     published = published_by(recovery.carried)
     async for events in _pages(ledger, 0, recovery.last_seq):

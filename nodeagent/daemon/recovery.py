@@ -110,7 +110,7 @@ def _is_volatile(state_dir: Path) -> bool:
 
 
 def _node(config: Config) -> DeviceSeen:
-    """The node itself, which the daemon stands for."""
+    """The node itself, which the daemon represents."""
     return DeviceSeen(
         source="agent",
         device=NODE,

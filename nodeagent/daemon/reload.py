@@ -60,7 +60,7 @@ class Reloading:
         self._one_at_a_time = asyncio.Lock()
 
     async def on(self, demand: asyncio.Event) -> None:
-        """Each time that is set. What is wrong was reported and logged: nobody waits for an answer."""
+        """Reload each time that it is set. Errors are reported and logged: no caller waits for an answer."""
         while True:
             await demand.wait()
             demand.clear()

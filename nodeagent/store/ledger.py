@@ -286,7 +286,7 @@ class Ledger:
     async def ack(
         self, consumer: str, owner: str, store_id: StoreId, seq: int, *, is_operator: bool = False
     ) -> Consumer:
-        """Note that ``consumer`` has taken everything up to ``seq``; the answer is how it stands.
+        """Note that ``consumer`` has taken everything up to ``seq``; returns the consumer as it is now.
 
         Raises OtherStoreError, BeyondLastError, OtherOwnerError or TooManyConsumersError (all ConsumerError).
         """
@@ -303,7 +303,7 @@ class Ledger:
         return self._consumers.get(name)
 
     async def rewind(self, consumer: str, store_id: StoreId, seq: int) -> tuple[Consumer, bool]:
-        """Set a consumer that there is back: (how it stands, whether that is on the disk).
+        """Set a consumer that there is back: (the consumer as it is now, whether that is on the disk).
 
         Raises OtherStoreError, or BeyondLastError where that would move it on.
         """
@@ -345,7 +345,7 @@ class Ledger:
         )
 
     def _all_there_is(self) -> Change | None:
-        """What memory has of a file that lost it; None while nobody carries the live cells."""
+        """What memory has of a file that lost it; None while the live cells are not known."""
         if self.carry is None:
             return None
         return Change(

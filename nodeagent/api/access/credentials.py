@@ -1,4 +1,4 @@
-"""Who calls, and what the caller may do. It decides from the kernel's and TLS's word only.
+"""The identity of a caller, and its role. Both come only from the kernel and from TLS.
 
 Each connection comes through a relay (``relay.py``), which knows its peer:
 - on a local socket the kernel says which user it is. On the public socket everybody is a reader and nothing
@@ -24,7 +24,7 @@ from nodeagent.api.refusal import Refusal, Status
 OPERATOR_GROUP = "nodeagent-admin"
 READER_GROUP = "nodeagent"
 CERTIFICATE: Final = "certificate:"
-"""Begins the identity of who has one."""
+"""Begins the identity of a caller with a certificate."""
 
 ANY_NAME = "*"
 """Stands in ``grpc.roles`` for every certificate name that has no role of its own."""
@@ -91,7 +91,7 @@ class PeerCredentials:
 class ConnectionPeer:
     """At the other end of a connection. Connections are counted by ``identity``, on each socket apart.
 
-    ``caller`` is None until its first call; over TCP nobody is known before.
+    ``caller`` is None until its first call; over TCP its identity is not known before.
     """
 
     identity: str
@@ -106,14 +106,14 @@ class ConnectionPeer:
 
 Identify = Callable[[grpc.aio.ServicerContext], Caller]
 Recognise = Callable[[socket.socket], ConnectionPeer]
-"""Raises ``OSError`` where the system does not say who it is."""
+"""Raises ``OSError`` where the system does not give it."""
 
 FindCaller = Callable[[ConnectionPeer, grpc.aio.ServicerContext], Caller]
 
 STRANGER: Final = Caller(
     identity="", role=Role.NONE, who="unknown", advice="connect to the control socket itself"
 )
-"""Who did not come through a relay."""
+"""A caller that did not come through a relay."""
 
 
 def group_id(name: str) -> int | None:
@@ -133,7 +133,7 @@ def is_operator(peer: PeerCredentials) -> bool:
 
 
 def reader(identify: Identify, context: grpc.aio.ServicerContext) -> Caller:
-    """The caller of a method that reads. Refuses who may not."""
+    """The caller of a method that reads. Refuses a caller without the role."""
     caller = identify(context)
     if caller.role is Role.NONE:
         raise Refusal(Status.PERMISSION_DENIED, f"{caller.who} may not read: {caller.advice}")
@@ -141,7 +141,7 @@ def reader(identify: Identify, context: grpc.aio.ServicerContext) -> Caller:
 
 
 def public_peer(connection: socket.socket) -> ConnectionPeer:
-    """A user of this machine or of a container: nobody is an operator."""
+    """A user of this machine or of a container, never an operator."""
     credentials = _peer_credentials(connection)
     return ConnectionPeer(identity=f"uid:{credentials.uid}", is_operator=False, credentials=credentials)
 
@@ -173,7 +173,7 @@ def public_caller(peer: ConnectionPeer, _context: grpc.aio.ServicerContext) -> C
 
 
 def control_caller(peer: ConnectionPeer, _context: grpc.aio.ServicerContext) -> Caller:
-    """Who reached the control socket may read, and control if the peer is an operator."""
+    """A peer on the control socket may read, and control if it is an operator."""
     name = peer.identity.replace(":", " ")
     return Caller(
         identity=peer.identity,

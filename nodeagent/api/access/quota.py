@@ -28,7 +28,7 @@ BURST_S: Final = 1.0
 
 
 class LimitedCaller(Protocol):
-    """Who takes, counted as one identity. ``is_operator``: also of what is kept for operators."""
+    """A caller, counted as one identity. ``is_operator``: also of what is kept for operators."""
 
     @property
     def counted_as(self) -> str: ...
@@ -46,7 +46,7 @@ class Obstacle:
 
 
 class Quota:
-    """One limit, and who has what of it. Used from one event loop."""
+    """One limit, and what each identity has of it. Used from one event loop."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
@@ -59,7 +59,7 @@ class Quota:
         return self._taken.total()
 
     def obstacle(self, taker: LimitedCaller, amount: int = 1) -> Obstacle | None:
-        """None: there is so much left. Where nobody has any, one may take more than its part."""
+        """None: there is so much left. Where all of it is free, a caller may take more than its share."""
         limit, own, total = self.limit, self._taken[taker.counted_as], self.taken
         if own and own + amount > limit.each:
             usage = f"{taker.counted_as} has {own} {limit.what}, as many as one identity may have"

@@ -44,8 +44,8 @@ class Relay:
     """Some listening sockets in front of one private one.
 
     Where there is no place for a connection, the oldest that has not made a call yet gives up its own; for an
-    operator's, so does one of operators that is idle. Where only a call shows who is an operator, ``kept``
-    places are taken back from those who turn out to be none.
+    operator's, so does one of operators that is idle. Where only a call shows whether a peer is an operator,
+    ``kept`` places are taken back from peers that are none.
     """
 
     def __init__(self, private: Path, recognise: Recognise, quota: Quota, kept: int = 0) -> None:
@@ -68,7 +68,7 @@ class Relay:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     async def stop(self) -> None:
-        """Ends every connection and removes the sockets; who takes nothing is not waited for."""
+        """Ends every connection and removes the sockets; it does not wait for a client that does not read."""
         for listener in self._listeners:
             asyncio.get_running_loop().remove_reader(listener)
             if listener.family == socket.AF_UNIX:
@@ -82,7 +82,7 @@ class Relay:
             await self._all_ended.wait()
 
     def peer(self, grpc_peer: str) -> ConnectionPeer | None:
-        """Who is behind what gRPC calls the peer; None if it did not come through this relay."""
+        """The peer of a connection by gRPC's name for it; None if it did not come through this relay."""
         connection = self._connection(grpc_peer)
         return None if connection is None else connection.peer
 
@@ -186,7 +186,7 @@ class Relay:
         raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
 
     def _lead_on(self, peer: ConnectionPeer) -> tuple[str, socket.socket]:
-        """A socket bound to a name that nobody else has, and connected to the server. Raises ``OSError``."""
+        """A socket bound to a unique name, and connected to the server. Raises ``OSError``."""
         onward = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             name = _bind(onward, peer)
@@ -198,7 +198,7 @@ class Relay:
 
 
 def _bind(onward: socket.socket, peer: ConnectionPeer) -> str:
-    """Binds it to a name that nobody could foresee. Raises ``OSError``."""
+    """Binds it to a name that cannot be predicted. Raises ``OSError``."""
     for _ in range(_NAME_TRIES):
         name = f"nodeagent/{secrets.token_hex(16)}/{peer.identity}"
         try:

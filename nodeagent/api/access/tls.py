@@ -1,4 +1,4 @@
-"""Mutual TLS for the TCP listener: certificates read anew when their files change.
+"""Mutual TLS for the TCP listener: certificates are read again when their files change.
 
 A change that does not fit together (a new certificate without its key, text that is no PEM) is
 reported once, and the last good ones stay in use.

@@ -127,7 +127,7 @@ class Search:
 
     async def oldest(self) -> Listing:
         """The first ones. Where they end is only looked for once all of a page is of other times: while pages
-        are full, who asks for one after the other would have it looked for each time.
+        are full, a caller that asks for one page after the other would have it looked for each time.
         """
         found = _Found(self.limit)
         span = await self._begun()

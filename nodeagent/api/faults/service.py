@@ -34,7 +34,9 @@ MAX_CODES = 100
 
 
 class ServedState:
-    """What all sockets show: one event feed, one store, one set of serialised events, one row of turns."""
+    """What the services of all sockets share: one event feed, one store, one cache of serialised events, one
+    queue.
+    """
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class ServedState:
 
 
 class FaultService:
-    """The service behind one socket; ``identify`` names who calls."""
+    """The service behind one socket; ``identify`` gives the caller."""
 
     def __init__(self, shown: ServedState, identify: Identify, answers: Quota) -> None:
         self._shown = shown

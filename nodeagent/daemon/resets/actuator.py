@@ -1,6 +1,6 @@
-"""Has what the core decided done: a reset, in a process of its own that outlives the daemon.
+"""Carries out the resets that the core decided, each in a process of its own that outlives the daemon.
 
-    act ──> devices let alone ──> request, process started ──> its result, or its end ──> devices asked again
+    act ──> devices detached ──>  request, process started ──> its result, or its end ──> devices asked again
                                         ^                            ──> ActionResult to the pump
     a start finds it under way ─────────┘
 
@@ -203,7 +203,7 @@ class Actuator:
         return bool(why)
 
     def _ended(self, name: str, not_begun: ActionState) -> tuple[ActionState, str] | None:
-        """None while its process lives. Under its lock nobody can begin it, or answer, any more."""
+        """None while its process lives. Under its lock no process can begin it, or answer, any more."""
         try:
             with self._folder.locked(name):
                 if (result := self._folder.result(name)) is not None:

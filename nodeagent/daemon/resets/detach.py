@@ -1,4 +1,5 @@
-"""The devices of a reset meanwhile: our own worker lets them alone, or ends where nobody may have them open.
+"""The devices of a reset meanwhile: the worker leaves them alone, or ends where no process may have them
+open.
 
 It decides nothing about resets, and touches no device.
 """
@@ -75,5 +76,7 @@ def _why(attempt: ResetAttempt) -> str:
 
 
 def _needs_closed(attempt: ResetAttempt) -> bool:
-    """Whether nobody may have its devices open meanwhile: the worker ends. Else it lets them alone."""
+    """Whether no process may have its devices open meanwhile: then the worker ends. Else it leaves them
+    alone.
+    """
     return attempt.vendor in RESETS and RESETS[attempt.vendor].needs_closed

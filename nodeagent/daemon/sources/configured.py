@@ -105,9 +105,7 @@ def expected_chips(section: DriverConfig) -> int | None:
 
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
-    """The loss of sources that were heard once and have no driver any more: nobody else will say how they
-    are.
-    """
+    """The loss of sources that were read once and have no driver any more: nothing else reports on them."""
     read = {source.name for source in view.sources}
     return tuple(
         SourceLost(source=name, reason=f"drivers.{name}.enabled is false", how=Loss.RELEASED)

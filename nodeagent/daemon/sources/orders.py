@@ -83,5 +83,5 @@ class Rebaselining:
             publication = self._feed.current
             for ended in publication.view.baselines:
                 if not ended.content and ended.source in self._sources:
-                    self._sources[ended.source].begin_anew(ended.device_id, ended.number)
+                    self._sources[ended.source].restart_baseline(ended.device_id, ended.number)
             await self._feed.wait_change(publication)

@@ -1,4 +1,4 @@
-"""What a worker's report means for its source: the inputs to deliver, and what is noted of the worker.
+"""Turns a worker's report into inputs, and keeps what it shows about the worker.
 
 It waits for nothing and ends nothing. A report that cannot be true raises ``InvalidReport``.
 """
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class InvalidReport(Exception):
-    """A well-formed report that its worker had no cause to send."""
+    """A well-formed report that its worker had no reason to send."""
 
 
 class ReportHandler:
@@ -90,7 +90,7 @@ class ReportHandler:
                 return observation.lost(report.reason)
 
     def _unavailable(self, report: wire.Unavailable) -> Sequence[Input]:
-        """What is not there on most nodes is worth a line, and no more than one."""
+        """A source that most nodes lack is logged once."""
         inputs = self._observation.unavailable(report)
         level = logging.WARNING if self._observation.is_lost else logging.INFO
         log.log(
@@ -122,7 +122,7 @@ class ReportHandler:
     def _reply(self, worker: Worker, reply: wire.Reply) -> Sequence[Input]:
         now_s = loop_time_s()
         if not worker.lateness.answer(reply.id, reply.device, now_s):
-            raise InvalidReport(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
+            raise InvalidReport(f"an answer of {reply.device} to poll {reply.id}, which was not asked")
         if not worker.lateness.expects(reply.device):
             return ()
         statistics = self._statistics

@@ -154,13 +154,13 @@ class SourceSupervisor:
         """Soon another process has to go on in place of the worker in use, without a gap."""
         self._renewal.want(Renew(reason=reason, lists="any"))
 
-    def begin_anew(self, identity: str, number: int) -> None:
+    def restart_baseline(self, identity: str, number: int) -> None:
         """A person has ended the baseline of a part: soon a worker that takes the part as it is goes on."""
-        if self._baselines.begin_anew(identity, number):
-            self.renew(f"the baseline of {identity} begins anew")
+        if self._baselines.restart(identity, number):
+            self.renew(f"the baseline of {identity} begins again")
 
     async def expect(self, chips: int | None) -> None:
-        """From now on it ought to list so many (see ``ExpectedChips``)."""
+        """From now on it should list so many (see ``ExpectedChips``)."""
         await self._outgoing.deliver(self._observation.expect(chips))
 
     def health(self) -> SourceHealth:
@@ -178,7 +178,7 @@ class SourceSupervisor:
             if is_due and not self._workers.has_let_go:
                 await self._spawn()
             return
-        # Only one who has heard everything may say that something was not said.
+        # Only when every report is taken is it certain that an answer is missing.
         if worker.state is WorkerState.READY and self._inbox.queue.empty():
             await self._judge_lateness(worker, now_s)
         if worker.due_s > now_s:
@@ -226,7 +226,7 @@ class SourceSupervisor:
             self._workers.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
-        self._renewal.has_begun_anew()
+        self._renewal.has_restarted()
         self._workers.begin(child)
         self._let_alone()
 

@@ -63,7 +63,7 @@ class RuleReadings:
         self.judge_by(threshold, counter)
 
     def judge_by(self, threshold: Sequence[ThresholdRule], counter: Sequence[CounterRule]) -> None:
-        """From now on these rules; every reading is reported anew, as the rules forget what changed."""
+        """From now on these rules; every reading is reported again, since the rules forget what changed."""
         self._threshold = threshold
         self._counter = counter
         self._intervals = {}

@@ -1,4 +1,4 @@
-"""From what a worker says to what the core takes. Pure.
+"""From what a worker reports to inputs of the core. Pure.
 
 Stamps come in on CLOCK_BOOTTIME and leave on the rule clock; one from the future is brought back to
 now, for no source can have seen what has not happened yet. The source's name is ours, not the worker's.
@@ -103,7 +103,7 @@ def device_seen(source: str, device: wire.Device) -> DeviceSeen:
 def fault(
     code: str, device: str, assertion: Assertion, *, source: str, reason: str = "", count: int = 1
 ) -> Signal:
-    """A fault of the agent itself, concerning ``source``. A source as a whole stands for the node, where
+    """A fault of the agent itself, concerning ``source``. A source as a whole counts as the node, where
     the code names the source: other sources stand there too.
     """
     evidence = {"source": source}

@@ -1,4 +1,4 @@
-"""A worker's successor: started beside it because one is wanted, and in its place once it is ready.
+"""A worker's successor: started next to it where one is wanted, and in its place once it is ready.
 
 Some libraries keep for the life of a process what they found at its start. Another process sees what is there
 now, and until it is ready the one in use goes on observing. That one says what its successor must list to
@@ -72,7 +72,7 @@ class Renewal:
         """One that begins later than now has to take over, as soon as it may."""
         self._wanted = asked
 
-    def has_begun_anew(self) -> None:
+    def has_restarted(self) -> None:
         """A worker begins that is no successor: it sees all that there is, and none was asked for before."""
         self._wanted = None
         self._pace = RenewalPace()
@@ -101,7 +101,7 @@ class Renewal:
         except OSError as error:
             log.warning("%s: cannot start a second worker: %s", self._source, error)
             return
-        workers.begin_beside(child)
+        workers.begin_successor(child)
 
     def call_off_if_late(self, now_s: float) -> None:
         """A successor that has not said hello in time ends."""

@@ -74,7 +74,7 @@ class WorkerSet:
         return min((each for each in due_s if each is not None), default=None)
 
     def of(self, child: Child) -> Worker | None:
-        """None: nobody listens to it any more."""
+        """None: it is no longer one of these."""
         return next((worker for worker in self._all() if worker.child is child), None)
 
     async def start(self, inbox: WorkerEvents, log: logging.Logger) -> Child:
@@ -82,12 +82,12 @@ class WorkerSet:
         return await self._start(self._spec, inbox, log)
 
     def begin(self, child: Child) -> None:
-        """The next one, which is not to touch what others hang in, nor to stumble where others did."""
+        """The next one, which skips the devices and records that earlier ones hang in."""
         skip = frozenset(worker.suspect for worker in self.abandoned)
         self.spawn_at_s = None
         self.worker = self._configured(child, skip)
 
-    def begin_beside(self, child: Child) -> None:
+    def begin_successor(self, child: Child) -> None:
         """The successor of the one in use."""
         self.successor = self._configured(child, frozenset())
 
@@ -121,7 +121,7 @@ class WorkerSet:
             self._retire(successor)
 
     def _retire(self, worker: Worker) -> None:
-        """It ends once nobody speaks to it; where it hangs in the kernel, when it comes out of that."""
+        """It ends when its standard input does; where it hangs in the kernel, as soon as the call returns."""
         worker.child.hang_up()
         self.retired.append(worker)
 
@@ -156,7 +156,7 @@ class WorkerSet:
         return not (self.abandoned or self.retired)
 
     def spawn_soon(self) -> None:
-        """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
+        """Next to an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
         can_avoid = len(self.abandoned) == 1 and bool(self.abandoned[0].suspect)
         self.spawn_at_s = loop_time_s() if can_avoid or not self.abandoned else None
 
@@ -175,7 +175,7 @@ class WorkerSet:
         self.spawn_at_s = loop_time_s() + pause_s
 
     def forgive(self, worker: Worker) -> None:
-        """One that has lived for long: the next back-off begins anew."""
+        """One that has lived for long: the next back-off begins again."""
         if loop_time_s() - worker.started_s > self._spec.backoff_limit_s:
             self._failures = 0
 
@@ -223,7 +223,7 @@ class Inbox:
         due_s = self._workers.due_s()
         if due_s is None:
             return await self.queue.get()
-        # A timer costs half of what a time-out does, which has to cancel who waits.
+        # A timer costs half of a time-out, which has to cancel the waiting task.
         timer = asyncio.get_running_loop().call_at(due_s, self._remind)
         try:
             happening = await self.queue.get()
@@ -235,6 +235,6 @@ class Inbox:
         return happening
 
     def _remind(self) -> None:
-        """Whoever waits is woken by anything: where something is in the queue, a reminder is not needed."""
+        """Anything in the queue wakes the reader: then a reminder is not needed."""
         if self.queue.empty():
             self.queue.put_nowait(None)

@@ -285,7 +285,7 @@ _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSc
 
 
 def _text(error: Exception) -> str:
-    """The error in words; what nobody foresaw is logged with its place."""
+    """The error as a text; an unforeseen one is logged with its traceback."""
     if isinstance(error, _FORESEEN):
         return str(error)
     _log.error("store: a defect of nodeagent; please report it", exc_info=error)
@@ -383,7 +383,7 @@ class WriteBack:
         self.damage = ""
         """What a read has found wrong with the file, "" if nothing."""
         self.is_bare = False
-        """Whether the file lacks what memory has of it, as one that was repaired or made anew does."""
+        """Whether the file lacks what memory has of it, as one that was repaired or made again does."""
         self._identity = identity
         self._lock = lock
         self._backlog = backlog
@@ -400,9 +400,9 @@ class WriteBack:
     async def run(self, writer: Writer, store_id: StoreId, *, unread: bool) -> None:
         """Write the backlog until nothing was added meanwhile; between that and the return nothing waits.
 
-        Until then it stands under an epoch that nobody has seen, the next one. After a crash amid it the disk
-        lacks numbers that were published under ours, and would give them to other events. ``unread``: the
-        start could not read the file. Raises as ``open_again`` and the writer.
+        Until then it is stored under an epoch that no reader has seen, the next one. After a crash amid it
+        the disk lacks numbers that were published under ours, and would give them to other events.
+        ``unread``: the start could not read the file. Raises as ``open_again`` and the writer.
         """
         unseen = replace(store_id, epoch=store_id.epoch + 1)
         ours = Ours(uuid=store_id.uuid, last_seq=self._last().seq, unread=unread, damage=self.damage)

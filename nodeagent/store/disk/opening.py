@@ -45,7 +45,7 @@ class StoredLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreIdentity:
-    """Who opens: the machine, and the store uuid to give where a file is made or belongs elsewhere."""
+    """The machine that opens the store, and the uuid of a store that is made or belongs elsewhere."""
 
     machine_id: str
     new_uuid: str
@@ -93,9 +93,9 @@ def open_life(database: Database, identity: StoreIdentity) -> StoredLife:
 def open_again(database: Database, identity: StoreIdentity, ours: Ours) -> tuple[StateRow, Damage | None]:
     """Open after disk trouble; what the disk has, and what was damaged of it.
 
-    Of a damaged file what is left is kept; one with another line of numbers is set aside, and one begun anew.
-    Raises UnreadLifeError where the start could not read what is there, NewerSchemaError, and sqlite3.Error
-    or OSError where the disk still refuses.
+    Of a damaged file what is left is kept; one with another line of numbers is set aside, and a new one
+    begins. Raises UnreadLifeError where the start could not read what is there, NewerSchemaError, and
+    sqlite3.Error or OSError where the disk still refuses.
     """
     is_ours = True
     finish(database.path)
@@ -211,8 +211,8 @@ def _connect_once(database: Database, identity: StoreIdentity) -> None:
 def _check_log(path: Path) -> None:
     """A commit behind which others follow was on the disk: if SQLite does not take it, the log is damaged.
 
-    The index of the log is made anew, for only then SQLite looks at its checksums; and by a connection that
-    may not write, for only such a one leaves the log as it is.
+    The index of the log is made again, since only then SQLite looks at its checksums; and by a connection
+    that may not write, for only such a one leaves the log as it is.
     """
     index = index_of(path)
     index.unlink(missing_ok=True)

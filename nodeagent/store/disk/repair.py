@@ -39,7 +39,7 @@ _decoder = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOrigin:
-    """What a new file begins with where nothing is left that says it: who writes it, and when."""
+    """What a new file begins with where nothing else is left: the machine that writes it, and when."""
 
     uuid: str
     machine_id: str
@@ -66,7 +66,7 @@ def repair(
     OSError.
 
     The next daemon reports it; not so where the file ``is_cut_short`` and nothing is missing. A file that
-    is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept beside it.
+    is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept as well.
     Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last
     connection closes, and that name will be the new store's.
     """

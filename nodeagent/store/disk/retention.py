@@ -58,7 +58,7 @@ _INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, JobSaid, J
 _LESSER: Final = """
 what != '' AND (result LIKE 'refused: %' OR what IN ('RewindConsumer', 'DeleteConsumer', 'ReportPublicFault'))
 """
-"""Entries that one can cause who is no operator."""
+"""Entries that callers other than operators can cause."""
 
 _AUDIT_SIZE: Final = "length(who) + length(what) + length(target) + length(result) + 24"
 _log = logging.getLogger(__name__)
@@ -235,7 +235,7 @@ class Retention:
         return [(EVENT.replace, emptied)] if emptied else []
 
     def _inputs_of_jobs(self, connection: sqlite3.Connection, state: StateRow) -> list[Statement] | None:
-        """Of those before the base, which nobody counts."""
+        """Of those before the base."""
         select = "SELECT number, kind FROM input WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
         rows = connection.execute(select, (self._input, state.base_input, CHUNK_ROWS)).fetchall()
         if not rows:

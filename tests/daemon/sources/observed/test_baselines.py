@@ -44,8 +44,8 @@ def test_a_reply_without_one_changes_nothing() -> None:
 def test_after_an_order_to_begin_anew_only_a_worker_that_knows_of_it_is_heard() -> None:
     kept = {UUID: Baseline(content="well")}
     baselines = KeptBaselines("nvidia", kept)
-    assert baselines.begin_anew(UUID, 1)
-    assert not baselines.begin_anew(UUID, 1)
+    assert baselines.restart(UUID, 1)
+    assert not baselines.restart(UUID, 1)
     assert baselines.take(reply("well"), LISTED) == []
     assert kept == {UUID: Baseline(number=1)}
     assert len(baselines.take(reply("as it is", number=1), LISTED)) == 1
