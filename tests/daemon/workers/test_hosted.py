@@ -126,8 +126,8 @@ async def test_one_that_does_nothing_any_more_is_killed_by_hanging_up(
     heard: WorkerEvents = asyncio.Queue()
     if by == "daemon-gone":
         script = (
-            "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon.workers import hosted;"
-            "asyncio.run(hosted.start(Path(sys.argv[1]), 'ascend')); os.kill(os.getpid(), 9)"
+            "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon.workers import process;"
+            "asyncio.run(process.start_hosted(Path(sys.argv[1]), 'ascend')); os.kill(os.getpid(), 9)"
         )
         daemon = [sys.executable, "-c", script, str(unit.path)]
         await asyncio.to_thread(subprocess.run, daemon, check=False, timeout=WAIT_LIMIT_S)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.daemon.workers import worker
+from nodeagent.daemon.workers import worker_set
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.daemon.workers.worker_set import WorkerSet
 from tests.daemon.staged import worker_spec
@@ -10,7 +10,7 @@ from tests.daemon.staged import worker_spec
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "now_s", lambda: 1000.0)
+    monkeypatch.setattr(worker_set, "loop_time_s", lambda: 1000.0)
 
 
 async def never(*_: object) -> None:
