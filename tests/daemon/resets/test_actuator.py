@@ -75,7 +75,7 @@ def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: s
     return View(devices=(device(vendor, name),), resets=(reset,))
 
 
-class Desk:
+class ActuatorStage:
     """An actuator with a store and a board of its own; ``results`` is what it gave to the core."""
 
     def __init__(
@@ -113,18 +113,18 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def furnished(
+async def acting_stage(
     tmp_path: Path, sources: Mapping[str, SourceSupervisor] = NO_SOURCES
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[ActuatorStage]:
     (tmp_path / "c.toml").write_text(
         f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
         f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'
     )
     ledger = Ledger(tmp_path / "state", "machine", limits=PATIENT)
     await ledger.open()
-    desk = Desk(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
-    task = asyncio.create_task(desk.actuator.run())
-    yield desk
+    stage = ActuatorStage(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
+    task = asyncio.create_task(stage.actuator.run())
+    yield stage
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -132,9 +132,9 @@ async def furnished(
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with furnished(tmp_path) as desk:
-        yield desk
+async def stage(tmp_path: Path) -> AsyncIterator[ActuatorStage]:
+    async with acting_stage(tmp_path) as stage:
+        yield stage
 
 
 def action(attempt: int = 1) -> Action:
@@ -151,25 +151,27 @@ def request() -> Request:
 DONE = Result(state="done", reason="well")
 
 
-async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None:
-    desk.folder.answer(NAME, DONE)
-    desk.actuator.adopt(view())
-    result = await desk.result()
+async def test_a_result_that_lies_there_at_the_start_is_told(stage: ActuatorStage) -> None:
+    stage.folder.answer(NAME, DONE)
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert result == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
 
 
 @pytest.mark.parametrize("durable", [True, False])
-async def test_a_result_is_kept_as_long_as_only_memory_holds_it(desk: Desk, durable: bool) -> None:
-    desk.show(view(), durable)
-    desk.folder.answer(NAME, DONE)
-    desk.actuator.adopt(view())
-    await desk.result()
+async def test_a_result_is_kept_as_long_as_only_memory_holds_it(stage: ActuatorStage, durable: bool) -> None:
+    stage.show(view(), durable)
+    stage.folder.answer(NAME, DONE)
+    stage.actuator.adopt(view())
+    await stage.result()
     for _ in range(10):
         await asyncio.sleep(0)
-    assert (desk.folder.result(NAME) is None) is durable
+    assert (stage.folder.result(NAME) is None) is durable
 
 
-async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_whose_process_lives_is_waited_for(
+    stage: ActuatorStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked = asyncio.Semaphore(0)
     ended = Actuator._ended
 
@@ -178,14 +180,14 @@ async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: py
         return ended(self, name, not_begun)
 
     monkeypatch.setattr(Actuator, "_ended", ended_and_noted)
-    with desk.folder.locked(NAME):
-        desk.actuator.adopt(view())
+    with stage.folder.locked(NAME):
+        stage.actuator.adopt(view())
         async with asyncio.timeout(20):
             await looked.acquire()
             await looked.acquire()
-        assert desk.results == []
-        desk.folder.answer(NAME, DONE)
-    assert (await desk.result()).state is ActionState.DONE
+        assert stage.results == []
+        stage.folder.answer(NAME, DONE)
+    assert (await stage.result()).state is ActionState.DONE
 
 
 def test_a_job_that_comes_meanwhile_calls_a_reset_off_one_that_was_to_be_ended_does_not() -> None:
@@ -212,111 +214,119 @@ def test_what_a_person_orders_meanwhile_calls_a_reset_off(kind: HoldKind, said: 
 
 
 async def test_switching_resets_off_calls_off_what_gets_ready(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: ActuatorStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_off: asyncio.Queue[str] = asyncio.Queue()
     monkeypatch.setattr(Folder, "call_off", lambda _, _name, why: called_off.put_nowait(why))
     (tmp_path / "d.toml").write_text(
         '[reset]\nmode = "on"\nallow_volatile_store = true\nmodes.ascend = "off"\n'
     )
-    with desk.folder.locked(NAME):
-        desk.actuator.adopt(view())
-        desk.actuator.reload(load_config(tmp_path / "d.toml", {}))
+    with stage.folder.locked(NAME):
+        stage.actuator.adopt(view())
+        stage.actuator.reload(load_config(tmp_path / "d.toml", {}))
         async with asyncio.timeout(20):
             assert await called_off.get() == "the mode of resets is off now"
 
 
-async def test_one_that_left_nothing_was_interrupted(desk: Desk) -> None:
-    desk.actuator.adopt(view())
-    result = await desk.result()
+async def test_one_that_left_nothing_was_interrupted(stage: ActuatorStage) -> None:
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert (result.state, result.reason) == (ActionState.INTERRUPTED, "it left no result")
 
 
-async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does(desk: Desk) -> None:
-    desk.folder.ask(request())
-    desk.actuator.adopt(view())
-    result = await desk.result()
+async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does(
+    stage: ActuatorStage,
+) -> None:
+    stage.folder.ask(request())
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert (result.state, result.reason) == (
         ActionState.INTERRUPTED,
         "its process did not start in time",
     )
-    assert desk.folder.begin(NAME) is None
+    assert stage.folder.begin(NAME) is None
 
 
-async def test_a_result_that_cannot_be_read_is_none(desk: Desk) -> None:
-    (desk.folder.path / f"{NAME}.result").write_text("{")
-    desk.actuator.adopt(view())
-    result = await desk.result()
+async def test_a_result_that_cannot_be_read_is_none(stage: ActuatorStage) -> None:
+    (stage.folder.path / f"{NAME}.result").write_text("{")
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert result.state is ActionState.INTERRUPTED
     assert result.reason.startswith("its result cannot be read: ")
 
 
-async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still_run(desk: Desk) -> None:
+async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still_run(
+    stage: ActuatorStage,
+) -> None:
     old, stuck = name_of("die1/reset#7", 1), name_of("die2/reset#1", 2)
-    desk.folder.answer(old, DONE)
-    with desk.folder.locked(stuck):
-        desk.actuator.adopt(view(stage=ResetStage.ENDED))
-        assert desk.folder.names() == [stuck]
+    stage.folder.answer(old, DONE)
+    with stage.folder.locked(stuck):
+        stage.actuator.adopt(view(stage=ResetStage.ENDED))
+        assert stage.folder.names() == [stuck]
 
 
-async def test_a_folder_that_others_may_write_is_not_believed_and_stops_no_start(desk: Desk) -> None:
-    desk.folder.answer(NAME, DONE)
-    desk.folder.path.chmod(0o777)
-    desk.actuator.adopt(view())
-    result = await desk.result()
+async def test_a_folder_that_others_may_write_is_not_believed_and_stops_no_start(
+    stage: ActuatorStage,
+) -> None:
+    stage.folder.answer(NAME, DONE)
+    stage.folder.path.chmod(0o777)
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert result.state is ActionState.INTERRUPTED
-    assert result.reason.startswith(f"its result cannot be read: {desk.folder.path} can be written by others")
+    assert result.reason.startswith(
+        f"its result cannot be read: {stage.folder.path} can be written by others"
+    )
 
 
-async def test_without_a_durable_commit_nothing_is_done(desk: Desk) -> None:
-    desk.show(view())
-    desk.actuator.act(action(), durable=False)
-    result = await desk.result()
+async def test_without_a_durable_commit_nothing_is_done(stage: ActuatorStage) -> None:
+    stage.show(view())
+    stage.actuator.act(action(), durable=False)
+    result = await stage.result()
     assert (result.state, result.reason) == (ActionState.REFUSED, "the store is not durable")
-    assert desk.folder.names() == []
+    assert stage.folder.names() == []
 
 
-async def test_a_device_that_nobody_can_reset_is_told_so(desk: Desk) -> None:
-    desk.show(view(vendor="acme"))
-    desk.actuator.act(action(), durable=True)
-    result = await desk.result()
+async def test_a_device_that_nobody_can_reset_is_told_so(stage: ActuatorStage) -> None:
+    stage.show(view(vendor="acme"))
+    stage.actuator.act(action(), durable=True)
+    result = await stage.result()
     assert (result.state, result.reason) == (
         ActionState.REFUSED,
         "nodeagent cannot reset a device of acme",
     )
 
 
-async def test_what_forbids_resets_is_looked_at_right_before(desk: Desk, tmp_path: Path) -> None:
+async def test_what_forbids_resets_is_looked_at_right_before(stage: ActuatorStage, tmp_path: Path) -> None:
     (tmp_path / "do-not-touch").touch()
-    desk.show(view())
-    desk.actuator.act(action(), durable=True)
-    result = await desk.result()
+    stage.show(view())
+    stage.actuator.act(action(), durable=True)
+    result = await stage.result()
     assert (result.state, result.reason) == (
         ActionState.REFUSED,
         f"resets are forbidden: {tmp_path}/do-not-touch is there",
     )
 
 
-async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(desk: Desk) -> None:
-    desk.show(view())
-    desk.actuator.act(action(attempt=2), durable=True)
-    desk.actuator.act(action(), durable=False)
-    assert (await desk.result()).attempt == 1
-    assert len(desk.results) == 1
-    assert desk.folder.names() == []
+async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(stage: ActuatorStage) -> None:
+    stage.show(view())
+    stage.actuator.act(action(attempt=2), durable=True)
+    stage.actuator.act(action(), durable=False)
+    assert (await stage.result()).attempt == 1
+    assert len(stage.results) == 1
+    assert stage.folder.names() == []
 
 
 async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    stage: ActuatorStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nobody_starts(folder: Path, name: str, config_path: Path | None) -> None:
         """As systemd, whose queue is stuck."""
 
     monkeypatch.setattr("nodeagent.daemon.resets.actuator.start", nobody_starts)
     monkeypatch.setattr("nodeagent.daemon.resets.actuator.START_LIMIT_S", 0.5)
-    desk.show(view())
-    desk.actuator.act(action(), durable=True)
-    result = await desk.result()
+    stage.show(view())
+    stage.actuator.act(action(), durable=True)
+    result = await stage.result()
     assert (result.state, result.reason) == (ActionState.REFUSED, "its process did not start in time")
 
 
@@ -327,20 +337,22 @@ async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_aga
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(RequestBuilder, "request", broken)
-    async with staged(fake(control)) as stage, furnished(tmp_path, {"ascend": stage.supervisor}) as desk:
+    async with staged(fake(control)) as stage, acting_stage(tmp_path, {"ascend": stage.supervisor}) as acting:
         await stage.back()
-        desk.show(view(name="chip1"))
-        desk.actuator.act(action(), durable=True)
+        acting.show(view(name="chip1"))
+        acting.actuator.act(action(), durable=True)
         await stage.lost("chip1")
-        result = await desk.result()
+        result = await acting.result()
         assert (result.state, result.reason) == (ActionState.REFUSED, "it could not be started: a bug")
         await stage.polled("chip1")
 
 
-async def test_a_reload_of_what_forbids_resets_is_in_force_at_once(desk: Desk, tmp_path: Path) -> None:
+async def test_a_reload_of_what_forbids_resets_is_in_force_at_once(
+    stage: ActuatorStage, tmp_path: Path
+) -> None:
     (tmp_path / "maintenance").touch()
     (tmp_path / "d.toml").write_text(f'[reset]\ndo_not_touch = "{tmp_path}/maintenance"\n')
-    desk.actuator.reload(load_config(tmp_path / "d.toml", {}))
-    desk.show(view())
-    desk.actuator.act(action(), durable=True)
-    assert (await desk.result()).reason == f"resets are forbidden: {tmp_path}/maintenance is there"
+    stage.actuator.reload(load_config(tmp_path / "d.toml", {}))
+    stage.show(view())
+    stage.actuator.act(action(), durable=True)
+    assert (await stage.result()).reason == f"resets are forbidden: {tmp_path}/maintenance is there"

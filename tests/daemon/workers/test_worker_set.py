@@ -1,7 +1,11 @@
-"""After how long the next worker of a source starts."""
+"""After how long the next worker of a source starts, and how long a worker may take to be ready."""
 
 import pytest
 
+from nodeagent.config.drivers import DriverConfig
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.daemon.clock import carry_on
+from nodeagent.daemon.sources.configured import spec_of
 from nodeagent.daemon.workers import worker_set
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.daemon.workers.worker_set import WorkerSet
@@ -32,3 +36,21 @@ def test_what_is_absent_is_looked_for_ever_more_seldom() -> None:
 
 def test_what_is_read_once_is_not_looked_for_again() -> None:
     assert pauses(worker_spec("m", absent_retry_s=None), 2) == [None, None]
+
+
+SLEEP_IN_THE_KERNEL_S = 150.0
+SILENT_MCUS_S = 8 * 2.0
+
+
+@pytest.mark.parametrize("source", ["ascend"])
+def test_a_driver_that_sleeps_until_all_chips_are_up_is_waited_for(source: str) -> None:
+    assert hello_deadline_s(source) > SLEEP_IN_THE_KERNEL_S + SILENT_MCUS_S
+
+
+def test_others_are_not_waited_for_as_long() -> None:
+    assert hello_deadline_s("kmsg") == 60.0
+
+
+def hello_deadline_s(source: str) -> float:
+    clock = carry_on(None, "boot")
+    return spec_of(source, DriverConfig(), Catalog(digest=""), clock, None, ()).hello_deadline_s
