@@ -71,7 +71,7 @@ def journal_writer() -> Write:
 
 
 def fields(stored: StoredEvent) -> dict[str, str]:
-    """The fields of a journal entry beside MESSAGE. Those that say nothing are left out."""
+    """The fields of a journal entry other than MESSAGE. Empty ones are left out."""
     event = stored.event
     values = {
         "SYSLOG_IDENTIFIER": "nodeagent",

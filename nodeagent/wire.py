@@ -1,10 +1,10 @@
-"""What the daemon and a worker process say to each other: one JSON object a line, both ways.
+"""The messages between the daemon and a worker process: one JSON object a line, both ways.
 
 Every message is a tagged struct whose fields carry their bounds, so that decoding is the check: a
 worker that lies, babbles or is corrupted yields ``ProtocolError`` and nothing else. All stamps are
 nanoseconds of CLOCK_BOOTTIME as the worker read it; only the daemon knows the rule clock.
 
-It does no I/O, and it names no source: who is speaking is known from the pipe, never from the text.
+It does no I/O, and it names no source: the sender is known from the pipe, never from the text.
 
     daemon -> worker                         worker -> daemon
     Configure   always the first line        Hello        the driver is open; its devices
@@ -39,7 +39,7 @@ lists it.
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[!-~]+$")]
 ReadingName = Annotated[str, Meta(min_length=1, max_length=128)]
-"""Without a pattern: there are a thousand a second, and who shows them makes them fit."""
+"""Without a pattern: there are a thousand a second, and the metrics make them fit."""
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Natural = Annotated[int, Meta(ge=0, le=2**62)]
 ErrorNumber = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -95,7 +95,7 @@ class Device(_Message, frozen=True):
 
 
 class Missing(_Message, frozen=True):
-    """A device that ought to be there (the configuration or PCI says so) and is not."""
+    """A device that should be there, by the configuration or PCI, and is not."""
 
     device: Name
     reason: Text
@@ -201,9 +201,9 @@ class Hello(_Population, frozen=True, tag="hello"):
 
 
 class Unavailable(_Message, frozen=True, tag="unavailable"):
-    """The driver could not be opened, or has to be opened anew; the worker ends. ``absent``: there is
-    nothing here to open (no library, no file). ``missing``: what it ought to show. ``code``: of a fault
-    of the node that this is; the next worker that is open says when it is over.
+    """The driver could not be opened, or has to be opened again; the worker ends. ``absent``: there is
+    nothing here to open (no library, no file). ``missing``: devices that should be there. ``code``: of a
+    fault of the node that this is; the next worker that is open says when it is over.
     """
 
     reason: Text
@@ -278,16 +278,16 @@ class Renew(_Message, frozen=True, tag="renew"):
     lists: Literal["all", "more", "any"] = "all"
 
 
-Order = Configure | Poll | Patterns
+Request = Configure | Poll | Patterns
 Following = Batch | CaughtUp | Lost | Renew
-"""What a driver says of itself; all else says its worker."""
+"""What a driver reports itself; the worker reports all else."""
 
 Report = Hello | Unavailable | Devices | Reply | Following
 
 _Decoded = TypeVar("_Decoded")
 
 _encoder = msgspec.json.Encoder()
-_orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+_orders: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
@@ -296,7 +296,7 @@ def as_patterns(patterns: Iterable[object]) -> tuple[Pattern, ...]:
     return msgspec.convert(tuple(patterns), tuple[Pattern, ...], from_attributes=True)
 
 
-def encode(message: Order | Report) -> bytes:
+def encode(message: Request | Report) -> bytes:
     """One line, newline included. Raises ``ProtocolError`` if it is longer than the other side reads."""
     line = _encoder.encode(message) + b"\n"
     if len(line) > MAX_LINE_BYTES:
@@ -306,13 +306,13 @@ def encode(message: Order | Report) -> bytes:
     return line
 
 
-def decode_order(line: bytes) -> Order:
-    """What the daemon said. Raises ``ProtocolError``."""
+def decode_request(line: bytes) -> Request:
+    """A request of the daemon. Raises ``ProtocolError``."""
     return _decode(_orders, line)
 
 
 def decode_report(line: bytes) -> Report:
-    """What a worker said. Raises ``ProtocolError``, whatever the bytes are."""
+    """A report of a worker. Raises ``ProtocolError``, whatever the bytes are."""
     return _decode(_reports, line)
 
 

@@ -1,4 +1,4 @@
-"""The one way in which an outlet says no: a gRPC status and a reason a person can act on."""
+"""The refusal of a call: a gRPC status and a reason that a person can act on."""
 
 import time
 from collections import deque
@@ -38,7 +38,7 @@ class Refusal(Exception):
 
 
 class RefusalLimit:
-    """So many refusals in a window are written down; nobody fills a log by being refused."""
+    """So many refusals in a window are logged, so that refused calls cannot fill a log."""
 
     def __init__(
         self,

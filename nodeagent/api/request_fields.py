@@ -53,7 +53,7 @@ def optional_reason(text: str) -> str:
 
 
 def owner(text: str, otherwise: str) -> str:
-    """In whose name an order is given; ``otherwise`` where nobody is named."""
+    """The owner of an order; ``otherwise`` where none is named."""
     if not text:
         return otherwise
     if not is_owner(text):
@@ -132,14 +132,14 @@ class DeviceNames:
         found = self.meant(wanted)
         if len(found) > 1:
             names = ", ".join(device.name for device in found)
-            problem = f"{wanted[:_MOST_SHOWN]!r} is said of {names}; use a name"
+            problem = f"{wanted[:_MOST_SHOWN]!r} is an attribute of {names}; use a name"
             raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {problem}")
         if not found:
             raise self.unknown(field, wanted)
         return found[0]
 
     def unknown(self, field: str, wanted: str, why: str = "") -> Refusal:
-        """What is said of a name that no device has."""
+        """The refusal for a name that no device has."""
         problem = f"{wanted[:_MOST_SHOWN]!r} is not known"
         near = get_close_matches(_address(wanted) or wanted[:_MOST_SHOWN], [*self._exact, *self._others], n=1)
         nearest = [f"the nearest is {self._shown(word)}" for word in near]

@@ -1,6 +1,6 @@
 """The gRPC sockets: the public one, the control one, and TCP with mutual TLS, each behind a relay of its own.
 
-The same services stand behind each; who calls, and so what he may do, is known from the relay and from TLS.
+Each offers the same services; the relay and TLS give the caller, and so its role.
 The socket of NVRx has another service, and places of its own, since every user of the node may call there.
 It opens and closes, and holds no state of its own.
 """
@@ -39,8 +39,8 @@ from nodeagent.api.access.sockets import (
 from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.service import ControlService, Serve
 from nodeagent.api.faults.consumers import ConsumerService
-from nodeagent.api.faults.service import FaultService, Shown
-from nodeagent.api.faults.watch import Pace
+from nodeagent.api.faults.service import FaultService, ServedState
+from nodeagent.api.faults.watch import StreamPace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.interface import add_reflection
 from nodeagent.api.messages import NodeFacts
@@ -72,16 +72,16 @@ class GrpcServer:
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
         config: Config,
-        pace: Pace | None = None,
+        pace: StreamPace | None = None,
         served: Mapping[str, Serve] | None = None,
     ) -> None:
         self._config = config
-        self._shown = Shown(
+        self._shown = ServedState(
             feed=feed,
             ledger=ledger,
             catalog=catalog,
             facts=facts,
-            pace=pace or Pace(),
+            pace=pace or StreamPace(),
             capabilities=interface.capabilities(config),
         )
         self._served = served or {}
@@ -142,13 +142,10 @@ class GrpcServer:
             open_to(path, kind.group, kind.key)
 
     async def _open_tcp(self, address: str) -> None:
-        from nodeagent.api.access.tls import (  # only where TCP is configured
-            CertificateFiles,
-            server_credentials,
-        )
+        from nodeagent.api.access.tls import ServerCertificateFiles, server_credentials
 
         grpc_config = self._config.grpc
-        files = CertificateFiles(
+        files = ServerCertificateFiles(
             certificate=Path(grpc_config.tls_cert),
             key=Path(grpc_config.tls_key),
             client_ca=Path(grpc_config.tls_client_ca),
@@ -184,7 +181,7 @@ class GrpcServer:
         """A gRPC server on a private socket beside ``name``, and its relay, which does not listen yet."""
         private = private_directory(name.with_name(f".{name.name}.private"), key) / "grpc.sock"
         prepare(private, key)
-        # Over TCP nobody is known to be an operator before the first call.
+        # Over TCP no caller is known to be an operator before its first call.
         kept_later = 0 if tls is None else limit.kept
         relay = Relay(private, recognise, Quota(replace(limit, kept=limit.kept - kept_later)), kept_later)
         server = make(relay, _identify(relay, find_caller))

@@ -30,13 +30,13 @@ from nodeagent.core.model import View
 from nodeagent.daemon import systemd
 from nodeagent.daemon.catalogs import NoTables
 from nodeagent.daemon.pump import RestartNeeded
-from nodeagent.daemon.recovery import Recovered, recover
+from nodeagent.daemon.recovery import RecoveredDaemon, recover
 from nodeagent.daemon.reload import Reloading
 from nodeagent.daemon.resets import launch
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.orders import Quiescence, Rebaselining
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.http import MetricsServer
 from nodeagent.store.errors import StoreInUseError
@@ -98,7 +98,7 @@ class Daemon:
             await self._run(recovered, parts)
             await recovered.pump.compact()
 
-    async def _run(self, recovered: Recovered, parts: "Parts") -> None:
+    async def _run(self, recovered: RecoveredDaemon, parts: "Parts") -> None:
         """Until a signal stops it; what the sources have read by then is committed."""
         feed, pump = recovered.feed, recovered.pump
         async with asyncio.TaskGroup() as tasks:
@@ -186,7 +186,7 @@ def _report(refused: BaseExceptionGroup[BaseException], status: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    sources: list[Supervisor]
+    sources: list[SourceSupervisor]
     actuator: Actuator
     quiescence: Quiescence
     rebaselining: Rebaselining
@@ -196,7 +196,7 @@ class Parts:
     metrics: NodeMetrics
 
 
-def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> Parts:
+def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemon) -> Parts:
     """``config_path`` as in ``Reloading``."""
     ledger, clock, catalogs = recovered.ledger, recovered.clock, recovered.catalogs
     feed, pump = recovered.feed, recovered.pump
@@ -254,7 +254,7 @@ def assemble(config: Config, config_path: Path | None, recovered: Recovered) -> 
 def _grpc(
     config: Config,
     config_path: Path | None,
-    recovered: Recovered,
+    recovered: RecoveredDaemon,
     facts: NodeFacts,
     reloading: Reloading,
     senders: Senders,

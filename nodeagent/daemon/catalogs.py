@@ -32,7 +32,7 @@ class NoTables(Exception):
 
 
 def why_refused(error: Exception) -> str:
-    """Why nothing was loaded, a line for each problem. What nobody foresaw is logged with its place."""
+    """Why nothing was loaded, a line for each problem. An unforeseen error is logged with its traceback."""
     if isinstance(error, ConfigError | TablesError):
         return str(error)
     log.error("tables and configuration cannot be loaded", exc_info=error)
@@ -97,7 +97,7 @@ class Catalogs:
         return await self.take(loaded, folders, in_force)
 
     async def read(self, folders: Sequence[Path], settings: Settings) -> Loaded:
-        """What stands on disk. It changes nothing, and the loop runs meanwhile. Raises TablesError."""
+        """Load the tables on disk. It changes nothing, and the loop runs meanwhile. Raises TablesError."""
         return await asyncio.to_thread(load_cached, folders, settings)
 
     async def take(self, loaded: Loaded, folders: Sequence[Path], in_force: str) -> tuple[Input, ...]:

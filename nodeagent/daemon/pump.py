@@ -40,7 +40,8 @@ QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
 HEARTBEAT_S = 5.0
 LATEST_BEAT_S = 6.0
-"""Nobody is woken for the heartbeat alone while sources are polled each second: it goes with their turn."""
+"""While sources are polled each second, the heartbeat goes with their turn and costs no wake-up of its own.
+"""
 SHORTEST_BEAT_S = 1.0
 """A busy pump notifies the watchdog no more often than this: one call costs as much as a small turn."""
 
@@ -49,8 +50,8 @@ COMPACT_BEYOND_INPUTS = 20_000
 """So many inputs replay in well under a second: what bounds the time of a start after a storm."""
 
 
-def _nobody_acts(_action: Action, _durable: bool) -> None:
-    """Until somebody does: nothing is confirmed in this life yet, so that there is nothing to do."""
+def _no_actuator(_action: Action, _durable: bool) -> None:
+    """Before the actuator is set nothing is confirmed in this life, so there is nothing to do."""
 
 
 class RestartNeeded(Exception):
@@ -100,7 +101,7 @@ class Pump:
         self._beaten_s = float("-inf")
         self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
         self.statistics = PumpStatistics()
-        self.act: Callable[[Action, bool], None] = _nobody_acts
+        self.act: Callable[[Action, bool], None] = _no_actuator
         """Called for each action once it is committed and published, and whether that is on the disk."""
         ledger.on_durability_change = self._woken.set
 
@@ -181,7 +182,7 @@ class Pump:
         deadline_ns = self._engine.next_deadline()
         if deadline_ns is not None:
             wait_s = min(wait_s, (deadline_ns - self._clock.rule_ns()) / 1e9)
-        # A timer costs half of what a time-out does, which has to cancel who waits.
+        # A timer costs half of a time-out, which has to cancel the waiting task.
         timer = asyncio.get_running_loop().call_later(max(0.0, wait_s), self._woken.set)
         try:
             await self._woken.wait()

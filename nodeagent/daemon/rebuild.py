@@ -17,7 +17,7 @@ from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Ordi
 from nodeagent.core.reconcile import Published, published_by
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Damage, Recovery
+from nodeagent.store.records import Damage, StoreRecovery
 from nodeagent.tables.canonical import decode_catalog
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class RebuildResult:
 
 
 async def load_catalogs(
-    ledger: Ledger, recovery: Recovery, stand_in: Callable[[], Awaitable[Catalog]]
+    ledger: Ledger, recovery: StoreRecovery, stand_in: Callable[[], Awaitable[Catalog]]
 ) -> dict[str, Catalog]:
     """Every catalog that the stored inputs were judged under, by digest.
 
@@ -59,7 +59,7 @@ async def load_catalogs(
     return catalogs
 
 
-def digests_of(recovery: Recovery) -> list[str]:
+def digests_of(recovery: StoreRecovery) -> list[str]:
     """The digest of every catalog that the stored inputs were judged under, each once."""
     digests = [
         stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
@@ -75,7 +75,7 @@ async def _stored_catalog(ledger: Ledger, digest: str) -> Catalog:
     return decode_catalog(stored)
 
 
-async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]) -> RebuildResult:
+async def rebuild(ledger: Ledger, recovery: StoreRecovery, catalogs: Mapping[str, Catalog]) -> RebuildResult:
     """The engine as it was at the last commit."""
     if recovery.damages:
         return await _of_what_is_left(ledger, recovery, catalogs, recovery.damages)
@@ -92,9 +92,9 @@ async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Cat
 
 
 async def _of_what_is_left(
-    ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
+    ledger: Ledger, recovery: StoreRecovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
 ) -> RebuildResult:
-    """The most of it that can be replayed, and beside it what the history says is open."""
+    """The most of it that can be replayed, and what is open by the history."""
     history = after_damage.History(cell for damage in damages for cell in damage.doubtful)
     published = published_by(recovery.carried)
     async for events in _pages(ledger, 0, recovery.last_seq):
@@ -126,7 +126,7 @@ def _holds_of(carried: Iterable[Carried]) -> tuple[Carried, ...]:
     return after_damage.fit(one for one in carried if isinstance(one.cell, Hold | Era | Ordinal))
 
 
-def replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:
+def replayed(recovery: StoreRecovery, catalogs: Mapping[str, Catalog]) -> Engine:
     """The engine as it was at the last commit. ``catalogs`` must hold all of ``digests_of``."""
     engine = Engine(catalogs)
     for carried in recovery.carried:

@@ -22,7 +22,7 @@ from nodeagent.daemon.resets.exchange import resets_recorded
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.translate import store_damaged
 from nodeagent.daemon.systemd import boot_id, machine_id
-from nodeagent.store.disk.retention import Keep
+from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class RecoveredDaemon:
     """What the rest of the daemon works with. ``last_seq`` is the last number of the earlier lives, and
     ``cursors`` is how far their sources had read; a ``volatile`` store is lost at each reboot.
     """
@@ -46,13 +46,13 @@ class Recovered:
     last_seq: int
 
 
-async def recover(config: Config, refused: str, resources: contextlib.AsyncExitStack) -> Recovered:
+async def recover(config: Config, refused: str, resources: contextlib.AsyncExitStack) -> RecoveredDaemon:
     """``refused`` is why the configuration on disk is not in force; the open store is put on ``resources``.
 
     Raises StoreInUseError, and NoTables where there is nothing to judge by.
     """
     state_dir = Path(config.agent.state_dir)
-    keep = Keep(retention_ns=config.store.retention_ns, max_size=config.store.max_size_bytes)
+    keep = RetentionPolicy(retention_ns=config.store.retention_ns, max_size=config.store.max_size_bytes)
     ledger = Ledger(state_dir, machine_id(), keep=keep)
     recovery = await ledger.open()
     resources.push_async_callback(ledger.close)
@@ -86,7 +86,7 @@ async def recover(config: Config, refused: str, resources: contextlib.AsyncExitS
         ),
         reported=rebuilt.damages,
     )
-    return Recovered(
+    return RecoveredDaemon(
         ledger=ledger,
         volatile=volatile,
         clock=clock,
@@ -110,7 +110,7 @@ def _is_volatile(state_dir: Path) -> bool:
 
 
 def _node(config: Config) -> DeviceSeen:
-    """The node itself, which the daemon stands for."""
+    """The node itself, which the daemon represents."""
     return DeviceSeen(
         source="agent",
         device=NODE,

@@ -25,7 +25,7 @@ from nodeagent.daemon import systemd
 from nodeagent.daemon.catalogs import Catalogs, why_refused
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.sources.configured import expected_chips
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.store.disk.thread import within
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.tables.load import Loaded
@@ -47,7 +47,7 @@ class Reloading:
         catalogs: Catalogs,
         pump: Pump,
         feed: EventFeed,
-        sources: list[Supervisor],
+        sources: list[SourceSupervisor],
         on_config: Callable[[Config], None],
     ) -> None:
         self._started_with = config
@@ -60,7 +60,7 @@ class Reloading:
         self._one_at_a_time = asyncio.Lock()
 
     async def on(self, demand: asyncio.Event) -> None:
-        """Each time that is set. What is wrong was reported and logged: nobody waits for an answer."""
+        """Reload each time that it is set. Errors are reported and logged: no caller waits for an answer."""
         while True:
             await demand.wait()
             demand.clear()

@@ -1,4 +1,4 @@
-"""Prometheus metrics: built anew at each scrape from what is published, so that they can never disagree.
+"""Prometheus metrics: built again at each scrape from the published state, so that they can never disagree.
 
 Scraped from a thread, so that it answers while the loop is busy: it reads only values that are
 replaced whole, and counters that the loop alone writes. It counts events; it judges nothing.
@@ -31,7 +31,7 @@ CONSUMERS_EVERY_S = 5.0
 
 
 class NodeMetrics(Collector):
-    """``run`` keeps the counters; ``collect`` is called by whoever scrapes, from any thread."""
+    """``run`` keeps the counters; ``collect`` is called at each scrape, from any thread."""
 
     def __init__(self, *, feed: EventFeed, ledger: Ledger, facts: NodeFacts, health: HealthSource) -> None:
         self._feed = feed

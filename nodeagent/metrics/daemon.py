@@ -18,7 +18,7 @@ class SourceHealth:
     devices: the slowest, and whether each answered well; None before the first.
 
     ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when nothing but a stuck
-    process is left. ``absent``: there is nothing of it here, and nobody expects it. ``expected_chips``: None
+    process is left. ``absent``: there is nothing of it here, and none is expected. ``expected_chips``: None
     of a source without chips, 0 where any number is right. ``readings`` are the last of each device that is
     observed (``*``: of the source).
     """
@@ -144,7 +144,7 @@ def _numbers_of_chips(health: Health) -> Iterator[Metric]:
     )
     expected = GaugeMetricFamily(
         "nodeagent_source_expected_chips",
-        "How many there ought to be, as the configuration says; absent where any number is right.",
+        "Chips that the configuration expects; absent where any number is right.",
         labels=["source"],
     )
     for each in health.sources:
@@ -176,7 +176,7 @@ _SOURCE_COUNTERS: Final[_OfSource] = (
     ("nodeagent_source_restarts", "Restarts of the source's worker.", lambda source: source.restarts),
     (
         "nodeagent_source_garbled",
-        "Messages of the source's worker that made no sense.",
+        "Messages of the source's worker that were invalid.",
         lambda source: source.garbled,
     ),
     (

@@ -49,7 +49,7 @@ _PHASES: Final = ("stop", "heal", "rerun", "total")
 
 @dataclass(slots=True)
 class _Recovery:
-    """The recovery of one job, since it was asked to stop or stood still. ``leaves``: it was told to."""
+    """The recovery of one job, since it was asked to stop or stood still. ``leaves``: asked to leave."""
 
     cause: str
     at_ns: int

@@ -29,7 +29,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.queries import State, read_catalogs, read_cells, read_state
+from nodeagent.store.queries import StateRow, read_catalogs, read_cells, read_state
 from nodeagent.store.records import Stamped, StoredEvent
 from nodeagent.tables.canonical import decode_catalog
 
@@ -48,7 +48,7 @@ class Past:
     """
 
     connection: sqlite3.Connection
-    state: State
+    state: StateRow
     carried: tuple[Carried, ...]
     catalogs: Mapping[str, Catalog]
     first: int
@@ -86,7 +86,7 @@ class Past:
         return Stamped(rule_ns=rule_ns, wall_ns=rule_ns + offset_ns, input=Tick())
 
 
-def _offset_ns(state: State) -> int:
+def _offset_ns(state: StateRow) -> int:
     """From the rule clock to the wall clock, as they were last."""
     return state.anchor.wall_ns - state.anchor.rule_ns if state.anchor else 0
 

@@ -106,7 +106,7 @@ class _WorkerConversation:
                     break
         return found
 
-    def _send(self, order: wire.Order) -> None:
+    def _send(self, order: wire.Request) -> None:
         self._orders.write(wire.encode(order))
 
     def _reports(self, limit_s: float) -> Iterator[wire.Report]:

@@ -113,8 +113,8 @@ UPDATE state SET base_input = ?1, base_seq = ?2, base_ns = ?3, base_cells = ?4,
 
 
 def statements(change: Change) -> Iterator[Statement]:
-    """Give the SQL of a change, in an order that needs no deferred constraint; the state is sealed by whoever
-    ends the transaction.
+    """Give the SQL of a change, in an order that needs no deferred constraint; the writer seals the state at
+    the end of the transaction.
     """
     for table, rows in ((INPUT, change.inputs), (EVENT, change.events), (AUDIT, change.audits)):
         if rows:

@@ -1,6 +1,6 @@
 """Values of the core <-> bytes in a column. Knows every stored type by its tag; decides nothing.
 
-The tag stands in a column of its own (``kind``), the body is msgpack of the dataclass's fields.
+The tag has a column of its own (``kind``), the body is msgpack of the dataclass's fields.
 Fields unknown to this version are ignored and missing ones take their default, so a field with a
 default may be added without a migration. Whatever goes wrong in decoding is damage.
 """

@@ -1,4 +1,4 @@
-"""Named consumers: whose they are, and how far each has acknowledged. Kept whole in memory.
+"""Named consumers: their owners, and how far each has acknowledged. Kept whole in memory.
 
 They never hold retention: a consumer that comes too late gets a new snapshot. No clock ends one: a name is
 forgotten when its place is needed and retention has passed it, so that it is of no use any more. Writing is
@@ -22,7 +22,7 @@ KEPT_FOR_OPERATORS: Final = 8
 ANYBODY_LOCAL: Final = "unix"
 """The owner of what was acknowledged on the public socket before it distinguished users. The first user who
 acknowledges under such a name is its owner from then on, as if the name were new; only operators delete one
-that nobody has taken over.
+that no user has taken over.
 """
 
 _LOCAL_USER: Final = "uid:"
@@ -78,7 +78,7 @@ class Consumers:
     def ack(
         self, asked: Consumer, store_id: StoreId, numbering: Numbering, *, is_operator: bool
     ) -> tuple[Consumer, dict[str, ConsumerRow | None]]:
-        """Take an acknowledgement: (the consumer as it stands, the rows to be written).
+        """Take an acknowledgement: (the consumer as it is now, the rows to be written).
 
         A number lower than the known one only renews the date. Raises OtherStoreError, BeyondLastError,
         OtherOwnerError or TooManyConsumersError, and then nothing has changed.
@@ -101,7 +101,7 @@ class Consumers:
     def rewind(
         self, name: str, store_id: StoreId, seq: int, numbering: Numbering
     ) -> tuple[Consumer, dict[str, ConsumerRow | None]]:
-        """Set one that there is back: (the consumer as it stands, the rows to be written).
+        """Set one that there is back: (the consumer as it is now, the rows to be written).
 
         A number before the oldest event that is kept becomes the one just before it. Raises OtherStoreError
         or BeyondLastError, and then nothing has changed.

@@ -18,7 +18,7 @@ class CutShortError(StoreDamagedError):
 
 
 class FileGoneError(OSError):
-    """What was just written has no name any more: it ends with the last who has it open."""
+    """The file that was just written has no name any more: it is lost when the last process closes it."""
 
 
 class NewerSchemaError(Exception):

@@ -18,17 +18,17 @@ from nodeagent.store import codec, queries
 from nodeagent.store.change import AuditRow, Base, CatalogRow, Change, Numbers
 from nodeagent.store.consumers import Consumer, Consumers, Numbering
 from nodeagent.store.disk.durability import Durability, Limits
-from nodeagent.store.disk.opening import FILE_NAME, Identity
-from nodeagent.store.disk.reader import Reader
-from nodeagent.store.disk.retention import Keep, Upkeep
+from nodeagent.store.disk.opening import FILE_NAME, StoreIdentity
+from nodeagent.store.disk.reader import StoreReader
+from nodeagent.store.disk.retention import RetentionPolicy, Upkeep
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
     Damage,
-    Recovery,
     StoredEvent,
     StoreId,
+    StoreRecovery,
     Transaction,
 )
 
@@ -51,7 +51,7 @@ class Ledger:
         directory: Path,
         machine_id: str,
         *,
-        keep: Keep | None = None,
+        keep: RetentionPolicy | None = None,
         limits: Limits | None = None,
         carry: Callable[[], Sequence[Carried]] | None = None,
         on_durability_change: Callable[[], None] | None = None,
@@ -69,9 +69,9 @@ class Ledger:
         self._damaged_events = 0
         self._consumers = Consumers(())
         self._last_catalog: CatalogRow | None = None
-        identity = Identity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
+        identity = StoreIdentity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
         path = directory / FILE_NAME
-        self._reader = Reader(path, limits.commit_deadline_s)
+        self._reader = StoreReader(path, limits.commit_deadline_s)
         self._durability = Durability(
             path,
             identity,
@@ -82,11 +82,11 @@ class Ledger:
             changed=self._durability_changed,
         )
         self._upkeep = Upkeep(
-            self._durability, keep or Keep(), wall_ns, self._trimmed, self._rest_on_new_base
+            self._durability, keep or RetentionPolicy(), wall_ns, self._trimmed, self._rest_on_new_base
         )
         self._upkeep_task: asyncio.Task[None] | None = None
 
-    async def open(self) -> Recovery:
+    async def open(self) -> StoreRecovery:
         """Open and read the last life back, or begin in memory where the disk refuses.
 
         Raises StoreInUseError if another process has the directory open, and nothing for disk trouble.
@@ -94,7 +94,7 @@ class Ledger:
         life = await self._durability.open()
         self._upkeep_task = asyncio.create_task(self._upkeep.run(), name="store-upkeep")
         if life is None:
-            return Recovery(
+            return StoreRecovery(
                 store_id=self.store_id,
                 last_seq=0,
                 engine_now_ns=0,
@@ -286,7 +286,7 @@ class Ledger:
     async def ack(
         self, consumer: str, owner: str, store_id: StoreId, seq: int, *, is_operator: bool = False
     ) -> Consumer:
-        """Note that ``consumer`` has taken everything up to ``seq``; the answer is how it stands.
+        """Note that ``consumer`` has taken everything up to ``seq``; returns the consumer as it is now.
 
         Raises OtherStoreError, BeyondLastError, OtherOwnerError or TooManyConsumersError (all ConsumerError).
         """
@@ -303,7 +303,7 @@ class Ledger:
         return self._consumers.get(name)
 
     async def rewind(self, consumer: str, store_id: StoreId, seq: int) -> tuple[Consumer, bool]:
-        """Set a consumer that there is back: (how it stands, whether that is on the disk).
+        """Set a consumer that there is back: (the consumer as it is now, whether that is on the disk).
 
         Raises OtherStoreError, or BeyondLastError where that would move it on.
         """
@@ -345,7 +345,7 @@ class Ledger:
         )
 
     def _all_there_is(self) -> Change | None:
-        """What memory has of a file that lost it; None while nobody carries the live cells."""
+        """What memory has of a file that lost it; None while the live cells are not known."""
         if self.carry is None:
             return None
         return Change(

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class StateRow:
     """The store's one row of state, as read."""
 
     store_id: StoreId
@@ -53,7 +53,7 @@ class State:
         return self.last == Numbers() and self.base_input == 0
 
 
-def read_state(connection: sqlite3.Connection) -> State:
+def read_state(connection: sqlite3.Connection) -> StateRow:
     """Raise StoreDamagedError where the row is missing, or is not as it was written."""
     row = connection.execute(STATE.select).fetchone()
     if row is None:
@@ -67,7 +67,7 @@ def read_state(connection: sqlite3.Connection) -> State:
             rule_ns=state["anchor_rule_ns"],
             wall_ns=state["anchor_wall_ns"],
         )
-    return State(
+    return StateRow(
         store_id=StoreId(uuid=state["uuid"], epoch=state["epoch"]),
         machine_id=state["machine_id"],
         last=Numbers(seq=state["last_seq"], input=state["last_input"], audit=state["last_audit"]),
@@ -81,7 +81,7 @@ def read_state(connection: sqlite3.Connection) -> State:
     )
 
 
-def read_cells(connection: sqlite3.Connection, state: State) -> tuple[Carried, ...]:
+def read_cells(connection: sqlite3.Connection, state: StateRow) -> tuple[Carried, ...]:
     """The base of a replay, in its order. Raise StoreDamagedError where it is not whole."""
     rows: list[Any] = _opened(CARRIED, connection.execute(f"{CARRIED.select} ORDER BY ordinal"))
     if len(rows) != state.base_cells or any(row[-1] != state.base_input for row in rows):
@@ -89,7 +89,7 @@ def read_cells(connection: sqlite3.Connection, state: State) -> tuple[Carried, .
     return codec.decode_cells(rows)
 
 
-def read_inputs(connection: sqlite3.Connection, state: State) -> tuple[Stamped, ...]:
+def read_inputs(connection: sqlite3.Connection, state: StateRow) -> tuple[Stamped, ...]:
     """All inputs since the base, in order. Raises StoreDamagedError where one is missing or not decoded."""
     since = connection.execute(f"{INPUT.select} WHERE number > ? ORDER BY number", (state.base_input,))
     rows: list[Any] = _opened(INPUT, since)

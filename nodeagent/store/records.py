@@ -108,7 +108,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class StoreRecovery:
     """What a starting daemon finds: ``carried`` (of the last compaction, with its seq), then ``inputs``.
 
     ``engine_now_ns`` is how far the engine had come: deadlines up to it have fired. ``damages`` are those

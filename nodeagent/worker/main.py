@@ -103,7 +103,7 @@ class Host:
         try:
             for chunk in self._read(orders):
                 for line in splitter.feed(chunk):
-                    self._obey(wire.decode_order(line))
+                    self._obey(wire.decode_request(line))
         except _End:
             pass
         except ProtocolError as error:
@@ -131,7 +131,7 @@ class Host:
             closer.join(CLOSE_LIMIT_S)
         os._exit(status)
 
-    def _obey(self, order: wire.Order) -> None:
+    def _obey(self, order: wire.Request) -> None:
         match order:
             case Configure():
                 self._skip = frozenset(order.skip)

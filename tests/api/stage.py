@@ -10,7 +10,7 @@ import msgspec
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.control.service import Serve
 from nodeagent.api.control.tables import Reload, Tables
-from nodeagent.api.faults.watch import Pace
+from nodeagent.api.faults.watch import StreamPace
 from nodeagent.api.messages import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.client import AsyncClient
@@ -35,7 +35,7 @@ OFFSET_NS = 1_700_000_000 * samples.SECOND_NS
 NOW_NS = 5 * samples.SECOND_NS
 LONG_NS = 31 * 86_400 * samples.SECOND_NS
 ROOT = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0", is_operator=True)
-IMPATIENT = Pace(after_held_back_s=0.02, quiet_s=0.02)
+IMPATIENT = StreamPace(after_held_back_s=0.02, quiet_s=0.02)
 
 
 def named(name: str) -> NodeFacts:
@@ -50,7 +50,7 @@ class Stage:
         self,
         directory: Path,
         grpc: GrpcConfig | None = None,
-        pace: Pace | None = None,
+        pace: StreamPace | None = None,
         reload: Reload | None = None,
         nvrx: NvrxConfig | None = None,
         facts: NodeFacts = FACTS,

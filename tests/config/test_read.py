@@ -12,7 +12,7 @@ from nodeagent.config.load import ConfigError, load_config
 from nodeagent.core.catalog.settings import SECOND_NS, JobSettings, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.vendors import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
-from nodeagent.wire import Configure, decode_order, encode
+from nodeagent.wire import Configure, decode_request, encode
 from tests.config.given import SHIPPED, read
 
 
@@ -114,7 +114,7 @@ def test_lists_and_tables_of_a_driver_reach_it_as_they_are(tmp_path: Path) -> No
     given = config.drivers["link"].for_driver()
     assert (given["watch"], given["chips"]) == (("vlan*",), {"eth2": ("npu0", "npu1")})
     sent = encode(Configure(driver="link", boot_id="b", config=given))
-    assert decode_order(sent) == Configure(driver="link", boot_id="b", config=given)
+    assert decode_request(sent) == Configure(driver="link", boot_id="b", config=given)
 
 
 def test_the_defaults_decide_as_the_core_does_by_itself(defaults: Config) -> None:

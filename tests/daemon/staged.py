@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core.model import ActiveSet, Input, Signal, SourceBack, SourceLost
 from nodeagent.daemon.pump import Delivery
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.metrics.daemon import SourceHealth
 from tests.attributes import all_broken
@@ -51,7 +51,7 @@ def worker_spec(module: str, **given: Any) -> WorkerSpec:
 class Staged:
     """``inputs`` is all that was delivered, in order."""
 
-    supervisor: Supervisor
+    supervisor: SourceSupervisor
     inputs: list[Input] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -147,7 +147,7 @@ async def staged(spec: WorkerSpec) -> AsyncIterator[Staged]:
     async def deliver(delivery: Delivery) -> None:
         await stage.deliver(delivery)
 
-    stage = Staged(Supervisor(spec, deliver, lambda stamp_ns: stamp_ns))
+    stage = Staged(SourceSupervisor(spec, deliver, lambda stamp_ns: stamp_ns))
     stage.gate.set()
     task = asyncio.create_task(stage.supervisor.run())
     try:

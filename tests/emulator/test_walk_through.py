@@ -7,17 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from nodeagent.cli.local.emulator import command
-from nodeagent.cli.local.emulator import configuration_of
+
+from nodeagent.cli.local.emulator import command, configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
+from tests.documents import DOCUMENTS, block, orders
 from tests.harness.configuration import ROOT
 from tests.harness.node import Node
-from tests.documents import DOCUMENTS
-from tests.documents import block
-from tests.documents import orders
-from tests.waiting import Lines
-from tests.waiting import wait_until
+from tests.waiting import Lines, wait_until
 
 SHOWN = {" ".join(words) for document in DOCUMENTS for words in orders(document)}
 IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'

@@ -16,9 +16,9 @@ from nodeagent.store.records import (
     Committed,
     Damage,
     Publication,
-    Recovery,
     StoredEvent,
     StoreId,
+    StoreRecovery,
     Transaction,
 )
 
@@ -138,9 +138,9 @@ class DurableLog:
     async def read_events(self, after_seq: int, limit: int) -> list[StoredEvent]:
         return [codec.decode_event(row) for row in self.events[after_seq : after_seq + limit]]
 
-    def recovery(self) -> Recovery:
+    def recovery(self) -> StoreRecovery:
         """What the next life finds."""
-        return Recovery(
+        return StoreRecovery(
             store_id=STORE,
             last_seq=self.last_seq,
             engine_now_ns=self.engine_now_ns,

@@ -9,7 +9,7 @@ from typing import Any
 
 from nodeagent.core.model import Carried
 from nodeagent.store.disk.durability import Limits
-from nodeagent.store.disk.retention import Keep
+from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Transaction
 from tests.store.samples import MACHINE, anchor, condition, transaction
@@ -35,7 +35,7 @@ class Child:
             directory,
             MACHINE,
             limits=Limits(**limits),
-            keep=Keep(retention_ns=2**62),
+            keep=RetentionPolicy(retention_ns=2**62),
             carry=self._carry,
             on_durability_change=self._changed,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from nodeagent.core.model import Carried, Hold
 from nodeagent.store.layout import Table
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Recovery
+from nodeagent.store.records import StoreRecovery
 from tests.store.samples import (
     MACHINE,
     PATIENT,
@@ -30,7 +30,7 @@ def hold(number: int) -> Carried:
 CELLS = [condition(1), hold(2), hold(3)]
 
 
-async def fill(directory: Path) -> Recovery:
+async def fill(directory: Path) -> StoreRecovery:
     """Three cells in the base, three inputs since, six events, an entry of the audit log, a consumer, a
     catalog.
     """
@@ -52,7 +52,7 @@ async def fill(directory: Path) -> Recovery:
 class Look:
     """What a start finds, and what can be read then."""
 
-    recovery: Recovery
+    recovery: StoreRecovery
     durable: bool
     events: list[int]
     damaged_events: int

@@ -19,7 +19,7 @@ from nodeagent.store.disk.durability import Limits
 from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Recovery
+from nodeagent.store.records import StoreRecovery
 from tests.store.conftest import StartChild
 from tests.store.samples import (
     MACHINE,
@@ -50,7 +50,7 @@ class Opened:
             wall_ns=lambda: WALL_NS,
             on_durability_change=lambda: self.changes.put_nowait(self.ledger.durable),
         )
-        self.recovery: Recovery
+        self.recovery: StoreRecovery
 
     async def durable(self) -> None:
         """Wait until what is committed is on the disk again."""
@@ -69,7 +69,7 @@ async def opened(
     await one.ledger.close()
 
 
-async def fill(directory: Path, commits: int = 5) -> Recovery:
+async def fill(directory: Path, commits: int = 5) -> StoreRecovery:
     async with opened(directory) as one:
         for number in range(1, commits + 1):
             assert (await one.ledger.commit(transaction(number))).durable

@@ -16,7 +16,7 @@ from nodeagent.core.model import Carried, Hold, Tick
 from nodeagent.store.disk.writer import as_ours
 from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, SCHEMA_VERSION, STATE
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Recovery
+from nodeagent.store.records import StoreRecovery
 from tests.store.conftest import StartChild
 from tests.store.damaged import CELLS, Look, change_a_letter, cut, fill, hold, look, overwrite, spoil
 from tests.store.samples import (
@@ -251,7 +251,7 @@ async def test_whatever_byte_is_wrong_it_opens_and_tells_what_is_lost(tmp_path: 
         check(found, before, at)
 
 
-def check(found: Look, before: Recovery, at: int) -> None:
+def check(found: Look, before: StoreRecovery, at: int) -> None:
     """What is not as before is reported, and it is no more than what stands at one byte."""
     recovery, place = found.recovery, f"byte {at}"
     assert found.durable, place

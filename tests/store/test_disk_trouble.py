@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Signal
-from nodeagent.store.disk.retention import Keep
+from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Recovery, StoredEvent
+from nodeagent.store.records import StoredEvent, StoreRecovery
 from tests.store.conftest import Process, StartChild
 from tests.store.preload import DiskFault
 from tests.store.samples import MACHINE, PATIENT, condition
@@ -32,16 +32,16 @@ def epoch(store_id: str) -> int:
     return int(store_id.rpartition(":")[2])
 
 
-async def find(directory: Path) -> tuple[Recovery, list[StoredEvent]]:
+async def find(directory: Path) -> tuple[StoreRecovery, list[StoredEvent]]:
     """What the next start finds."""
-    ledger = Ledger(directory, MACHINE, limits=PATIENT, keep=Keep(retention_ns=2**62))
+    ledger = Ledger(directory, MACHINE, limits=PATIENT, keep=RetentionPolicy(retention_ns=2**62))
     recovery = await ledger.open()
     events = await ledger.read_events(0)
     await ledger.close()
     return recovery, events
 
 
-def numbers_of(recovery: Recovery) -> list[int]:
+def numbers_of(recovery: StoreRecovery) -> list[int]:
     inputs = [one.input for one in recovery.inputs]
     return [int(one.evidence["number"]) for one in inputs if isinstance(one, Signal)]
 

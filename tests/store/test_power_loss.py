@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.core.model import Signal
-from nodeagent.store.disk.retention import Keep
+from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
 from tests.store.conftest import Process, StartChild
@@ -31,7 +31,7 @@ async def flood_then_kill(child: Process, commits: int, delay_s: float) -> int:
 
 async def check_store(directory: Path, durable_until: int) -> int:
     """No number is missing or repeated, inputs and events agree; the last number there."""
-    ledger = Ledger(directory, MACHINE, limits=PATIENT, keep=Keep(retention_ns=2**62))
+    ledger = Ledger(directory, MACHINE, limits=PATIENT, keep=RetentionPolicy(retention_ns=2**62))
     recovery = await ledger.open()
     assert (recovery.durable, recovery.store_id.epoch) == (True, 1)
     assert recovery.last_seq >= durable_until

@@ -10,19 +10,19 @@ import pytest
 
 from nodeagent.core.model import CatalogChanged, EventKind, Input, JobSaid, JobWord
 from nodeagent.store.disk import retention
-from nodeagent.store.disk.retention import Keep
+from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, event, signal, transaction
 from tests.waiting import until
 
 DAY_NS = 24 * 3600 * 1_000_000_000
-KEEP = Keep(retention_ns=30 * DAY_NS)
+KEEP = RetentionPolicy(retention_ns=30 * DAY_NS)
 
 
 @asynccontextmanager
 async def opened(
-    directory: Path, days: float = 0, keep: Keep = KEEP, wall_days: float | None = None
+    directory: Path, days: float = 0, keep: RetentionPolicy = KEEP, wall_days: float | None = None
 ) -> AsyncIterator[Ledger]:
     """A ledger so many days after ``WALL_NS``, which the wall clock may see otherwise."""
     shown_ns = on_day(days if wall_days is None else wall_days)
@@ -111,7 +111,7 @@ async def test_inputs_since_the_base_stay_whatever_their_age(tmp_path: Path) -> 
 
 
 async def test_a_store_beyond_its_size_loses_its_oldest_events_only(tmp_path: Path) -> None:
-    small = Keep(retention_ns=30 * DAY_NS, max_size=1024 * 1024)
+    small = RetentionPolicy(retention_ns=30 * DAY_NS, max_size=1024 * 1024)
     async with opened(tmp_path, keep=small) as ledger:
         for first in range(1, 4001, 100):
             await ledger.commit(of_day(0, first, inputs=0, events=100))
@@ -146,7 +146,7 @@ async def test_a_catalog_stays_while_a_retained_input_was_judged_under_it(
 
 # ---------------------------------------------------------------------- what makes way for what
 
-SMALL = Keep(retention_ns=30 * DAY_NS, max_size=1024 * 1024, upkeep_s=3600)
+SMALL = RetentionPolicy(retention_ns=30 * DAY_NS, max_size=1024 * 1024, upkeep_s=3600)
 LONG_TEXT = "x" * 4000
 
 

@@ -21,21 +21,21 @@ from nodeagent.wire import (
     Hello,
     Lost,
     Missing,
-    Order,
     Pattern,
     Patterns,
     Poll,
     ProtocolError,
     Reply,
     Report,
+    Request,
     Signal,
     Unavailable,
-    decode_order,
     decode_report,
+    decode_request,
     encode,
 )
 
-ORDERS: list[Order] = [
+ORDERS: list[Request] = [
     Configure(
         driver="kmsg",
         boot_id="b",
@@ -69,11 +69,11 @@ REPORTS: list[Report] = [
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)
-def test_order_arrives_as_it_was_sent(order: Order) -> None:
+def test_order_arrives_as_it_was_sent(order: Request) -> None:
     line = encode(order)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    assert decode_order(line[:-1]) == order
+    assert decode_request(line[:-1]) == order
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)

@@ -1,1 +1,1 @@
-"""Who may call, how much of the daemon a caller may use, and the sockets that calls come in by."""
+"""The access to the API: sockets, identities and roles of callers, and limits on what they use."""

@@ -1,6 +1,6 @@
-"""Lets calls in: who calls, whether there is a place, and what is asked, before any service sees it.
+"""Admission of calls: identifies the caller, takes a place, reads the request, before any service sees it.
 
-One interceptor stands before every method of every service behind a socket, also those that come with gRPC
+One interceptor runs before every method of every service behind a socket, also those that come with gRPC
 (health, reflection). It handles each call from its first header on, as a stream of one request: so a call
 that never sends its request takes a place too, and what is no message of the method's type is refused in
 plain words.
@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from nodeagent.api.access import limits
 from nodeagent.api.access.credentials import Caller, Identify
-from nodeagent.api.access.quota import Quota, Rate, Taker
+from nodeagent.api.access.quota import LimitedCaller, Quota, Rate
 from nodeagent.api.refusal import Refusal, Status
 
 Answer = Callable[[Caller, grpc.aio.ServicerContext], Awaitable[None]]
@@ -28,7 +28,7 @@ STATUS_CODES: dict[Status, grpc.StatusCode] = {status: grpc.StatusCode[status.na
 
 
 class Connections(Protocol):
-    """What admission has to say about connections; see ``Relay``."""
+    """What admission does with connections; see ``Relay``."""
 
     def rest(self, identity: str, rest_s: float) -> None: ...
 
@@ -39,7 +39,7 @@ class Connections(Protocol):
     def call_ended(self, grpc_peer: str) -> None: ...
 
 
-def room_for(answers: Quota, caller: Taker, size: int) -> AbstractAsyncContextManager[None]:
+def room_for(answers: Quota, caller: LimitedCaller, size: int) -> AbstractAsyncContextManager[None]:
     """Room for an answer of so many bytes, while it is made and until it is taken."""
     return nullcontext() if size <= limits.SMALL_ANSWER_BYTES else answers.held(caller, size)
 
@@ -103,7 +103,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
         return grpc.stream_stream_rpc_method_handler(serve, response_serializer=serialised)
 
     def _count(self, caller: Caller) -> None:
-        """Who calls more than his share is not read from for a while."""
+        """A caller that exceeds its rate is not read from for a while."""
         rest_s = 0.0 if caller.is_operator else self._places.rate.spend(caller.counted_as)
         if rest_s > 0:
             self._connections.rest(caller.identity, min(rest_s, limits.MAX_REST_S))

@@ -1,4 +1,4 @@
-"""Who calls, and what the caller may do. It decides from the kernel's and TLS's word only.
+"""The identity of a caller, and its role. Both come only from the kernel and from TLS.
 
 Each connection comes through a relay (``relay.py``), which knows its peer:
 - on a local socket the kernel says which user it is. On the public socket everybody is a reader and nothing
@@ -24,7 +24,7 @@ from nodeagent.api.refusal import Refusal, Status
 OPERATOR_GROUP = "nodeagent-admin"
 READER_GROUP = "nodeagent"
 CERTIFICATE: Final = "certificate:"
-"""Begins the identity of who has one."""
+"""Begins the identity of a caller with a certificate."""
 
 ANY_NAME = "*"
 """Stands in ``grpc.roles`` for every certificate name that has no role of its own."""
@@ -88,10 +88,10 @@ class PeerCredentials:
 
 
 @dataclass(slots=True, kw_only=True)
-class Peer:
+class ConnectionPeer:
     """At the other end of a connection. Connections are counted by ``identity``, on each socket apart.
 
-    ``caller`` is None until its first call; over TCP nobody is known before.
+    ``caller`` is None until its first call; over TCP its identity is not known before.
     """
 
     identity: str
@@ -105,15 +105,15 @@ class Peer:
 
 
 Identify = Callable[[grpc.aio.ServicerContext], Caller]
-Recognise = Callable[[socket.socket], Peer]
-"""Raises ``OSError`` where the system does not say who it is."""
+Recognise = Callable[[socket.socket], ConnectionPeer]
+"""Raises ``OSError`` where the system does not give it."""
 
-FindCaller = Callable[[Peer, grpc.aio.ServicerContext], Caller]
+FindCaller = Callable[[ConnectionPeer, grpc.aio.ServicerContext], Caller]
 
 STRANGER: Final = Caller(
     identity="", role=Role.NONE, who="unknown", advice="connect to the control socket itself"
 )
-"""Who did not come through a relay."""
+"""A caller that did not come through a relay."""
 
 
 def group_id(name: str) -> int | None:
@@ -133,34 +133,36 @@ def is_operator(peer: PeerCredentials) -> bool:
 
 
 def reader(identify: Identify, context: grpc.aio.ServicerContext) -> Caller:
-    """The caller of a method that reads. Refuses who may not."""
+    """The caller of a method that reads. Refuses a caller without the role."""
     caller = identify(context)
     if caller.role is Role.NONE:
         raise Refusal(Status.PERMISSION_DENIED, f"{caller.who} may not read: {caller.advice}")
     return caller
 
 
-def public_peer(connection: socket.socket) -> Peer:
-    """A user of this machine or of a container: nobody is an operator."""
+def public_peer(connection: socket.socket) -> ConnectionPeer:
+    """A user of this machine or of a container, never an operator."""
     credentials = _peer_credentials(connection)
-    return Peer(identity=f"uid:{credentials.uid}", is_operator=False, credentials=credentials)
+    return ConnectionPeer(identity=f"uid:{credentials.uid}", is_operator=False, credentials=credentials)
 
 
-def control_peer(connection: socket.socket) -> Peer:
+def control_peer(connection: socket.socket) -> ConnectionPeer:
     """A user of this machine."""
     credentials = _peer_credentials(connection)
-    return Peer(
+    return ConnectionPeer(
         identity=f"uid:{credentials.uid}", is_operator=is_operator(credentials), credentials=credentials
     )
 
 
-def tcp_peer(connection: socket.socket) -> Peer:
+def tcp_peer(connection: socket.socket) -> ConnectionPeer:
     """An address; a mapped IPv4 address counts as what it is."""
     host = str(connection.getpeername()[0])
-    return Peer(identity=f"address:{host.removeprefix('::ffff:')}", is_operator=False, credentials=None)
+    return ConnectionPeer(
+        identity=f"address:{host.removeprefix('::ffff:')}", is_operator=False, credentials=None
+    )
 
 
-def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
+def public_caller(peer: ConnectionPeer, _context: grpc.aio.ServicerContext) -> Caller:
     """Anybody on the public socket reads, and takes the part of a reader."""
     return Caller(
         identity=peer.identity,
@@ -170,8 +172,8 @@ def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
     )
 
 
-def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
-    """Who reached the control socket may read, and control if the peer is an operator."""
+def control_caller(peer: ConnectionPeer, _context: grpc.aio.ServicerContext) -> Caller:
+    """A peer on the control socket may read, and control if it is an operator."""
     name = peer.identity.replace(":", " ")
     return Caller(
         identity=peer.identity,
@@ -183,14 +185,14 @@ def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
     )
 
 
-def _who(peer: Peer) -> str:
+def _who(peer: ConnectionPeer) -> str:
     return "unknown" if peer.credentials is None else f"uid {peer.credentials.uid} pid {peer.credentials.pid}"
 
 
 def certificate_caller(roles: Mapping[str, str]) -> FindCaller:
     """Callers with a certificate: the greatest role that one of its names (common name, SAN) has."""
 
-    def find(_peer: Peer, context: grpc.aio.ServicerContext) -> Caller:
+    def find(_peer: ConnectionPeer, context: grpc.aio.ServicerContext) -> Caller:
         found = context.auth_context()
         names = [
             name.decode("utf-8", "replace")

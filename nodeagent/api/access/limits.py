@@ -1,8 +1,8 @@
 """How much of the daemon its clients may use at once: every such number, with its reason.
 
 Each limit has a part that one identity may take (a user on a local socket, a name in a certificate over TCP)
-and one for all together, of which some is kept for operators. On the public socket nobody is an operator, and
-a user has another part there than on the control socket: whatever anybody does there, root's `status` and
+and one for all together, of which some is kept for operators. On the public socket no caller is an operator,
+and a user has another part there than on the control socket: whatever anybody does there, root's `status` and
 orders find a place on the control socket. `tests/api/access/limits_sum.py` adds up what all of it can hold in
 memory.
 """
@@ -19,7 +19,7 @@ _DAY_S: Final = 24 * 3600.0
 class Limit:
     """``what`` in the plural, as a refusal names it. ``kept`` of ``total`` are for operators alone.
 
-    ``line`` more of each identity wait until there is room; who comes then is refused.
+    ``line`` more of each identity wait until there is room; the next one is refused.
     """
 
     what: str
@@ -69,9 +69,8 @@ so that a script that leaks connections does not lock the next operator out.
 """
 
 TCP_CONNECTIONS: Final = Limit(what="connections", each=32, total=96, kept=16)
-"""Counted by address. Nobody is known before the first call, so that all are open to everybody until then: a
-reader who turns out to be one too many ends, and of those without a call the oldest makes way for the next
-one.
+"""Counted by address. A caller is not known before its first call, so all places are open until then: a
+connection of a reader beyond the limit ends, and of those without a call the oldest ends for the next one.
 """
 
 NODE_HEALTH_CONNECTIONS: Final = Limit(what="connections", each=8, total=16, kept=0)
@@ -85,13 +84,13 @@ STREAMS: Final = Limit(what="streams", each=128, total=512, kept=64)
 """Watch, health and reflection together."""
 
 CALLS: Final = Limit(what="calls", each=16, total=48, kept=16, line=112)
-"""Calls that answer once and are being answered. Each takes milliseconds, so that few are ever under way; who
-wait have not been read yet, and cost next to nothing.
+"""Calls that answer once and are being answered. Each takes milliseconds, so that few are ever under way.
+Those that wait have not been read yet, and cost next to nothing.
 """
 
 OPEN_CALLS: Final = Limit(what="calls and streams", each=384, total=1024, kept=192)
-"""All there are: being answered, in line, and refused but with the refusal unread. Who goes beyond has
-his connection ended, since a refusal that is not read costs as much as an answer.
+"""All there are: being answered, in line, and refused but with the refusal unread. A connection that goes
+beyond ends, since a refusal that is not read costs as much as an answer.
 """
 
 ANSWER_BYTES: Final = Limit(what="bytes of answers", each=4 << 20, total=16 << 20, kept=4 << 20, line=256)
@@ -102,7 +101,7 @@ has no other waiting. All calls and streams of an identity fit in the line.
 """
 
 SMALL_ANSWER_BYTES: Final = 64 * 1024
-"""Needs no room: an order is not put off because its giver does not read what he asked before."""
+"""Needs no room: an order does not wait because its caller has not read earlier answers."""
 
 MAX_BATCH_BYTES: Final = 32 * 1024
 """The events in one response of a stream, which then takes no more: 64 events of the usual size."""
@@ -117,17 +116,17 @@ MAX_LISTED_BYTES: Final = 512 * 1024
 
 CALL_RATE: Final = RateLimit(each=a_second(200, burst_s=2.0), total=a_second(500, burst_s=2.0))
 """Calls and streams that readers begin, root on the public socket too: 500 a second take about a third of a
-core. Who is faster is not read from for as long as he is ahead.
+core. A faster caller is not read from until it has paid that off.
 """
 
 MAX_REST_S: Final = 2.0
 """Shorter than the time after which a peer that does not answer is given up."""
 
 CONNECTION_RATE: Final = RateLimit(each=a_second(50, burst_s=5.0), total=a_second(1000, burst_s=5.0))
-"""A command makes two; 64 that begin at once are no matter. Who is faster is refused."""
+"""A command makes two; 64 that begin at once are no problem. A faster client is refused."""
 
 REFUSED_PAUSE_S: Final = 0.002
-"""Nobody is accepted for so long after a refusal: who only connects, all the time, takes little time."""
+"""No connection is accepted for so long after a refusal: a client that only connects takes little time."""
 
 _OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _OUT_OF_RESOURCES_PAUSE_S: Final = 1.0
@@ -158,5 +157,5 @@ STREAMS_ON_CONNECTION: Final = 128
 
 
 def pause_s(failure: OSError) -> float:
-    """How long nobody is accepted after accept(2) has failed."""
+    """How long no connection is accepted after accept(2) has failed."""
     return _OUT_OF_RESOURCES_PAUSE_S if failure.errno in _OUT_OF_RESOURCES else REFUSED_PAUSE_S

@@ -27,8 +27,8 @@ BURST_S: Final = 1.0
 """So much work is done without rests, so that a reader of some ten thousand events is not slowed down."""
 
 
-class Taker(Protocol):
-    """Who takes, counted as one identity. ``is_operator``: also of what is kept for operators."""
+class LimitedCaller(Protocol):
+    """A caller, counted as one identity. ``is_operator``: also of what is kept for operators."""
 
     @property
     def counted_as(self) -> str: ...
@@ -46,7 +46,7 @@ class Obstacle:
 
 
 class Quota:
-    """One limit, and who has what of it. Used from one event loop."""
+    """One limit, and what each identity has of it. Used from one event loop."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
@@ -58,8 +58,8 @@ class Quota:
     def taken(self) -> int:
         return self._taken.total()
 
-    def obstacle(self, taker: Taker, amount: int = 1) -> Obstacle | None:
-        """None: there is so much left. Where nobody has any, one may take more than its part."""
+    def obstacle(self, taker: LimitedCaller, amount: int = 1) -> Obstacle | None:
+        """None: there is so much left. Where all of it is free, a caller may take more than its share."""
         limit, own, total = self.limit, self._taken[taker.counted_as], self.taken
         if own and own + amount > limit.each:
             usage = f"{taker.counted_as} has {own} {limit.what}, as many as one identity may have"
@@ -82,7 +82,7 @@ class Quota:
         freed.set()
 
     @asynccontextmanager
-    async def held(self, taker: Taker, amount: int = 1) -> AsyncIterator[None]:
+    async def held(self, taker: LimitedCaller, amount: int = 1) -> AsyncIterator[None]:
         """So much, while within. Waits for it in line; raises ``Refusal`` where the line is full too."""
         while (obstacle := self.obstacle(taker, amount)) is not None:
             if self._waiting[taker.counted_as] >= self.limit.line:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from nodeagent.api.access import limits
-from nodeagent.api.access.credentials import Caller, Peer, Recognise
+from nodeagent.api.access.credentials import Caller, ConnectionPeer, Recognise
 from nodeagent.api.access.quota import Quota, Rate
 from nodeagent.api.access.sockets import BACKLOG, remove
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
@@ -44,8 +44,8 @@ class Relay:
     """Some listening sockets in front of one private one.
 
     Where there is no place for a connection, the oldest that has not made a call yet gives up its own; for an
-    operator's, so does one of operators that is idle. Where only a call shows who is an operator, ``kept``
-    places are taken back from those who turn out to be none.
+    operator's, so does one of operators that is idle. Where only a call shows whether a peer is an operator,
+    ``kept`` places are taken back from peers that are none.
     """
 
     def __init__(self, private: Path, recognise: Recognise, quota: Quota, kept: int = 0) -> None:
@@ -68,7 +68,7 @@ class Relay:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     async def stop(self) -> None:
-        """Ends every connection and removes the sockets; who takes nothing is not waited for."""
+        """Ends every connection and removes the sockets; it does not wait for a client that does not read."""
         for listener in self._listeners:
             asyncio.get_running_loop().remove_reader(listener)
             if listener.family == socket.AF_UNIX:
@@ -81,8 +81,8 @@ class Relay:
             self._all_ended.clear()
             await self._all_ended.wait()
 
-    def peer(self, grpc_peer: str) -> Peer | None:
-        """Who is behind what gRPC calls the peer; None if it did not come through this relay."""
+    def peer(self, grpc_peer: str) -> ConnectionPeer | None:
+        """The peer of a connection by gRPC's name for it; None if it did not come through this relay."""
         connection = self._connection(grpc_peer)
         return None if connection is None else connection.peer
 
@@ -173,7 +173,7 @@ class Relay:
         if listener in self._listeners:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
-    def _make_place(self, peer: Peer) -> None:
+    def _make_place(self, peer: ConnectionPeer) -> None:
         """Raises ``Refusal``."""
         obstacle = self._quota.obstacle(peer)
         if obstacle is None:
@@ -185,8 +185,8 @@ class Relay:
                 return
         raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
 
-    def _lead_on(self, peer: Peer) -> tuple[str, socket.socket]:
-        """A socket bound to a name that nobody else has, and connected to the server. Raises ``OSError``."""
+    def _lead_on(self, peer: ConnectionPeer) -> tuple[str, socket.socket]:
+        """A socket bound to a unique name, and connected to the server. Raises ``OSError``."""
         onward = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             name = _bind(onward, peer)
@@ -197,8 +197,8 @@ class Relay:
         return name, onward
 
 
-def _bind(onward: socket.socket, peer: Peer) -> str:
-    """Binds it to a name that nobody could foresee. Raises ``OSError``."""
+def _bind(onward: socket.socket, peer: ConnectionPeer) -> str:
+    """Binds it to a name that cannot be predicted. Raises ``OSError``."""
     for _ in range(_NAME_TRIES):
         name = f"nodeagent/{secrets.token_hex(16)}/{peer.identity}"
         try:
@@ -218,7 +218,7 @@ Forget = Callable[["RelayedConnection"], None]
 class RelayedConnection:
     """A client and the server's side of it: what one of them sends, the other is given."""
 
-    def __init__(self, name: str, peer: Peer, chunk: memoryview, forget: Forget) -> None:
+    def __init__(self, name: str, peer: ConnectionPeer, chunk: memoryview, forget: Forget) -> None:
         self.name = name
         self.peer = peer
         self.calls = 0

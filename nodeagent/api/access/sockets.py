@@ -77,7 +77,7 @@ def owner_only() -> Iterator[None]:
 
 
 def bound(path: Path, key: str) -> socket.socket:
-    """A socket for its owner only, that nobody can connect to yet: see ``open_to``, then listen."""
+    """A socket for its owner only, that refuses connections until then: see ``open_to``, then listen."""
     prepare(path, key)
     bound_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
@@ -137,7 +137,7 @@ def _give_to(socket_file: Path, path: Path, group: str) -> None:
 
 
 def private_directory(path: Path, key: str) -> Path:
-    """A directory that nobody else may enter. Raises ``OutletError`` where it cannot be."""
+    """A directory that no other user may enter. Raises ``OutletError`` where it cannot be."""
     try:
         make_own(path, 0o700)
     except NotOwnError as error:
@@ -153,7 +153,7 @@ def remove(path: Path) -> None:
 
 
 class AddressError(OutletError):
-    """Nobody can listen at this address now: it is another's, or its network is not up yet."""
+    """The address cannot be listened on now: it is in use, or its network is not up yet."""
 
 
 async def open_or_keep_trying(

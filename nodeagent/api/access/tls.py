@@ -1,4 +1,4 @@
-"""Mutual TLS for the TCP listener: certificates read anew when their files change.
+"""Mutual TLS for the TCP listener: certificates are read again when their files change.
 
 A change that does not fit together (a new certificate without its key, text that is no PEM) is
 reported once, and the last good ones stay in use.
@@ -20,7 +20,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateFiles:
+class ServerCertificateFiles:
     """PEM files: the daemon's own chain and key, and the authorities whose clients are admitted."""
 
     certificate: Path
@@ -64,7 +64,7 @@ class CertificateFiles:
         )
 
 
-def server_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
+def server_credentials(files: ServerCertificateFiles) -> grpc.ServerCredentials:
     """Requires a client certificate. Raises ``OutletError`` if the files are not good now."""
     files.check()
     return grpc.dynamic_ssl_server_credentials(
@@ -72,7 +72,7 @@ def server_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
     )
 
 
-def _fetcher(files: CertificateFiles) -> Callable[[], grpc.ServerCertificateConfiguration | None]:
+def _fetcher(files: ServerCertificateFiles) -> Callable[[], grpc.ServerCertificateConfiguration | None]:
     """gRPC asks it before each handshake; None means as before."""
     seen = files.stamp()
 

@@ -1,4 +1,4 @@
-"""Named consumers, as far as callers have to do with them: acknowledge, list, set back, delete.
+"""The calls about named consumers: acknowledge, list, set back, delete.
 
 Each coroutine serves the method of that name of FaultService. What a name means, and when it is forgotten, is
 the store's.
@@ -39,7 +39,7 @@ _STATUSES: Final = {
 
 
 class ConsumerService:
-    """Behind one socket; ``identify`` names who calls."""
+    """Behind one socket; ``identify`` gives the caller."""
 
     def __init__(self, ledger: Ledger, facts: NodeFacts, identify: Identify, audit: AuditLog) -> None:
         self._ledger = ledger

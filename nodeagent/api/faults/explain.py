@@ -1,4 +1,6 @@
-"""What the tables in force say of a code, and what stands behind a verdict. It reads and judges nothing."""
+"""The explanation of a code by the tables in force, and the reasons of a verdict. It reads and judges
+nothing.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

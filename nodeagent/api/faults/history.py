@@ -28,7 +28,7 @@ RETRY_S = 1.0
 _log = logging.getLogger(__name__)
 
 
-class History:
+class EventHistory:
     """Used from one event loop."""
 
     def __init__(self, feed: EventFeed, ledger: Ledger) -> None:
@@ -117,7 +117,7 @@ async def follow(
     feed: EventFeed, ledger: Ledger, after_seq: int
 ) -> AsyncGenerator[Sequence[StoredEvent], None]:
     """All events after a number, in order, without end; never an empty sequence."""
-    history = History(feed, ledger)
+    history = EventHistory(feed, ledger)
     position = after_seq
     while True:
         await feed.wait_beyond(position)

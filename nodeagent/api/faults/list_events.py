@@ -19,7 +19,7 @@ from nodeagent.api.access.limits import MAX_LISTED_BYTES
 from nodeagent.api.access.quota import FairQueue
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
-from nodeagent.api.faults.history import History
+from nodeagent.api.faults.history import EventHistory
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
@@ -74,7 +74,7 @@ class Span:
     until_seq: int
 
 
-async def begun(span: Span, times: Times, history: History, turns: FairQueue, identity: str) -> Span:
+async def begun(span: Span, times: Times, history: EventHistory, turns: FairQueue, identity: str) -> Span:
     """Without the numbers before the first event that is not too early."""
     after_seq, found = span.after_seq, None
     while times.since_ns > 0 and found is None and after_seq < span.until_seq:
@@ -85,7 +85,7 @@ async def begun(span: Span, times: Times, history: History, turns: FairQueue, id
     return Span(after_seq=after_seq, until_seq=span.until_seq)
 
 
-async def ended(span: Span, times: Times, history: History, turns: FairQueue, identity: str) -> Span:
+async def ended(span: Span, times: Times, history: EventHistory, turns: FairQueue, identity: str) -> Span:
     """Without the numbers after the last event that is not too late."""
     until_seq, found = span.until_seq, None
     while times.until_ns < EVER_NS and found is None and span.after_seq < until_seq:
@@ -116,7 +116,7 @@ def limit_of(asked: int) -> int:
 class Search:
     """What one call of ``identity`` looks for: at most ``limit`` ``wanted`` events of these times."""
 
-    history: History
+    history: EventHistory
     frames: Frames
     turns: FairQueue
     identity: str
@@ -127,7 +127,7 @@ class Search:
 
     async def oldest(self) -> Listing:
         """The first ones. Where they end is only looked for once all of a page is of other times: while pages
-        are full, who asks for one after the other would have it looked for each time.
+        are full, a caller that asks for one page after the other would have it looked for each time.
         """
         found = _Found(self.limit)
         span = await self._begun()

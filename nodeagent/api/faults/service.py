@@ -12,9 +12,9 @@ from nodeagent.api.faults import explain
 from nodeagent.api.faults.consumers import checked_name
 from nodeagent.api.faults.filters import Filter, device_names, level_of
 from nodeagent.api.faults.frames import Frames
-from nodeagent.api.faults.history import History
+from nodeagent.api.faults.history import EventHistory
 from nodeagent.api.faults.list_events import Search, limit_of, times_of
-from nodeagent.api.faults.watch import Pace, Position, Subscription
+from nodeagent.api.faults.watch import StreamPace, StreamPosition, Subscription
 from nodeagent.api.messages import NodeFacts, jobs, resets
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.api.request_fields import known_device
@@ -33,8 +33,10 @@ LOOKED_AT = 1000
 MAX_CODES = 100
 
 
-class Shown:
-    """What all sockets show: one event feed, one store, one set of serialised events, one row of turns."""
+class ServedState:
+    """What the services of all sockets share: one event feed, one store, one cache of serialised events, one
+    queue.
+    """
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Shown:
         ledger: Ledger,
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
-        pace: Pace,
+        pace: StreamPace,
         capabilities: Sequence[pb.Capability],
     ) -> None:
         self.feed = feed
@@ -52,16 +54,16 @@ class Shown:
         self.facts = facts
         self.node = messages.node_identity(facts)
         self.frames = Frames(facts)
-        self.history = History(feed, ledger)
+        self.history = EventHistory(feed, ledger)
         self.turns = FairQueue()
         self.pace = pace
         self.capabilities = capabilities
 
 
 class FaultService:
-    """The service behind one socket; ``identify`` names who calls."""
+    """The service behind one socket; ``identify`` gives the caller."""
 
-    def __init__(self, shown: Shown, identify: Identify, answers: Quota) -> None:
+    def __init__(self, shown: ServedState, identify: Identify, answers: Quota) -> None:
         self._shown = shown
         self._answers = answers
         self._identify = identify
@@ -209,15 +211,15 @@ class FaultService:
             raise Refusal(Status.UNAVAILABLE, "the daemon is still starting; retry")
         return current
 
-    def _position(self, request: pb.WatchRequest, caller: Caller) -> Position | None:
+    def _position(self, request: pb.WatchRequest, caller: Caller) -> StreamPosition | None:
         """What the request says, else what the consumer has acknowledged, else nothing."""
         kept = self._shown.ledger.consumer(checked_name(request.consumer)) if request.consumer else None
         if kept is not None and not kept.belongs_to(caller.identity):
             raise Refusal(Status.PERMISSION_DENIED, f"consumer {kept.name!r} belongs to {kept.owner}")
         if request.HasField("store_id"):
-            return Position(store_id=messages.core_store_id(request.store_id), seq=request.after_seq)
+            return StreamPosition(store_id=messages.core_store_id(request.store_id), seq=request.after_seq)
         if request.after_seq:
             raise Refusal(Status.INVALID_ARGUMENT, "after_seq: a number needs the store_id it belongs to")
         if kept is None:
             return None
-        return Position(store_id=self._current().store_id, seq=kept.seq)
+        return StreamPosition(store_id=self._current().store_id, seq=kept.seq)

@@ -14,10 +14,10 @@ from typing import Final
 
 from nodeagent.api import messages
 from nodeagent.api.access.limits import MAX_BATCH_BYTES
-from nodeagent.api.access.quota import FairQueue, Quota, Taker
+from nodeagent.api.access.quota import FairQueue, LimitedCaller, Quota
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
-from nodeagent.api.faults.history import PAGE_EVENTS, History
+from nodeagent.api.faults.history import PAGE_EVENTS, EventHistory
 from nodeagent.api.messages import jobs, resets
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -30,7 +30,7 @@ HELD_BACK_EVENTS = 16_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class StreamPosition:
     """Everything up to ``seq`` of this store has been seen."""
 
     store_id: StoreId
@@ -38,7 +38,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StreamPace:
     """When a stream without events to send reports how far it has come, seconds."""
 
     after_held_back_s: float = 1.0
@@ -104,14 +104,14 @@ class Subscription:
         self,
         *,
         feed: EventFeed,
-        history: History,
+        history: EventHistory,
         turns: FairQueue,
         frames: Frames,
         answers: Quota,
-        caller: Taker,
+        caller: LimitedCaller,
         request: pb.WatchRequest,
-        position: Position | None,
-        pace: Pace,
+        position: StreamPosition | None,
+        pace: StreamPace,
     ) -> None:
         self._feed = feed
         self._history = history
@@ -182,7 +182,7 @@ class Subscription:
             obstacle or pb.SNAPSHOT_REASON_REQUESTED, missed_from_seq=asked.seq + 1 if follows else 0
         )
 
-    def _obstacle(self, asked: Position, current: Publication) -> pb.SnapshotReason | None:
+    def _obstacle(self, asked: StreamPosition, current: Publication) -> pb.SnapshotReason | None:
         """Why the stream cannot continue after this position; None if it can."""
         if asked.store_id != current.store_id:
             return pb.SNAPSHOT_REASON_OTHER_STORE
@@ -192,7 +192,7 @@ class Subscription:
             return pb.SNAPSHOT_REASON_BEFORE_RETENTION
         return None
 
-    def _why_not(self, obstacle: pb.SnapshotReason, asked: Position, current: Publication) -> str:
+    def _why_not(self, obstacle: pb.SnapshotReason, asked: StreamPosition, current: Publication) -> str:
         reasons = {
             pb.SNAPSHOT_REASON_OTHER_STORE: f"store_id {asked.store_id} is not {current.store_id}",
             pb.SNAPSHOT_REASON_FROM_FUTURE: f"after_seq {asked.seq} is beyond the last event {current.seq}",

@@ -35,8 +35,8 @@ from nodeagent.daemon.clock import Clock, carry_on
 from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.rebuild import digests_of, replayed
 from nodeagent.daemon.sources import configured
-from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.daemon.workers.lifecycle import State
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
+from nodeagent.daemon.workers.lifecycle import WorkerState
 from nodeagent.messages.pb import types_pb2
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
@@ -228,7 +228,7 @@ class _Sources:
         async with self._reported:
             self._reported.notify_all()
 
-    async def read(self, supervisors: Collection[Supervisor], wait_limit: WaitLimit) -> None:
+    async def read(self, supervisors: Collection[SourceSupervisor], wait_limit: WaitLimit) -> None:
         """Returns when all that is awaited was read, is lost, or is not here."""
         async with self._reported:
             while self.awaited:
@@ -238,11 +238,11 @@ class _Sources:
                 for each in supervisors:
                     self._look_at(each, wait_limit)
 
-    def _look_at(self, supervisor: Supervisor, wait_limit: WaitLimit) -> None:
+    def _look_at(self, supervisor: SourceSupervisor, wait_limit: WaitLimit) -> None:
         name = supervisor.name
         if name not in self.awaited:
             return
-        opening = supervisor.health().state == State.STARTING
+        opening = supervisor.health().state == WorkerState.STARTING
         if why := wait_limit.why_over(name, time.monotonic(), opening=opening):
             self._step(SourceLost(source=name, reason=why))
 

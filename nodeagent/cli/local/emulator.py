@@ -25,8 +25,8 @@ from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.call_requests import EmulatorRequest
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
 from nodeagent.emulator.layout import FieldError
-from nodeagent.emulator.nvml import Front
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.nvml import Front
 from nodeagent.emulator.processes import has_ended
 from nodeagent.emulator.requests import REQUESTS
 from nodeagent.emulator.server import RefusedByEmulator, Server, ask

@@ -13,9 +13,6 @@ from typing import Final
 
 import click
 
-from nodeagent.schedulers.slurm import health_check
-from nodeagent.schedulers.slurm.bridge import SlurmBridge
-
 from nodeagent.cli.ask import scan
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
@@ -23,6 +20,8 @@ from nodeagent.cli.shared.options import Output, output_option, public_socket, r
 from nodeagent.cli.shared.output import write, write_json
 from nodeagent.client import AsyncClient, ClientError, received
 from nodeagent.config.schedulers import SlurmConfig
+from nodeagent.schedulers.slurm import health_check
+from nodeagent.schedulers.slurm.bridge import SlurmBridge
 from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
 from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 

@@ -1,1 +1,1 @@
-"""Has resets done: devices detached, the reset process started, its result brought to the core."""
+"""Carries out resets: devices detached, the reset process started, its result brought to the core."""

@@ -1,4 +1,5 @@
-"""The devices of a reset meanwhile: our own worker lets them alone, or ends where nobody may have them open.
+"""The devices of a reset meanwhile: the worker leaves them alone, or ends where no process may have them
+open.
 
 It decides nothing about resets, and touches no device.
 """
@@ -8,8 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.daemon.resets.exchange import Attempt
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.resets.exchange import ResetAttempt
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.vendors import RESETS
 
@@ -22,11 +23,11 @@ BACK_LIMIT_S: Final = 30.0
 class Detachment:
     """``sources`` by the name of their driver, which is its vendor's for those that can be reset."""
 
-    def __init__(self, feed: EventFeed, sources: Mapping[str, Supervisor]) -> None:
+    def __init__(self, feed: EventFeed, sources: Mapping[str, SourceSupervisor]) -> None:
         self._feed = feed
         self._sources = sources
 
-    async def set(self, attempt: Attempt) -> bool:
+    async def set(self, attempt: ResetAttempt) -> bool:
         """False: what we have open of them cannot be closed."""
         source = self._sources.get(attempt.vendor)
         if source is None:
@@ -36,7 +37,7 @@ class Detachment:
         await source.rest(attempt.names, _why(attempt))
         return True
 
-    def begin(self, attempt: Attempt) -> None:
+    def begin(self, attempt: ResetAttempt) -> None:
         """As ``set``, before the source runs."""
         source = self._sources.get(attempt.vendor)
         if source is not None and _needs_closed(attempt):
@@ -44,7 +45,7 @@ class Detachment:
         elif source is not None:
             source.begin_at_rest(attempt.names, _why(attempt))
 
-    async def take_back(self, attempt: Attempt) -> None:
+    async def take_back(self, attempt: ResetAttempt) -> None:
         """They are asked again."""
         source = self._sources.get(attempt.vendor)
         if source is not None and _needs_closed(attempt):
@@ -52,7 +53,7 @@ class Detachment:
         elif source is not None:
             await source.wake(attempt.names)
 
-    async def are_back(self, attempt: Attempt) -> None:
+    async def are_back(self, attempt: ResetAttempt) -> None:
         """Wait until all of them are read again, or long enough."""
         about = {device.id for device in attempt.devices}
         try:
@@ -63,17 +64,19 @@ class Detachment:
         except TimeoutError:
             log.warning("%s: not all of its devices can be read", attempt.name)
 
-    def readings(self, attempt: Attempt) -> dict[str, Mapping[str, float]]:
+    def readings(self, attempt: ResetAttempt) -> dict[str, Mapping[str, float]]:
         """The last ones, by the device's name."""
         source = self._sources.get(attempt.vendor)
         readings = source.health().readings if source is not None else {}
         return {name: readings[name] for name in attempt.names if name in readings}
 
 
-def _why(attempt: Attempt) -> str:
+def _why(attempt: ResetAttempt) -> str:
     return f"not read during {attempt.action}"
 
 
-def _needs_closed(attempt: Attempt) -> bool:
-    """Whether nobody may have its devices open meanwhile: the worker ends. Else it lets them alone."""
+def _needs_closed(attempt: ResetAttempt) -> bool:
+    """Whether no process may have its devices open meanwhile: then the worker ends. Else it leaves them
+    alone.
+    """
     return attempt.vendor in RESETS and RESETS[attempt.vendor].needs_closed

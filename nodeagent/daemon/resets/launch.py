@@ -32,7 +32,7 @@ def why_it_cannot(folder: Path) -> str:
     """Why no process of a reset could be started now, "" if nothing says so. To ask starts nothing."""
     if not _is_units(folder) or _listens(UNIT_SOCKET):
         return ""
-    return f"nothing can reset a device here: {_nobody_listens('nobody listens')}"
+    return f"nothing can reset a device here: {_not_listening('no process listens')}"
 
 
 async def start(folder: Path, name: str, config_path: Path | None) -> None:
@@ -56,7 +56,7 @@ def _listens(socket: str) -> bool:
     return any(int(each, 16) & _ACCEPTS for each in found)
 
 
-def _nobody_listens(why: str) -> str:
+def _not_listening(why: str) -> str:
     return f"{UNIT_SOCKET}: {why}; is nodeagent-reset.socket active?"
 
 
@@ -77,11 +77,11 @@ async def _ask_unit(name: str) -> None:
                 writer.close()
     except OSError as error:
         why = error.strerror or f"no answer within {START_LIMIT_S:g} s"
-        raise NotStarted(_nobody_listens(why)) from error
+        raise NotStarted(_not_listening(why)) from error
 
 
 async def _detach(folder: Path, name: str, config_path: Path | None) -> None:
-    """Start it through a process that ends at once, so that it is nobody's child."""
+    """Start it through a process that ends at once, so that it is not a child of the daemon."""
     command = [sys.executable, "-m", "nodeagent.reset_unit", name, "--folder", str(folder)]
     if config_path is not None:
         command += ["--config", str(config_path)]

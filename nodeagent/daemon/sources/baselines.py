@@ -1,7 +1,7 @@
-"""What is kept of the parts of a source for the workers that come after the one that saw it. Pure.
+"""What is kept of a source's devices for later workers. Pure.
 
-What a worker says goes to the core, which keeps it, once its part is listed; until then it is said again.
-Nobody here reads it: see ``core.devices.baselines``.
+What a worker reports goes to the core, which keeps it, once its device is listed; until then the worker
+repeats it. It is not read here: see ``core.devices.baselines``.
 """
 
 from collections.abc import Collection, Mapping, MutableMapping
@@ -27,7 +27,7 @@ def open_codes_of(view: View, source: str) -> Mapping[str, tuple[str, ...]]:
     return {device_id: tuple(codes) for device_id, codes in [*found.items()][-MAX_DEVICES:]}
 
 
-class Baselines:
+class KeptBaselines:
     """``kept`` are those that the next worker is given, by identity: what is taken is put there."""
 
     def __init__(self, source: str, kept: MutableMapping[str, Baseline]) -> None:
@@ -49,8 +49,8 @@ class Baselines:
             BaselineSeen(source=self._source, identity=identity, number=said.number, content=said.content)
         ]
 
-    def begin_anew(self, identity: str, number: int) -> bool:
-        """A person has ended it. Whether that is news."""
+    def restart(self, identity: str, number: int) -> bool:
+        """An operator has ended it. Whether that is news."""
         before = self._kept.get(identity)
         if before is not None and before.number >= number:
             return False

@@ -21,7 +21,7 @@ from nodeagent.daemon.pump import QUEUE_DELIVERIES, Delivery, Pump
 from nodeagent.daemon.resets.launch import runs_as_unit
 from nodeagent.daemon.sources.baselines import baselines_of, open_codes_of
 from nodeagent.daemon.sources.inventory import devices_of
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.metrics.daemon import Health
 from nodeagent.store.ledger import Ledger
@@ -44,7 +44,7 @@ def supervisors(
     deliver: Callable[[Delivery], Awaitable[None]],
     view: View,
     hurry: bool = False,
-) -> list[Supervisor]:
+) -> list[SourceSupervisor]:
     """``view`` is what is known of earlier lives. In a ``hurry`` all begin at once, no call is waited for
     long, and they end without grace.
     """
@@ -60,7 +60,7 @@ def supervisors(
     )
     if hurry:
         specs = map(_hurried, specs)
-    made: dict[str, Supervisor] = {}
+    made: dict[str, SourceSupervisor] = {}
 
     async def deliver_and_renew(delivery: Delivery) -> None:
         await deliver(delivery)
@@ -69,7 +69,7 @@ def supervisors(
                 made[source].renew(f"the kernel log says that events were lost: {why}")
 
     for spec in specs:
-        made[spec.source] = Supervisor(spec, deliver_and_renew, clock.rule_of_boottime)
+        made[spec.source] = SourceSupervisor(spec, deliver_and_renew, clock.rule_of_boottime)
     return list(made.values())
 
 
@@ -104,9 +104,7 @@ def expected_chips(section: DriverConfig) -> int | None:
 
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
-    """The loss of sources that were heard once and have no driver any more: nobody else will say how they
-    are.
-    """
+    """The loss of sources that were read once and have no driver any more: nothing else reports on them."""
     read = {source.name for source in view.sources}
     return tuple(
         SourceLost(source=name, reason=f"drivers.{name}.enabled is false", how=Loss.RELEASED)
@@ -115,7 +113,7 @@ def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
     )
 
 
-def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:
+def of_vendors(config: Config, workers: Iterable[SourceSupervisor]) -> list[SourceSupervisor]:
     """Those that have a vendor's library open."""
     return [worker for worker in workers if isinstance(config.drivers[worker.name], VendorConfig)]
 
@@ -151,7 +149,7 @@ def spec_of(
     )
 
 
-def readings(workers: Iterable[Supervisor]) -> dict[str, dict[str, float]]:
+def readings(workers: Iterable[SourceSupervisor]) -> dict[str, dict[str, float]]:
     """The last of each observed device, by its name; of two sources of one reading the first counts."""
     found: dict[str, dict[str, float]] = {}
     for worker in workers:
@@ -160,7 +158,9 @@ def readings(workers: Iterable[Supervisor]) -> dict[str, dict[str, float]]:
     return found
 
 
-def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool, senders: Senders) -> Health:
+def health(
+    pump: Pump, ledger: Ledger, workers: list[SourceSupervisor], volatile: bool, senders: Senders
+) -> Health:
     """How the daemon does, for the metrics; reads attributes only, from any thread."""
     statistics = pump.statistics
     dropped_events, dropped_inputs = ledger.dropped

@@ -123,7 +123,7 @@ MAX_NAMED: Final = 16
 
 
 class ExpectedChips:
-    """How many chips one source ought to have. ``number`` 0: any; None: none, and nothing is reported."""
+    """How many chips one source should have. ``number`` 0: any; None: none, and nothing is reported."""
 
     def __init__(self, source: str, number: int | None) -> None:
         self.number = number

@@ -31,7 +31,7 @@ from nodeagent.daemon.sources.translate import (
     DRIVER_UNRESPONSIVE,
     LOG_GAP,
     WORKER_CRASHED,
-    Clock,
+    StampClock,
     active_set,
     device_seen,
     fault,
@@ -51,7 +51,7 @@ class Observation:
         self,
         source: str,
         required: bool,
-        clock: Clock,
+        clock: StampClock,
         known: Sequence[wire.Device] = (),
         expected_chips: int | None = None,
         exclude: Sequence[str] = (),
@@ -90,7 +90,7 @@ class Observation:
 
     @property
     def absent(self) -> bool:
-        """There is nothing of it here, as the last look for it said, and nobody expects it."""
+        """There is nothing of it here, at the last look, and none is expected."""
         return self.state is SourceState.ABSENT and not self.chips.number
 
     @property
@@ -100,7 +100,7 @@ class Observation:
 
     def observes(self, device: str) -> bool:
         """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
-        is_silent = device in self._unobserved or self._faults.stands(DRIVER_UNRESPONSIVE, device)
+        is_silent = device in self._unobserved or self._faults.is_open(DRIVER_UNRESPONSIVE, device)
         return not (self.is_lost or is_silent)
 
     def rest(self, devices: Collection[str], reason: str) -> list[Input]:
@@ -230,7 +230,7 @@ class Observation:
         return self._lose(reason, how)
 
     def let_go(self, reason: str) -> list[Input]:
-        """Nobody observes it, on purpose. Where there never was anything to observe nothing is lost."""
+        """It is not observed, on purpose. Where there never was anything to observe, nothing is lost."""
         is_known = self.observing or self.is_lost or self._first_read is not None
         if not is_known and not self._inventory.any:
             return []
@@ -270,7 +270,7 @@ class Observation:
         return self._source_lost(reason, how) if self.state is not before else []
 
     def _not_found(self, reason: str) -> list[Input]:
-        """There is nothing of it, and nobody expects it: a loss only of what was observed or let go."""
+        """There is nothing of it, and none is expected: a loss only of what was observed or let go."""
         before = self._take(SourceTrigger.NOT_FOUND)
         if self.state is before:
             return []
@@ -333,8 +333,8 @@ class Observation:
         self._no_longer_owed(device)
         self._unobserved.pop(device, None)
         self._holders.forget(device)
-        stood = self._faults.stands(DRIVER_UNRESPONSIVE, device)
-        return self._faults.recovered(DRIVER_UNRESPONSIVE, device) if stood else ()
+        was_open = self._faults.is_open(DRIVER_UNRESPONSIVE, device)
+        return self._faults.recovered(DRIVER_UNRESPONSIVE, device) if was_open else ()
 
 
 class OwnFaults:
@@ -346,28 +346,28 @@ class OwnFaults:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._standing: set[tuple[str, str]] = set()
+        self._open: set[tuple[str, str]] = set()
         self._recovery_sent: set[tuple[str, str]] = set()
 
-    def stands(self, code: str, device: str) -> bool:
-        return (code, device) in self._standing
+    def is_open(self, code: str, device: str) -> bool:
+        return (code, device) in self._open
 
     def on(self, code: str) -> Collection[str]:
-        """The devices on which it stands."""
-        return [device for each, device in self._standing if each == code]
+        """The devices on which it is open."""
+        return [device for each, device in self._open if each == code]
 
     def began(self, code: str, device: str, reason: str) -> list[Signal]:
-        """The fault began: it is raised, unless it stands already."""
-        return [] if self.stands(code, device) else self.occurred(code, device, reason)
+        """The fault began: it is raised, unless it is open already."""
+        return [] if self.is_open(code, device) else self.occurred(code, device, reason)
 
     def occurred(self, code: str, device: str, reason: str) -> list[Signal]:
         """The fault occurred: it is raised each time."""
-        self._standing.add((code, device))
+        self._open.add((code, device))
         return [self._signal(code, device, Assertion.OCCUR, reason)]
 
     def recovered(self, code: str, device: str) -> list[Signal]:
-        is_news = self.stands(code, device) or (code, device) not in self._recovery_sent
-        self._standing.discard((code, device))
+        is_news = self.is_open(code, device) or (code, device) not in self._recovery_sent
+        self._open.discard((code, device))
         self._recovery_sent.add((code, device))
         return [self._signal(code, device, Assertion.RECOVER)] if is_news else []
 
@@ -393,7 +393,7 @@ class FirstRead:
 
 
 class HolderChanges:
-    """What has changed in who holds the devices of one source."""
+    """Changes of the processes on the devices of one source."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Holder, ...]] = {}
@@ -413,5 +413,5 @@ class HolderChanges:
         return [held], not set(held.holders) <= set(before or ())
 
     def forget(self, device: str) -> None:
-        """It is listed anew, or no longer: whatever its next answer says is news."""
+        """It is listed again, or no longer: its next answer is news."""
         self._known.pop(device, None)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from nodeagent.core.model import HoldKind, ResetStage, View
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.store.event_feed import EventFeed
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _BUSY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 class Quiescence:
     """``sources`` are those that have a driver open."""
 
-    def __init__(self, feed: EventFeed, sources: Sequence[Supervisor]) -> None:
+    def __init__(self, feed: EventFeed, sources: Sequence[SourceSupervisor]) -> None:
         self._feed = feed
         self._sources = sources
         self._has_let_go = False
@@ -73,7 +73,7 @@ def _quiesced_by(view: View) -> str:
 class Rebaselining:
     """``sources`` are those whose workers may have to learn of it."""
 
-    def __init__(self, feed: EventFeed, sources: Sequence[Supervisor]) -> None:
+    def __init__(self, feed: EventFeed, sources: Sequence[SourceSupervisor]) -> None:
         self._feed = feed
         self._sources = {source.name: source for source in sources}
 
@@ -83,5 +83,5 @@ class Rebaselining:
             publication = self._feed.current
             for ended in publication.view.baselines:
                 if not ended.content and ended.source in self._sources:
-                    self._sources[ended.source].begin_anew(ended.device_id, ended.number)
+                    self._sources[ended.source].restart_baseline(ended.device_id, ended.number)
             await self._feed.wait_change(publication)

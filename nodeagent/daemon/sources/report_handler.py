@@ -1,6 +1,6 @@
-"""What a worker's report means for its source: the inputs to deliver, and what is noted of the worker.
+"""Turns a worker's report into inputs, and keeps what it shows about the worker.
 
-It waits for nothing and ends nothing. A report that cannot be true raises ``Nonsense``.
+It waits for nothing and ends nothing. A report that cannot be true raises ``InvalidReport``.
 """
 
 import logging
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from nodeagent import wire
 from nodeagent.core.model import Input
 from nodeagent.daemon.pump import Delivery
-from nodeagent.daemon.sources.baselines import Baselines
+from nodeagent.daemon.sources.baselines import KeptBaselines
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.telemetry_edges import Readings
-from nodeagent.daemon.workers.lifecycle import State, Trigger
+from nodeagent.daemon.sources.telemetry_edges import RuleReadings
+from nodeagent.daemon.workers.lifecycle import WorkerState, WorkerTrigger
 from nodeagent.daemon.workers.worker import Worker, loop_time_s
 from nodeagent.store.records import Cursor
 
 log = logging.getLogger(__name__)
 
 
-class Nonsense(Exception):
-    """A well-formed report that its worker had no cause to send."""
+class InvalidReport(Exception):
+    """A well-formed report that its worker had no reason to send."""
 
 
 class ReportHandler:
@@ -32,9 +32,9 @@ class ReportHandler:
         source: str,
         boot_id: str,
         observation: Observation,
-        readings: Readings,
+        readings: RuleReadings,
         statistics: "Statistics",
-        baselines: Baselines,
+        baselines: KeptBaselines,
     ) -> None:
         self._source = source
         self._boot_id = boot_id
@@ -45,7 +45,7 @@ class ReportHandler:
         self._said_unavailable = ""
 
     def take(self, worker: Worker, report: wire.Report) -> Delivery:
-        """The delivery it makes, maybe an empty one. Raises ``Nonsense``."""
+        """The delivery it makes, maybe an empty one. Raises ``InvalidReport``."""
         inputs = self._inputs(worker, report)
         cursor = None
         if isinstance(report, wire.Batch):
@@ -61,8 +61,8 @@ class ReportHandler:
             return self._unavailable(report)
         if isinstance(report, wire.Hello):
             return self._hello(worker, report)
-        if worker.state is State.STARTING:
-            raise Nonsense(f"{type(report).__name__} before hello")
+        if worker.state is WorkerState.STARTING:
+            raise InvalidReport(f"{type(report).__name__} before hello")
         match report:
             case wire.Devices():
                 self._expect(worker, report.devices)
@@ -82,7 +82,7 @@ class ReportHandler:
                 return observation.lost(report.reason)
 
     def _unavailable(self, report: wire.Unavailable) -> Sequence[Input]:
-        """What is not there on most nodes is worth a line, and no more than one."""
+        """A source that most nodes lack is logged once."""
         inputs = self._observation.unavailable(report)
         level = logging.WARNING if self._observation.is_lost else logging.INFO
         log.log(
@@ -100,13 +100,13 @@ class ReportHandler:
         return Delivery(source=self._source, inputs=tuple(self._observation.population(hello)))
 
     def _hello(self, worker: Worker, hello: wire.Hello) -> Sequence[Input]:
-        if worker.state is not State.STARTING:
-            raise Nonsense("hello a second time")
+        if worker.state is not WorkerState.STARTING:
+            raise InvalidReport("hello a second time")
         self._ready(worker, hello)
         return self._observation.hello(hello, worker.skip)
 
     def _ready(self, worker: Worker, hello: wire.Hello) -> None:
-        worker.take(Trigger.HELLO)
+        worker.take(WorkerTrigger.HELLO)
         worker.due_s = loop_time_s()
         self._expect(worker, hello.devices)
         self._readings.forget()
@@ -114,7 +114,7 @@ class ReportHandler:
     def _reply(self, worker: Worker, reply: wire.Reply) -> Sequence[Input]:
         now_s = loop_time_s()
         if not worker.lateness.answer(reply.id, reply.device, now_s):
-            raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
+            raise InvalidReport(f"an answer of {reply.device} to poll {reply.id}, which was not asked")
         if not worker.lateness.expects(reply.device):
             return ()
         statistics = self._statistics

@@ -23,7 +23,7 @@ from typing import Final
 
 class SourceState(StrEnum):
     OPENING = "opening"
-    """Nobody has read it whole as yet, nor failed to."""
+    """It was not read completely yet, nor has a read failed."""
 
     ABSENT = "absent"
     """There is nothing of it here, as the last look for it said."""
@@ -34,7 +34,7 @@ class SourceState(StrEnum):
     OBSERVING = "observing"
     LOST = "lost"
     LET_GO = "let_go"
-    """Nobody observes it on purpose."""
+    """It is not observed on purpose."""
 
 
 class SourceTrigger(StrEnum):
@@ -51,7 +51,7 @@ class SourceTrigger(StrEnum):
     """Its worker was made to let go of the driver."""
 
     NOT_FOUND = "not found"
-    """There is no driver to open, and nothing says that there ought to be one."""
+    """There is no driver to open, and none is expected."""
 
 
 def _row(state: SourceState, *after: SourceState) -> Mapping[tuple[SourceState, SourceTrigger], SourceState]:

@@ -23,13 +23,13 @@ from typing import Final
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Input, Loss
 from nodeagent.daemon.pump import Delivery
-from nodeagent.daemon.sources.baselines import Baselines
+from nodeagent.daemon.sources.baselines import KeptBaselines
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.report_handler import Nonsense, ReportHandler, Statistics
-from nodeagent.daemon.sources.telemetry_edges import Readings
-from nodeagent.daemon.sources.translate import Clock
-from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
-from nodeagent.daemon.workers.lifecycle import State, Trigger
+from nodeagent.daemon.sources.report_handler import InvalidReport, ReportHandler, Statistics
+from nodeagent.daemon.sources.telemetry_edges import RuleReadings
+from nodeagent.daemon.sources.translate import StampClock
+from nodeagent.daemon.workers.child import WorkerEvent, WorkerExited, WorkerGarbled, WorkerReported
+from nodeagent.daemon.workers.lifecycle import WorkerState, WorkerTrigger
 from nodeagent.daemon.workers.renewal import Renewal
 from nodeagent.daemon.workers.worker import Worker, WorkerSpec, loop_time_s
 from nodeagent.daemon.workers.worker_set import Inbox, Start, WorkerSet, start_process
@@ -41,7 +41,7 @@ MAX_GARBLED: Final = 100
 LOGGED_GARBLED: Final = 3
 
 
-class Supervisor:
+class SourceSupervisor:
     """``deliver`` may wait, ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time, ``start`` starts the
     process of a worker. ``name`` is that of the source.
     """
@@ -56,13 +56,15 @@ class Supervisor:
         self.name: Final = spec.source
         self._spec = spec
         self._statistics = Statistics()
-        clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
+        clock = StampClock(
+            boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns
+        )
         self._observation = Observation(
             spec.source, spec.required, clock, spec.known, spec.expected_chips, spec.exclude
         )
-        self._readings = Readings(spec.source, spec.threshold, spec.counter)
+        self._readings = RuleReadings(spec.source, spec.threshold, spec.counter)
         self._workers = WorkerSet(spec, start)
-        self._baselines = Baselines(spec.source, self._workers.baselines)
+        self._baselines = KeptBaselines(spec.source, self._workers.baselines)
         self._report_handler = ReportHandler(
             spec.source,
             spec.boot_id,
@@ -152,13 +154,13 @@ class Supervisor:
         """Soon another process has to go on in place of the worker in use, without a gap."""
         self._renewal.want(Renew(reason=reason, lists="any"))
 
-    def begin_anew(self, identity: str, number: int) -> None:
+    def restart_baseline(self, identity: str, number: int) -> None:
         """A person has ended the baseline of a part: soon a worker that takes the part as it is goes on."""
-        if self._baselines.begin_anew(identity, number):
-            self.renew(f"the baseline of {identity} begins anew")
+        if self._baselines.restart(identity, number):
+            self.renew(f"the baseline of {identity} begins again")
 
     async def expect(self, chips: int | None) -> None:
-        """From now on it ought to list so many (see ``ExpectedChips``)."""
+        """From now on it should list so many (see ``ExpectedChips``)."""
         await self._outgoing.deliver(self._observation.expect(chips))
 
     def health(self) -> SourceHealth:
@@ -176,21 +178,21 @@ class Supervisor:
             if is_due and not self._workers.has_let_go:
                 await self._spawn()
             return
-        # Only one who has heard everything may say that something was not said.
-        if worker.state is State.READY and self._inbox.queue.empty():
+        # Only when every report is taken is it certain that an answer is missing.
+        if worker.state is WorkerState.READY and self._inbox.queue.empty():
             await self._judge_lateness(worker, now_s)
         if worker.due_s > now_s:
             return
         match worker.state:
-            case State.READY:
+            case WorkerState.READY:
                 await self._renewal.begin_wanted(self._observation.resting)
                 self._poll_id += 1
                 worker.poll(self._poll_id, now_s)
-            case State.STARTING:
+            case WorkerState.STARTING:
                 reason = f"its worker was not ready within {self._spec.hello_deadline_s:g} s"
                 await self._outgoing.deliver(self._observation.late([SOURCE], reason))
                 await self._dismiss(worker, reason, Loss.NOT_RUNNING)
-            case State.KILLING:
+            case WorkerState.KILLING:
                 await worker.kill()
                 self._workers.replace_if_abandoned(worker)
 
@@ -223,7 +225,7 @@ class Supervisor:
             self._workers.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
-        self._renewal.has_begun_anew()
+        self._renewal.has_restarted()
         self._workers.begin(child)
         self._let_alone()
 
@@ -239,14 +241,14 @@ class Supervisor:
 
     async def _take_exit(self, worker: Worker, how: str) -> None:
         before = worker.state
-        worker.take(Trigger.EXITED)
+        worker.take(WorkerTrigger.EXITED)
         await worker.child.release()
-        if before is State.ABANDONED:
+        if before is WorkerState.ABANDONED:
             self._workers.abandoned.remove(worker)
             await self._respawn_whole()
             return
         self._workers.worker = None
-        if before is not State.KILLING and not worker.unavailable:
+        if before is not WorkerState.KILLING and not worker.unavailable:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
             log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
@@ -254,7 +256,7 @@ class Supervisor:
         self._workers.forgive(worker)
         if worker.unavailable and self._observation.absent:
             self._workers.spawn_after_an_absence()
-        elif before is not State.KILLING or not self._workers.abandoned:
+        elif before is not WorkerState.KILLING or not self._workers.abandoned:
             self._workers.spawn_after_a_failure()
 
     async def _respawn_whole(self) -> None:
@@ -266,14 +268,14 @@ class Supervisor:
         worker = self._workers.worker
         if worker is None:
             self._workers.spawn_soon()
-        elif worker.skip and worker.state is State.READY:
+        elif worker.skip and worker.state is WorkerState.READY:
             self.renew("no device hangs any more")
-        elif worker.skip and worker.state is not State.KILLING:
+        elif worker.skip and worker.state is not WorkerState.KILLING:
             await self._dismiss(worker, "another one takes its place, for all devices")
 
     # ------------------------------------------------------------------ what was heard
 
-    async def _take(self, happening: Happening) -> None:
+    async def _take(self, happening: WorkerEvent) -> None:
         worker = self._workers.of(happening.child)
         if worker is None:
             return
@@ -283,20 +285,20 @@ class Supervisor:
                 await self._outgoing.hand_over(self._report_handler.take_over(worker, hello))
             return
         match happening:
-            case Exited(how=how):
+            case WorkerExited(how=how):
                 await self._take_exit(worker, how)
-            case Said() if worker.state is State.ABANDONED:
+            case WorkerReported() if worker.state is WorkerState.ABANDONED:
                 await worker.let_end()
-            case _ if worker.state not in (State.STARTING, State.READY):
+            case _ if worker.state not in (WorkerState.STARTING, WorkerState.READY):
                 pass
-            case Garbled(reason=reason):
+            case WorkerGarbled(reason=reason):
                 await self._garbled(worker, reason)
-            case Said(report=Renew() as asked) if worker.state is State.READY:
+            case WorkerReported(report=Renew() as asked) if worker.state is WorkerState.READY:
                 await self._renewal.ask(asked, self._observation.resting)
-            case Said(report=report):
+            case WorkerReported(report=report):
                 try:
                     delivery = self._report_handler.take(worker, report)
-                except Nonsense as error:
+                except InvalidReport as error:
                     await self._garbled(worker, str(error))
                 else:
                     if isinstance(report, Reply):

@@ -46,7 +46,7 @@ class _Counter:
     read: int
 
 
-class Readings:
+class RuleReadings:
     """The readings of one source, over the lives of its workers. A reading of the source as a whole is the
     node's.
     """
@@ -63,7 +63,7 @@ class Readings:
         self.judge_by(threshold, counter)
 
     def judge_by(self, threshold: Sequence[ThresholdRule], counter: Sequence[CounterRule]) -> None:
-        """From now on these rules; every reading is reported anew, as the rules forget what changed."""
+        """From now on these rules; every reading is reported again, since the rules forget what changed."""
         self._threshold = threshold
         self._counter = counter
         self._intervals = {}

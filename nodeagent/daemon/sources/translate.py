@@ -1,4 +1,4 @@
-"""From what a worker says to what the core takes. Pure.
+"""From what a worker reports to inputs of the core. Pure.
 
 Stamps come in on CLOCK_BOOTTIME and leave on the rule clock; one from the future is brought back to
 now, for no source can have seen what has not happened yet. The source's name is ours, not the worker's.
@@ -43,7 +43,7 @@ MAX_EVIDENCE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class StampClock:
     """``boottime_ns`` is now on CLOCK_BOOTTIME; ``to_rule_ns`` turns such a stamp into rule time."""
 
     boottime_ns: Callable[[], int]
@@ -53,11 +53,11 @@ class Clock:
         return self.to_rule_ns(min(stamp_ns, self.boottime_ns()))
 
 
-def signals(source: str, batch: wire.Batch, clock: Clock) -> list[Signal]:
+def signals(source: str, batch: wire.Batch, clock: StampClock) -> list[Signal]:
     return [as_input(source, said, clock.rule_ns) for said in batch.signals]
 
 
-def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: Clock) -> ActiveSet | None:
+def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: StampClock) -> ActiveSet | None:
     """None if the source has no list of what is active now."""
     if said.active is None:
         return None
@@ -100,7 +100,7 @@ def device_seen(source: str, device: wire.Device) -> DeviceSeen:
 def fault(
     code: str, device: str, assertion: Assertion, *, source: str, reason: str = "", count: int = 1
 ) -> Signal:
-    """A fault of the agent itself, concerning ``source``. A source as a whole stands for the node, where
+    """A fault of the agent itself, concerning ``source``. A source as a whole counts as the node, where
     the code names the source: other sources stand there too.
     """
     evidence = {"source": source}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from nodeagent import wire
-from nodeagent.daemon.workers.process import Process, Spawned
+from nodeagent.daemon.workers.process import SpawnedProcess, WorkerProcess
 from nodeagent.system.streams import LineSplitter
 from nodeagent.wire import ProtocolError
 
@@ -38,34 +38,34 @@ D_SAMPLE_PAUSE_S: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WorkerReported:
     child: "Child"
     report: wire.Report
 
 
 @dataclass(frozen=True, slots=True)
-class Garbled:
+class WorkerGarbled:
     child: "Child"
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Exited:
+class WorkerExited:
     """``how`` is for people: "killed by SIGSEGV", "exit status 3"."""
 
     child: "Child"
     how: str
 
 
-Happening = Said | Garbled | Exited
-Happenings = asyncio.Queue[Happening | None]
+WorkerEvent = WorkerReported | WorkerGarbled | WorkerExited
+WorkerEvents = asyncio.Queue[WorkerEvent | None]
 """None: something may be due."""
 
 
 class Child:
-    """Begin with ``Child.of`` or ``Child.spawn``; everything it says or does arrives in ``inbox``."""
+    """Begin with ``Child.of`` or ``Child.spawn``; its reports and its exit arrive in ``inbox``."""
 
-    def __init__(self, process: Process, inbox: Happenings, log: logging.Logger) -> None:
+    def __init__(self, process: WorkerProcess, inbox: WorkerEvents, log: logging.Logger) -> None:
         self._process = process
         self._inbox = inbox
         self._log = log
@@ -76,12 +76,12 @@ class Child:
         self._last_words: deque[str] = deque(maxlen=LAST_WORDS)
 
     @classmethod
-    async def spawn(cls, command: Sequence[str], inbox: Happenings, log: logging.Logger) -> "Child":
+    async def spawn(cls, command: Sequence[str], inbox: WorkerEvents, log: logging.Logger) -> "Child":
         """Raises ``OSError`` if it cannot be started."""
-        return await cls.of(Spawned(command), inbox, log)
+        return await cls.of(SpawnedProcess(command), inbox, log)
 
     @classmethod
-    async def of(cls, process: Process, inbox: Happenings, log: logging.Logger) -> "Child":
+    async def of(cls, process: WorkerProcess, inbox: WorkerEvents, log: logging.Logger) -> "Child":
         """The child of a process that has just started. If that is cancelled, the process is discarded."""
         child = cls(process, inbox, log)
         try:
@@ -100,7 +100,7 @@ class Child:
         """The last lines of its stderr."""
         return "\n".join(self._last_words)[-MAX_LAST_WORDS:]
 
-    def send(self, order: wire.Order) -> bool:
+    def send(self, order: wire.Request) -> bool:
         """Put the order into the pipe's buffer; false if it does not take its orders out."""
         orders = self._orders
         if orders is None or orders.is_closing() or orders.get_write_buffer_size() > MAX_UNSENT_BYTES:
@@ -185,12 +185,12 @@ class Child:
             oversized = splitter.oversized
             for line in splitter.feed(chunk):
                 try:
-                    happening: Happening = Said(self, wire.decode_report(line))
+                    happening: WorkerEvent = WorkerReported(self, wire.decode_report(line))
                 except ProtocolError as error:
-                    happening = Garbled(self, str(error))
+                    happening = WorkerGarbled(self, str(error))
                 await self._inbox.put(happening)
             for _ in range(splitter.oversized - oversized):
-                await self._inbox.put(Garbled(self, f"a line of more than {wire.MAX_LINE_BYTES} bytes"))
+                await self._inbox.put(WorkerGarbled(self, f"a line of more than {wire.MAX_LINE_BYTES} bytes"))
 
     async def _read_errors(self, reader: asyncio.StreamReader) -> None:
         splitter = LineSplitter(MAX_STDERR_LINE)
@@ -214,7 +214,7 @@ class Child:
         asyncio.get_running_loop().remove_reader(self._process.pidfd)
         how = self._process.how_it_ended()
         await asyncio.wait(readers, timeout=DRAIN_LIMIT_S)
-        await self._inbox.put(Exited(self, how))
+        await self._inbox.put(WorkerExited(self, how))
 
     def _sleeping_threads(self) -> set[tuple[str, str]]:
         """(thread id, name) of those in D state now, from /proc/PID/task/*/stat of this child only."""

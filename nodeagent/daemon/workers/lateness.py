@@ -45,7 +45,7 @@ class Lateness:
     def expect(self, devices: Iterable[str]) -> None:
         """From now on these are polled, and the source itself.
 
-        A device that has just gone is not late, but may still answer, and is not asked anew before it has.
+        A device that has just gone is not late, but may still answer, and is not asked again before it has.
         """
         before, self._expected = self._expected, dict.fromkeys((SOURCE, *devices))
         known = before.keys() | self._expected.keys()
@@ -71,7 +71,7 @@ class Lateness:
             self._asked[device] = _Asked(poll_id, now_s)
 
     def answer(self, poll_id: int, device: str, now_s: float) -> bool:
-        """False: nobody asked that."""
+        """False: that was not asked."""
         asked = self._asked.get(device)
         if asked is None or asked.poll_id != poll_id:
             return False
@@ -128,6 +128,6 @@ class Lateness:
         return min(asked.overtaken_s + self._call_deadline_s, asked.at_s + self._stall_deadline_s)
 
     def _owing(self) -> list[tuple[str, _Asked]]:
-        """Who may be or become late, in the order in which they were asked."""
+        """The devices that may be or become late, in the order in which they were asked."""
         asked = tuple(self._asked.items())
         return [each for each in asked if each[0] in self._expected and each[0] not in self._alone]

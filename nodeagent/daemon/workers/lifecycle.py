@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Final
 
 
-class State(StrEnum):
+class WorkerState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     KILLING = "killing"
@@ -35,7 +35,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class Trigger(StrEnum):
+class WorkerTrigger(StrEnum):
     HELLO = "hello"
     DISMISSED = "dismissed"
     """It has to go: it is late, it babbles, or it is to be replaced."""
@@ -46,18 +46,18 @@ class Trigger(StrEnum):
     EXITED = "exited"
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Trigger], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[WorkerState, WorkerTrigger], WorkerState]] = MappingProxyType(
     {
-        (State.STARTING, Trigger.HELLO): State.READY,
-        (State.STARTING, Trigger.DISMISSED): State.KILLING,
-        (State.STARTING, Trigger.STUCK): State.ABANDONED,
-        (State.STARTING, Trigger.EXITED): State.ENDED,
-        (State.READY, Trigger.DISMISSED): State.KILLING,
-        (State.READY, Trigger.STUCK): State.ABANDONED,
-        (State.READY, Trigger.EXITED): State.ENDED,
-        (State.KILLING, Trigger.STUCK): State.ABANDONED,
-        (State.KILLING, Trigger.EXITED): State.ENDED,
-        (State.ABANDONED, Trigger.EXITED): State.ENDED,
+        (WorkerState.STARTING, WorkerTrigger.HELLO): WorkerState.READY,
+        (WorkerState.STARTING, WorkerTrigger.DISMISSED): WorkerState.KILLING,
+        (WorkerState.STARTING, WorkerTrigger.STUCK): WorkerState.ABANDONED,
+        (WorkerState.STARTING, WorkerTrigger.EXITED): WorkerState.ENDED,
+        (WorkerState.READY, WorkerTrigger.DISMISSED): WorkerState.KILLING,
+        (WorkerState.READY, WorkerTrigger.STUCK): WorkerState.ABANDONED,
+        (WorkerState.READY, WorkerTrigger.EXITED): WorkerState.ENDED,
+        (WorkerState.KILLING, WorkerTrigger.STUCK): WorkerState.ABANDONED,
+        (WorkerState.KILLING, WorkerTrigger.EXITED): WorkerState.ENDED,
+        (WorkerState.ABANDONED, WorkerTrigger.EXITED): WorkerState.ENDED,
     }
 )
 
@@ -66,7 +66,7 @@ class IllegalTransition(Exception):
     """No such edge; the state stays as it was."""
 
 
-def after(state: State, trigger: Trigger) -> State:
+def after(state: WorkerState, trigger: WorkerTrigger) -> WorkerState:
     """The state that follows. Raises ``IllegalTransition``."""
     try:
         return TRANSITIONS[state, trigger]

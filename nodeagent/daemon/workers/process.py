@@ -1,10 +1,10 @@
 """The process of a worker: three pipes, a file descriptor that signals its end, and a way to end it.
 
-A process is either a child of the daemon (``Spawned``), or it runs in a systemd unit of its own, outside the
-sandbox of the daemon (``Hosted``). Each connection to the unit's socket is one worker (``Accept=`` in
-systemd.socket(5)); ``worker.hosted`` is the other side. A hosted process belongs to another user, so the
-daemon cannot send it a signal: closing the connection kills it, and so does the end of the daemon. Only the
-journal of the unit shows how it ended.
+A process is either a child of the daemon (``SpawnedProcess``), or it runs in a systemd unit of its own,
+outside the sandbox of the daemon (``HostedProcess``). Each connection to the unit's socket is one worker
+(``Accept=`` in systemd.socket(5)); ``worker.hosted`` is the other side. A hosted process belongs to another
+user, so the daemon cannot send it a signal: closing the connection kills it, and so does the end of the
+daemon. Only the journal of the unit shows how it ended.
 
 Nothing here waits for a process, reads from it, or knows its messages.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol, cast
 
 
-class Process(Protocol):
+class WorkerProcess(Protocol):
     """Started; its pipes are not in use yet."""
 
     @property
@@ -47,7 +47,7 @@ class Process(Protocol):
         """Close everything but the pipes. A process that still runs is left behind on purpose."""
 
 
-class Spawned:
+class SpawnedProcess:
     """A child of the daemon. Raises ``OSError`` if it cannot be started."""
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -105,8 +105,8 @@ MAX_ANSWER_BYTES: Final = 32
 _JOURNAL: Final = "journalctl --unit 'nodeagent-ascend@*'"
 
 
-class Hosted:
-    """A ``Process``; the connection ends it."""
+class HostedProcess:
+    """A ``WorkerProcess`` whose connection ends it."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Hosted:
         os.close(self.pidfd)
 
 
-async def start_hosted(path: Path, source: str) -> Hosted:
+async def start_hosted(path: Path, source: str) -> HostedProcess:
     """Start a worker in its unit. Raises ``OSError`` where nothing listens, or no worker starts in time."""
     with ExitStack() as opened:
         connection = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
@@ -156,7 +156,7 @@ async def start_hosted(path: Path, source: str) -> Hosted:
             for descriptor in theirs:
                 os.close(descriptor)
         opened.pop_all()
-    return Hosted(pid, pidfd, connection, ours)
+    return HostedProcess(pid, pidfd, connection, ours)
 
 
 async def _ask(connection: socket.socket, path: Path, source: str, pipes: Sequence[int]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A worker's successor: started beside it because one is wanted, and in its place once it is ready.
+"""A worker's successor: started next to it where one is wanted, and in its place once it is ready.
 
 Some libraries keep for the life of a process what they found at its start. Another process sees what is there
 now, and until it is ready the one in use goes on observing. That one says what its successor must list to
@@ -11,8 +11,14 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Happenings, Said
-from nodeagent.daemon.workers.lifecycle import State
+from nodeagent.daemon.workers.child import (
+    WorkerEvent,
+    WorkerEvents,
+    WorkerExited,
+    WorkerGarbled,
+    WorkerReported,
+)
+from nodeagent.daemon.workers.lifecycle import WorkerState
 from nodeagent.daemon.workers.worker import Worker, loop_time_s
 from nodeagent.daemon.workers.worker_set import WorkerSet
 from nodeagent.wire import SOURCE, Hello, Renew, Unavailable
@@ -27,7 +33,7 @@ QUIET_S: Final = 30.0
 """Not asked for so long, whatever the last successors were for is over."""
 
 
-class Pace:
+class RenewalPace:
     """When what is asked for again and again is done: at once, and then ever more seldom. Pure."""
 
     def __init__(self) -> None:
@@ -50,11 +56,11 @@ class Pace:
 class Renewal:
     """The renewal of one source's workers."""
 
-    def __init__(self, source: str, workers: WorkerSet, queue: Happenings) -> None:
+    def __init__(self, source: str, workers: WorkerSet, queue: WorkerEvents) -> None:
         self._source = source
         self._workers = workers
         self._queue = queue
-        self._pace = Pace()
+        self._pace = RenewalPace()
         self._asked: Renew | None = None
         self._wanted: Renew | None = None
 
@@ -66,10 +72,10 @@ class Renewal:
         """One that begins later than now has to take over, as soon as it may."""
         self._wanted = asked
 
-    def has_begun_anew(self) -> None:
+    def has_restarted(self) -> None:
         """A worker begins that is no successor: it sees all that there is, and none was asked for before."""
         self._wanted = None
-        self._pace = Pace()
+        self._pace = RenewalPace()
 
     async def begin_wanted(self, resting: Collection[str]) -> None:
         """It stays wanted until one that has begun for it has taken over."""
@@ -95,31 +101,31 @@ class Renewal:
         except OSError as error:
             log.warning("%s: cannot start a second worker: %s", self._source, error)
             return
-        workers.begin_beside(child)
+        workers.begin_successor(child)
 
     def call_off_if_late(self, now_s: float) -> None:
         """A successor that has not said hello in time ends."""
         if self._workers.successor is not None and self._workers.successor.due_s <= now_s:
             self._call_off("it was not ready in time")
 
-    async def take(self, worker: Worker, happening: Happening) -> Hello | None:
+    async def take(self, worker: Worker, happening: WorkerEvent) -> Hello | None:
         """What one that this ``concerns`` said or did. The hello of a successor that is in use now."""
         is_successor = worker is self._workers.successor
         match happening:
-            case Exited(how=how):
+            case WorkerExited(how=how):
                 if is_successor:
                     log.warning("%s: the second worker ended by itself: %s", self._source, how)
                 self._workers.let_go_of(worker)
                 await worker.child.release()
-            case Said(report=Hello() as hello) if is_successor and self._sees_enough(hello):
+            case WorkerReported(report=Hello() as hello) if is_successor and self._sees_enough(hello):
                 log.info("%s: worker %d takes over", self._source, worker.child.pid)
                 self._workers.replace_by_successor()
                 if self._wanted is self._asked:
                     self._wanted = None
                 return hello
-            case Said(report=Hello()) if is_successor:
+            case WorkerReported(report=Hello()) if is_successor:
                 self._call_off("it lists no more devices than the first")
-            case Said(report=Unavailable(reason=reason)) | Garbled(reason=reason):
+            case WorkerReported(report=Unavailable(reason=reason)) | WorkerGarbled(reason=reason):
                 if is_successor:
                     self._call_off(reason)
         return None
@@ -127,7 +133,7 @@ class Renewal:
     def _sees_enough(self, hello: Hello) -> bool:
         """What the worker in use asked that it sees."""
         worker, asked = self._workers.worker, self._asked
-        if worker is None or worker.state is not State.READY or asked is None:
+        if worker is None or worker.state is not WorkerState.READY or asked is None:
             return False
         seen = set(worker.lateness.expected) - {SOURCE}
         listed = {device.device for device in hello.devices}

@@ -21,7 +21,7 @@ from nodeagent import wire
 from nodeagent.core.catalog.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.daemon.workers.child import Child
 from nodeagent.daemon.workers.lateness import Lateness
-from nodeagent.daemon.workers.lifecycle import State, Trigger, after
+from nodeagent.daemon.workers.lifecycle import WorkerState, WorkerTrigger, after
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import HELLO_DEADLINE_S
 from nodeagent.wire import SOURCE, Baseline, Device, Poll, Setting, Unavailable
@@ -86,7 +86,7 @@ class Worker:
     def __init__(self, child: Child, spec: WorkerSpec, skip: frozenset[str], now_s: float) -> None:
         self.child = child
         self.skip = skip
-        self.state = State.STARTING
+        self.state = WorkerState.STARTING
         self.lateness = Lateness(spec.call_deadline_s, spec.stall_deadline_s)
         self.started_s = now_s
         self.due_s = now_s + spec.hello_deadline_s
@@ -96,7 +96,7 @@ class Worker:
         self._spec = spec
         self._killed = False
 
-    def take(self, trigger: Trigger) -> None:
+    def take(self, trigger: WorkerTrigger) -> None:
         """Go on in the table. Raises ``IllegalTransition``."""
         log.debug("worker %d: %s, was %s", self.child.pid, trigger, self.state)
         self.state = after(self.state, trigger)
@@ -157,7 +157,7 @@ class Worker:
         if stuck := await self.child.stuck_threads():
             self.abandon(stuck)
             return
-        self.take(Trigger.DISMISSED)
+        self.take(WorkerTrigger.DISMISSED)
         self.child.signal(signal.SIGTERM)
         self.due_s = loop_time_s() + self._spec.terminate_grace_s
 
@@ -174,7 +174,7 @@ class Worker:
     def abandon(self, stuck: Collection[str]) -> None:
         """Leave it behind, with these of its threads in the kernel, and name the device that it hangs in."""
         self.suspect = self._suspect(stuck)
-        self.take(Trigger.STUCK)
+        self.take(WorkerTrigger.STUCK)
         log.error(
             "worker %d hangs in the kernel (%s): it cannot be stopped before its call returns",
             self.child.pid,
@@ -185,7 +185,7 @@ class Worker:
         """End it for good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
         child = self.child
         child.hang_up()
-        if self.state is State.ABANDONED or await child.wait(self._spec.hang_up_limit_s):
+        if self.state is WorkerState.ABANDONED or await child.wait(self._spec.hang_up_limit_s):
             return
         for number, limit_s in (
             (signal.SIGTERM, self._spec.terminate_grace_s),

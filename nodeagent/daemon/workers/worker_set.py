@@ -12,18 +12,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from nodeagent.core.catalog.catalog import Pattern
-from nodeagent.daemon.workers.child import Child, Happening, Happenings
-from nodeagent.daemon.workers.lifecycle import State
+from nodeagent.daemon.workers.child import Child, WorkerEvent, WorkerEvents
+from nodeagent.daemon.workers.lifecycle import WorkerState
 from nodeagent.daemon.workers.process import start_hosted
 from nodeagent.daemon.workers.worker import Worker, WorkerSpec, loop_time_s
 from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2
-Start = Callable[[WorkerSpec, Happenings, logging.Logger], Awaitable[Child]]
+Start = Callable[[WorkerSpec, WorkerEvents, logging.Logger], Awaitable[Child]]
 """How the process of a worker is started. Raises ``OSError``."""
 
 
-async def start_process(spec: WorkerSpec, inbox: Happenings, log: logging.Logger) -> Child:
+async def start_process(spec: WorkerSpec, inbox: WorkerEvents, log: logging.Logger) -> Child:
     """A child of ours, or where a unit hosts it."""
     if spec.host is not None:
         return await Child.of(await start_hosted(spec.host, spec.source), inbox, log)
@@ -68,25 +68,25 @@ class WorkerSet:
         if (worker := self.worker) is None:
             due_s = [self.spawn_at_s]
         else:
-            due_s = [worker.due_s, worker.lateness.due_s() if worker.state is State.READY else None]
+            due_s = [worker.due_s, worker.lateness.due_s() if worker.state is WorkerState.READY else None]
         due_s.append(self.successor.due_s if self.successor else None)
         return min((each for each in due_s if each is not None), default=None)
 
     def of(self, child: Child) -> Worker | None:
-        """None: nobody listens to it any more."""
+        """None: it is no longer one of these."""
         return next((worker for worker in self._all() if worker.child is child), None)
 
-    async def start(self, inbox: Happenings, log: logging.Logger) -> Child:
+    async def start(self, inbox: WorkerEvents, log: logging.Logger) -> Child:
         """The process of the next one. Raises ``OSError``."""
         return await self._start(self._spec, inbox, log)
 
     def begin(self, child: Child) -> None:
-        """The next one, which is not to touch what others hang in."""
+        """The next one, which skips the devices that earlier ones hang in."""
         skip = frozenset(worker.suspect for worker in self.abandoned)
         self.spawn_at_s = None
         self.worker = self._configured(child, skip)
 
-    def begin_beside(self, child: Child) -> None:
+    def begin_successor(self, child: Child) -> None:
         """The successor of the one in use."""
         self.successor = self._configured(child, frozenset())
 
@@ -99,7 +99,7 @@ class WorkerSet:
         """All match these from now on."""
         self._patterns = tuple(patterns)
         for worker in (self.worker, self.successor):
-            if worker is not None and worker.state in (State.STARTING, State.READY):
+            if worker is not None and worker.state in (WorkerState.STARTING, WorkerState.READY):
                 worker.reload(self._patterns)
 
     def accounted_for(self, cursor: Cursor) -> None:
@@ -119,7 +119,7 @@ class WorkerSet:
             self._retire(successor)
 
     def _retire(self, worker: Worker) -> None:
-        """It ends once nobody speaks to it; where it hangs in the kernel, when it comes out of that."""
+        """It ends when its standard input does; where it hangs in the kernel, as soon as the call returns."""
         worker.child.hang_up()
         self.retired.append(worker)
 
@@ -154,7 +154,7 @@ class WorkerSet:
         return not (self.abandoned or self.retired)
 
     def spawn_soon(self) -> None:
-        """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
+        """Next to an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
         can_avoid = len(self.abandoned) == 1 and bool(self.abandoned[0].suspect)
         self.spawn_at_s = loop_time_s() if can_avoid or not self.abandoned else None
 
@@ -173,13 +173,13 @@ class WorkerSet:
         self.spawn_at_s = loop_time_s() + pause_s
 
     def forgive(self, worker: Worker) -> None:
-        """One that has lived for long: the next back-off begins anew."""
+        """One that has lived for long: the next back-off begins again."""
         if loop_time_s() - worker.started_s > self._spec.backoff_limit_s:
             self._failures = 0
 
     def replace_if_abandoned(self, worker: Worker) -> None:
         """The one in use, if it is stuck, keeps its process, and another takes its place."""
-        if worker.state is State.ABANDONED:
+        if worker.state is WorkerState.ABANDONED:
             self.worker = None
             self.abandoned.append(worker)
             self.spawn_soon()
@@ -208,20 +208,20 @@ class Inbox:
     """Children put what happens into ``queue``, and wait while it is full."""
 
     def __init__(self, workers: WorkerSet) -> None:
-        self.queue: Happenings = asyncio.Queue(MAX_QUEUED)
+        self.queue: WorkerEvents = asyncio.Queue(MAX_QUEUED)
         self._workers = workers
 
-    async def arrived(self) -> Iterable[Happening]:
+    async def arrived(self) -> Iterable[WorkerEvent]:
         """What has happened, in order, as soon as there is any; nothing when something is due before."""
         first = [await self._next()] if self.queue.empty() else []
         rest = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
         return filter(None, (*first, *rest))
 
-    async def _next(self) -> Happening | None:
+    async def _next(self) -> WorkerEvent | None:
         due_s = self._workers.due_s()
         if due_s is None:
             return await self.queue.get()
-        # A timer costs half of what a time-out does, which has to cancel who waits.
+        # A timer costs half of a time-out, which has to cancel the waiting task.
         timer = asyncio.get_running_loop().call_at(due_s, self._remind)
         try:
             happening = await self.queue.get()
@@ -233,6 +233,6 @@ class Inbox:
         return happening
 
     def _remind(self) -> None:
-        """Whoever waits is woken by anything: where something is in the queue, a reminder is not needed."""
+        """Anything in the queue wakes the reader: then a reminder is not needed."""
         if self.queue.empty():
             self.queue.put_nowait(None)

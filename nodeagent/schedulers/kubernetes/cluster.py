@@ -63,7 +63,7 @@ def wording(facts: SnapshotFacts) -> Wording:
 
 
 def condition(want: Wording, seq: int, before: Object | None, at_s: int) -> Object | None:
-    """The condition to write, None where the one that stands says this, and said it lately.
+    """The condition to write, None where the present one is the same, and recent.
 
     The number is that of the event after which it was first said.
     """

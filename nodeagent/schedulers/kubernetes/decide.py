@@ -35,7 +35,7 @@ SILENT_AFTER_NS: Final = 60 * SECOND_NS
 """A daemon that restarts is not silent yet."""
 
 LOOK_AGAIN_NS: Final = 300 * SECOND_NS
-"""At what another writes, or wrote: whoever removes it hands it over."""
+"""The time between two looks at an object of another writer: once it is removed, it is ours."""
 
 BETWEEN_WRITES_NS: Final = SECOND_NS
 """The time between two writes of one thing. ``MinCMReportInterval`` of MindCluster: its readers expect no
@@ -71,7 +71,7 @@ def decide(
 
 
 def _answers(state: ClusterState) -> bool:
-    """What a silent daemon said last is brought no further: some of it may never have got there."""
+    """The last report of a silent daemon is not written further."""
     return state.silent_since_ns is None
 
 
@@ -111,7 +111,7 @@ def _node(settings: ClusterSettings, state: ClusterState, now: ClockReading) -> 
 
 
 def _spaced(state: ClusterState, target: Target, wish: _Wish, now: ClockReading) -> _Wish:
-    """Whoever undoes what we write, and does it at once, makes no storm of requests with us."""
+    """A writer that undoes our writes at once must not cause a storm of requests."""
     written_ns = state.written_ns.get(target)
     if wish.effect is None or written_ns is None or now.ns >= written_ns + BETWEEN_WRITES_NS:
         return wish
@@ -181,7 +181,7 @@ def _info(settings: ClusterSettings, state: ClusterState, target: Target, now: C
 def _written(
     settings: ClusterSettings, target: Target, known: KnownConfigMap, facts: SnapshotFacts, now: ClockReading
 ) -> _Wish:
-    """Written anew when it says something else, or was written long ago."""
+    """It is written again when its content changes, or was written long ago."""
     form = device_info if target is Target.DEVICE_INFO else node_info
     made = _made(settings, target, facts, now.s)
     if known.found is None:

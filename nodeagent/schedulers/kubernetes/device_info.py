@@ -23,7 +23,7 @@ NAME_PREFIX: Final = "mindx-dl-deviceinfo-"
 NAMESPACE: Final = "kube-system"
 CONFIGURED: Final = "DeviceInfoCfg"
 RENEWED_AFTER_S: Final = 300
-"""``defaultUpdateTimeInterval``: whoever reads it can tell a writer that is gone."""
+"""``defaultUpdateTimeInterval``: a reader can tell that the writer is gone."""
 
 DESCRIPTION: Final = (
     "The field[xxx.com/xxx] is sunset. Volcano has the ability to maintain the usage status of "
@@ -133,7 +133,8 @@ def _device_list(names: ResourceNames, npus: Sequence[Npu]) -> Iterable[tuple[st
 def _is_unhealthy(npu: Npu) -> bool:
     """A chip that takes no new work goes on with what it has: its job is not to be rescheduled.
 
-    UNKNOWN changes nothing: it stands only where nothing else does. A network's fault has a list of its own.
+    UNKNOWN changes nothing: it is the verdict only where there is no other. A network's fault has a list of
+    its own.
     """
     worst = _worst(_without_network(npu.faults))
     is_own = (
@@ -241,7 +242,7 @@ _SWITCH_RANKS: Final = {level: rank for rank, level in enumerate(_SWITCH_LEVELS)
 
 
 def switch_text(facts: SnapshotFacts, at_s: int) -> str:
-    """``NONE`` where nobody observes the switches."""
+    """``NONE`` where the switches are not observed."""
     if not facts.switches:
         return NO_SWITCHES
     faults = [fault for fault in facts.switch_faults if fault.level in _SWITCH_LEVELS]

@@ -44,7 +44,7 @@ class ChipFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Npu:
-    """``number`` is the physical id. ``isolated``: a person holds it. ``in_use``: or nobody knows."""
+    """``number`` is the physical id. ``isolated``: a person holds it. ``in_use``: or not known."""
 
     number: int
     series: str
@@ -113,7 +113,7 @@ def facts_of(snapshot: Snapshot) -> SnapshotFacts:
 
 
 def _concerns(devices: Sequence[Device]) -> tuple[Concern, ...]:
-    """Nobody places work onto a port or a switch: what they mean for chips and node, those say."""
+    """No work is placed on a port or a switch: their effect is in the verdicts of chips and node."""
     found = [
         Concern(device=each.name, verdict=each.verdict, code=_code_of(each))
         for each in devices

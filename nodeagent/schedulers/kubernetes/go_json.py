@@ -16,7 +16,7 @@ _AS_GO_ESCAPES: Final = {
     0x2028: "\\u2028",
     0x2029: "\\u2029",
 }
-"""``htmlSafeSet`` and ``appendString`` of Go's encoding/json. None of these stands outside of a text."""
+"""``htmlSafeSet`` and ``appendString`` of Go's encoding/json. None of these occurs outside of a text."""
 
 
 def text_of(value: object) -> str:

@@ -32,7 +32,7 @@ _BY_VERDICT: Final = {Verdict.NO_NEW_JOBS: 1, Verdict.ISOLATE: 2}
 def data(facts: SnapshotFacts, *, at_s: int) -> dict[str, str] | None:
     """The ConfigMap's data, None where there is nothing to say.
 
-    The node's verdict counts beside the faults: it also knows isolations, and faults that no BMC lists.
+    The node's verdict counts as well as the faults: it also knows isolations, and faults that no BMC lists.
     """
     parts: dict[tuple[str, int], dict[str, Level]] = {}
     for fault in facts.part_faults:

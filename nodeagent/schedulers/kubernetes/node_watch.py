@@ -1,4 +1,4 @@
-"""Follows this node's own object at the API server: list, then watch, and anew whenever that breaks.
+"""Follows this node's own object at the API server: list, then watch, and again whenever that breaks.
 
 It reads no other node. What a broken watch missed, the next list shows. A watch that ends on time is followed
 by the next; one that fails, after a growing pause.
@@ -57,7 +57,7 @@ class NodeWatch:
                 trouble = None
             except RequestRefused as refused:
                 if trouble is None or trouble.reason != str(refused):
-                    log.warning("the watch of the Node broke, it begins anew: %s", refused)
+                    log.warning("the watch of the Node broke and begins again: %s", refused)
                 now_ns = time.monotonic_ns()
                 trouble = trouble_after(trouble, str(refused), refused.retry_after_s, random.random(), now_ns)
                 await asyncio.sleep((trouble.not_before_ns - now_ns) / 1e9)

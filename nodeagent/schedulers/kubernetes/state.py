@@ -56,7 +56,7 @@ class SetTaints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCondition:
-    """Ours, beside those of others."""
+    """Ours, next to those of others."""
 
     condition: Object
     target: Target = Target.CONDITION
@@ -170,7 +170,7 @@ class DaemonSilent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectSeen:
-    """How something stands in the cluster; ``found`` None: there is none. Of NODED only that counts.
+    """An object in the cluster as it is now; ``found`` None: there is none. Of NODED only that counts.
 
     A watch or a list may tell of what a write of ours has changed since: that is passed over.
     """

@@ -1,8 +1,8 @@
 """The Slurm bridge: follows this node's daemon, and does in Slurm what ``decide`` orders, one after another.
 
 It keeps nothing on a disk: the daemon keeps how far it has come, as a named consumer, and Slurm keeps what
-was done. Whoever of the three starts anew, the others have it. It refuses to guess: without the daemon, or
-without Slurm, it waits and changes nothing.
+was done. Each of the three may restart, and the others have it. Without the daemon, or without Slurm, it
+waits and changes nothing.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""
 
 ANOTHER_STORE: Final = ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
-"""The daemon counts anew, and the stream is about to say from where."""
+"""The daemon's numbers begin again; the stream is about to report from where."""
 
 ASK_AGAIN_S: Final = 1.0
 
@@ -93,7 +93,7 @@ class SlurmBridge:
     # ------------------------------------------------------------------ the daemon
 
     async def _follow(self) -> None:
-        """Each change is only a reason to ask how all stands now: many at once are one question."""
+        """Each change is only a reason to ask for the whole state: many at once are one question."""
         async with aclosing(self._client.watch(consumer=CONSUMER, snapshot="always")) as updates:
             async for update in updates:
                 self._newest = update.position
@@ -160,7 +160,7 @@ class SlurmBridge:
                 await self._slurm.drain(name, effect.reason)
                 log.warning("node %s is drained: %s", name, effect.reason)
             case Resume():
-                # A daemon that is away has said that all is well, but nobody knows how it is now.
+                # The last report was good, but while the daemon is away the state is not known.
                 if not await self._is_still_well():
                     return Unsure()
                 await self._slurm.resume(name)
@@ -177,12 +177,12 @@ class SlurmBridge:
         except ClientError as error:
             if is_final(error):
                 raise
-            log.warning("the drain goes on, for the daemon does not say how the node is: %s", error)
+            log.warning("the drain goes on, since the daemon does not report how the node is: %s", error)
             return False
 
     def _note(self, name: str, node: Node) -> Node:
         if node.is_drained and not node.is_ours and node != self._seen:
-            log.info("node %s was drained by another, and is left to him: %s", name, node.reason)
+            log.info("node %s was drained by another, and is left alone: %s", name, node.reason)
         self._seen = node
         return node
 

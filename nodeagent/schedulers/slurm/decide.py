@@ -1,11 +1,11 @@
-"""What is to be done in Slurm, one effect at a time: a pure function of what the daemon and Slurm have said.
+"""What is to be done in Slurm, one effect at a time: a pure function of what the daemon and Slurm reported.
 
     bad for a while      look ──> drain, unless it takes no work already ──> acknowledge
     well for a while     look ──> resume, if the drain is ours
     unknown              nothing
 
-It goes by what stands and not by what changed: whatever either side forgets, or does twice, the next look
-mends. It never touches a drain whose reason is not ours, nor a node that is down, which takes no work.
+It goes by the state and not by changes: the next look mends whatever either side forgets or does twice. It
+never touches a drain whose reason is not ours, nor a node that is down, which takes no work.
 """
 
 from dataclasses import dataclass, replace
@@ -116,7 +116,7 @@ class EffectFailed:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """The node was not resumed: the daemon does not say any more that it is well."""
+    """The node was not resumed: the daemon no longer reports it as well."""
 
 
 SlurmInput = NodeReported | NodeSeen | EffectDone | EffectFailed | Unsure
@@ -204,7 +204,7 @@ def taken(state: SlurmState, given: SlurmInput | Tick, now_ns: int) -> SlurmStat
 def _reported(state: SlurmState, reported: NodeReported, now_ns: int) -> SlurmState:
     before, standing = state.verdicts.standing, reported.verdicts.standing
     if standing is not before or state.position is None:
-        # Slurm is asked anew: what it said last may be from long ago.
+        # Slurm is asked again: its last answer may be from long ago.
         state = replace(
             state,
             node=None,

@@ -23,7 +23,7 @@ _ENVIRONMENT: Final = ("SLURM_CONF", "SLURM_CONF_SERVER", "TZ")
 
 _STATE: Final = re.compile(r"^\s*State=(\S+)", re.MULTILINE)
 _REASON: Final = re.compile(r"^\s*Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?$", re.MULTILINE)
-"""scontrol appends who has set it, and when."""
+"""scontrol appends the user that set it, and the time."""
 
 _FLAG: Final = re.compile(r"[A-Z_]+")
 _CLOSED: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"})
@@ -78,7 +78,7 @@ class Slurm:
         await self._run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
 
     async def resume(self, name: str) -> None:
-        """A node that is down besides stays so."""
+        """A node that is also down stays down."""
         await self._run("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
 
     async def requeue(self, job: int, node: str) -> bool:

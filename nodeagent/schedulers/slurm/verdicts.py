@@ -23,7 +23,7 @@ _SHUT: Final = (Verdict.NO_NEW_JOBS, Verdict.ISOLATE)
 
 
 class Standing(StrEnum):
-    """``bad``: it is to take no new work. ``unknown``: nobody can tell, and nothing is done."""
+    """``bad``: it must take no new work. ``unknown``: its state is not known, and nothing is done."""
 
     BAD = "bad"
     UNKNOWN = "unknown"

@@ -3,8 +3,7 @@
 SQLite follows pointers from the file's beginning, and one wrong byte there hides all the rest from it. Here
 every page is taken for a leaf of some table, and every cell on it for a row: the file's format
 (sqlite.org/fileformat2.html, sections 1.6, 2.1 and 4.1) is all that is known. It gives too much rather than
-too little, old versions and nonsense among it; which rows are true is for whoever asks to say. It writes
-nothing.
+too little, old versions and garbage among it; the caller decides which rows are true. It writes nothing.
 """
 
 import mmap

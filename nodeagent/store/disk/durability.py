@@ -23,11 +23,11 @@ from typing import TypeVar
 
 from nodeagent.store.change import Change, Numbers, WriteBacklog
 from nodeagent.store.disk.durability_state import DurabilityState, DurabilityTrigger, after
-from nodeagent.store.disk.opening import Identity, Life, Ours, open_again, open_life, read_life
-from nodeagent.store.disk.reader import Reader
+from nodeagent.store.disk.opening import Ours, StoredLife, StoreIdentity, open_again, open_life, read_life
+from nodeagent.store.disk.reader import StoreReader
 from nodeagent.store.disk.writer import Database, ReservedSpace, Writer
 from nodeagent.store.errors import NewerSchemaError, StoreDamagedError, StoreInUseError, UnreadLifeError
-from nodeagent.store.queries import State
+from nodeagent.store.queries import StateRow
 from nodeagent.store.records import Damage, StoreId
 
 T = TypeVar("T")
@@ -61,9 +61,9 @@ class Durability:
     def __init__(
         self,
         path: Path,
-        identity: Identity,
+        identity: StoreIdentity,
         limits: Limits,
-        reader: Reader,
+        reader: StoreReader,
         last: Callable[[], Numbers],
         all_there_is: Callable[[], Change | None],
         changed: Callable[[], None],
@@ -103,7 +103,7 @@ class Durability:
     def _take(self, trigger: DurabilityTrigger) -> None:
         self.state = after(self.state, trigger)
 
-    async def open(self) -> Life | None:
+    async def open(self) -> StoredLife | None:
         """Open the file, or begin in memory; None if nothing of the last life could be read.
 
         Raises StoreInUseError, and nothing for disk trouble.
@@ -131,7 +131,7 @@ class Durability:
             self._degrade(trouble, DurabilityTrigger.UNREADABLE)
         return life
 
-    def _take_and_open(self, database: Database) -> tuple[Life | None, str]:
+    def _take_and_open(self, database: Database) -> tuple[StoredLife | None, str]:
         """On the thread: (the life, what is wrong with the disk)."""
         trouble = ""
         try:
@@ -285,7 +285,7 @@ _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSc
 
 
 def _text(error: Exception) -> str:
-    """The error in words; what nobody foresaw is logged with its place."""
+    """The error as a text; an unforeseen one is logged with its traceback."""
     if isinstance(error, _FORESEEN):
         return str(error)
     _log.error("store: a defect of nodeagent; please report it", exc_info=error)
@@ -373,7 +373,7 @@ class WriteBack:
 
     def __init__(
         self,
-        identity: Identity,
+        identity: StoreIdentity,
         lock: DirectoryLock,
         backlog: WriteBacklog,
         damages: list[Damage],
@@ -383,7 +383,7 @@ class WriteBack:
         self.damage = ""
         """What a read has found wrong with the file, "" if nothing."""
         self.is_bare = False
-        """Whether the file lacks what memory has of it, as one that was repaired or made anew does."""
+        """Whether the file lacks what memory has of it, as one that was repaired or made again does."""
         self._identity = identity
         self._lock = lock
         self._backlog = backlog
@@ -400,9 +400,9 @@ class WriteBack:
     async def run(self, writer: Writer, store_id: StoreId, *, unread: bool) -> None:
         """Write the backlog until nothing was added meanwhile; between that and the return nothing waits.
 
-        Until then it stands under an epoch that nobody has seen, the next one. After a crash amid it the disk
-        lacks numbers that were published under ours, and would give them to other events. ``unread``: the
-        start could not read the file. Raises as ``open_again`` and the writer.
+        Until then it is stored under an epoch that no reader has seen, the next one. After a crash amid it
+        the disk lacks numbers that were published under ours, and would give them to other events.
+        ``unread``: the start could not read the file. Raises as ``open_again`` and the writer.
         """
         unseen = replace(store_id, epoch=store_id.epoch + 1)
         ours = Ours(uuid=store_id.uuid, last_seq=self._last().seq, unread=unread, damage=self.damage)
@@ -437,7 +437,7 @@ class WriteBack:
         self.is_bare = self.is_bare or damage is not None or found != found.or_later(self._on_disk)
         self._on_disk, self.damage = found, ""
 
-    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
+    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[StateRow, Damage | None]:
         self._lock.take()
         return open_again(database, self._identity, ours)
 

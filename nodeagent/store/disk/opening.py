@@ -15,13 +15,13 @@ from nodeagent.store import queries
 from nodeagent.store.change import ConsumerRow
 from nodeagent.store.disk import reader
 from nodeagent.store.disk.carving import behind, frames_taken, schema_version
-from nodeagent.store.disk.repair import Begin, create, finish, in_memory, repair
+from nodeagent.store.disk.repair import FileOrigin, create, finish, in_memory, repair
 from nodeagent.store.disk.salvage import salvage
 from nodeagent.store.disk.writer import Database, index_of, is_full, is_trouble, log_of
 from nodeagent.store.errors import CutShortError, NewerSchemaError, StoreDamagedError, UnreadLifeError
 from nodeagent.store.layout import SCHEMA_VERSION, TABLES, migrate
-from nodeagent.store.queries import State
-from nodeagent.store.records import Damage, Recovery
+from nodeagent.store.queries import StateRow
+from nodeagent.store.records import Damage, StoreRecovery
 
 _log = logging.getLogger(__name__)
 
@@ -31,28 +31,28 @@ FILE_NAME = "store.db"
 # replay needs is read and decoded in any case.
 _CHECKED_BYTES = 4 * 1024 * 1024
 
-_NOBODY = Begin(uuid="", machine_id="", wall_ns=0)
+_NOBODY = FileOrigin(uuid="", machine_id="", wall_ns=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class StoredLife:
     """All that a starting daemon needs of the file."""
 
-    state: State
-    recovery: Recovery
+    state: StateRow
+    recovery: StoreRecovery
     consumers: list[ConsumerRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Who opens: the machine, and the store uuid to give where a file is made or belongs elsewhere."""
+class StoreIdentity:
+    """The machine that opens the store, and the uuid of a store that is made or belongs elsewhere."""
 
     machine_id: str
     new_uuid: str
     wall_ns: Callable[[], int]
 
-    def begin(self) -> Begin:
-        return Begin(uuid=self.new_uuid, machine_id=self.machine_id, wall_ns=self.wall_ns())
+    def begin(self) -> FileOrigin:
+        return FileOrigin(uuid=self.new_uuid, machine_id=self.machine_id, wall_ns=self.wall_ns())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Ours:
     damage: str = ""
 
 
-def open_life(database: Database, identity: Identity) -> Life:
+def open_life(database: Database, identity: StoreIdentity) -> StoredLife:
     """Open for writing and read the last life back; a damaged file gives way to what is left of it, or to an
     empty one where that does not open either.
 
@@ -90,12 +90,12 @@ def open_life(database: Database, identity: Identity) -> Life:
     return _open_life(database, identity)
 
 
-def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[State, Damage | None]:
+def open_again(database: Database, identity: StoreIdentity, ours: Ours) -> tuple[StateRow, Damage | None]:
     """Open after disk trouble; what the disk has, and what was damaged of it.
 
-    Of a damaged file what is left is kept; one with another line of numbers is set aside, and one begun anew.
-    Raises UnreadLifeError where the start could not read what is there, NewerSchemaError, and sqlite3.Error
-    or OSError where the disk still refuses.
+    Of a damaged file what is left is kept; one with another line of numbers is set aside, and a new one
+    begins. Raises UnreadLifeError where the start could not read what is there, NewerSchemaError, and
+    sqlite3.Error or OSError where the disk still refuses.
     """
     is_ours = True
     finish(database.path)
@@ -120,7 +120,7 @@ def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[Stat
     return queries.read_state(database.connection), damage
 
 
-def read_life(path: Path, begin: Begin = _NOBODY) -> Life:
+def read_life(path: Path, begin: FileOrigin = _NOBODY) -> StoredLife:
     """Read a life without writing a byte, from a damaged file what is left of it. Raises sqlite3.Error,
     OSError or StoreDamagedError.
     """
@@ -144,7 +144,7 @@ def _damage(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _open_life(database: Database, identity: Identity) -> Life:
+def _open_life(database: Database, identity: StoreIdentity) -> StoredLife:
     _connect(database, identity)
     _check(database)
     connection = database.connection
@@ -178,7 +178,7 @@ def _check(database: Database) -> None:
             raise StoreDamagedError(str(answer))
 
 
-def _connect(database: Database, identity: Identity) -> None:
+def _connect(database: Database, identity: StoreIdentity) -> None:
     """Open or create; at a full disk give the reserved space up and try once more."""
     try:
         _connect_once(database, identity)
@@ -189,7 +189,7 @@ def _connect(database: Database, identity: Identity) -> None:
         _connect_once(database, identity)
 
 
-def _connect_once(database: Database, identity: Identity) -> None:
+def _connect_once(database: Database, identity: StoreIdentity) -> None:
     path = database.path
     if path.is_dir():
         raise StoreDamagedError("it is a folder")
@@ -211,8 +211,8 @@ def _connect_once(database: Database, identity: Identity) -> None:
 def _check_log(path: Path) -> None:
     """A commit behind which others follow was on the disk: if SQLite does not take it, the log is damaged.
 
-    The index of the log is made anew, for only then SQLite looks at its checksums; and by a connection that
-    may not write, for only such a one leaves the log as it is.
+    The index of the log is made again, since only then SQLite looks at its checksums; and by a connection
+    that may not write, for only such a one leaves the log as it is.
     """
     index = index_of(path)
     index.unlink(missing_ok=True)
@@ -237,13 +237,13 @@ def _check_version(path: Path) -> None:
         )
 
 
-def life_of(connection: sqlite3.Connection) -> Life:
+def life_of(connection: sqlite3.Connection) -> StoredLife:
     """Raise StoreDamagedError, sqlite3.Error."""
     state = queries.read_state(connection)
-    return Life(
+    return StoredLife(
         state=state,
         consumers=queries.read_consumers(connection),
-        recovery=Recovery(
+        recovery=StoreRecovery(
             store_id=state.store_id,
             last_seq=state.last.seq,
             engine_now_ns=state.engine_now_ns,

@@ -19,7 +19,7 @@ T = TypeVar("T")
 def connect(path: Path) -> sqlite3.Connection:
     """Open an existing store for reading, also on a read-only filesystem; raise sqlite3.Error.
 
-    A file with a non-empty log beside it needs the log's index, which SQLite can read but not make
+    A file with a non-empty log needs the log's index, which SQLite can read but not make
     there; without a log the file is whole and may be read as it lies.
     """
     try:
@@ -62,7 +62,7 @@ class _ReadConnection:
             self._connection.close()
 
 
-class Reader:
+class StoreReader:
     """A thread and a connection for reading; both are left behind when a read hangs or fails."""
 
     def __init__(self, path: Path, deadline_s: float) -> None:

@@ -38,15 +38,15 @@ _decoder = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
-    """What a new file begins with where nothing is left that says it: who writes it, and when."""
+class FileOrigin:
+    """What a new file begins with where nothing else is left: the machine that writes it, and when."""
 
     uuid: str
     machine_id: str
     wall_ns: int
 
 
-def create(path: Path, begin: Begin) -> None:
+def create(path: Path, begin: FileOrigin) -> None:
     """A new, empty store. Raises sqlite3.Error or OSError, and then there is none."""
     with _new_file(path) as connection:
         _write_state(connection, begin, None)
@@ -55,7 +55,7 @@ def create(path: Path, begin: Begin) -> None:
 
 def repair(
     database: Database,
-    begin: Begin,
+    begin: FileOrigin,
     why: str,
     *,
     is_ours: bool = True,
@@ -66,7 +66,7 @@ def repair(
     OSError.
 
     The next daemon reports it; not so where the file ``is_cut_short`` and nothing is missing. A file that
-    is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept beside it.
+    is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept as well.
     Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last
     connection closes, and that name will be the new store's.
     """
@@ -94,7 +94,7 @@ def repair(
     return damage
 
 
-def in_memory(path: Path, begin: Begin, why: str) -> sqlite3.Connection:
+def in_memory(path: Path, begin: FileOrigin, why: str) -> sqlite3.Connection:
     """What is left of a damaged file, without its history; the file stays. Raises OSError, sqlite3.Error."""
     left = salvage(path)
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -178,7 +178,7 @@ def _schema() -> str:
     return resources.files("nodeagent.store").joinpath("schema.sql").read_text()
 
 
-def _write_state(connection: sqlite3.Connection, begin: Begin, left: Salvage | None) -> None:
+def _write_state(connection: sqlite3.Connection, begin: FileOrigin, left: Salvage | None) -> None:
     """The state as it was, with the rows that there are. Numbers may be given a second time: a new epoch."""
     state = (left.state if left is not None else None) or _state_without(connection, begin, left)
     last_input, last_seq, last_audit = (
@@ -197,7 +197,9 @@ def _write_state(connection: sqlite3.Connection, begin: Begin, left: Salvage | N
     connection.execute(STATE.insert, STATE.sealed(tuple(values[column] for column in STATE.columns)))
 
 
-def _state_without(connection: sqlite3.Connection, begin: Begin, left: Salvage | None) -> Mapping[str, Any]:
+def _state_without(
+    connection: sqlite3.Connection, begin: FileOrigin, left: Salvage | None
+) -> Mapping[str, Any]:
     """Where none is left: the clocks as the newest input has them."""
     newest = connection.execute("SELECT rule_ns, wall_ns FROM input ORDER BY number DESC LIMIT 1").fetchone()
     oldest = connection.execute("SELECT MIN(seq) FROM event").fetchone()[0]

@@ -32,7 +32,7 @@ from nodeagent.store.disk.thread import AbandonedError
 from nodeagent.store.disk.writer import Database, used_size
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import AUDIT, EMPTIED, EVENT, Row
-from nodeagent.store.queries import State, read_state
+from nodeagent.store.queries import StateRow, read_state
 from nodeagent.store.tags import CARRIED, OF_INPUTS
 
 CHUNK_ROWS = 500
@@ -58,7 +58,7 @@ _INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, JobSaid, J
 _LESSER: Final = """
 what != '' AND (result LIKE 'refused: %' OR what IN ('RewindConsumer', 'DeleteConsumer', 'ReportPublicFault'))
 """
-"""Entries that one can cause who is no operator."""
+"""Entries that callers other than operators can cause."""
 
 _AUDIT_SIZE: Final = "length(who) + length(what) + length(target) + length(result) + 24"
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class RetentionPolicy:
     """How long (nanoseconds) and how much (bytes) is kept, and how often that is seen to."""
 
     retention_ns: int = 30 * 24 * 3600 * 1_000_000_000
@@ -93,7 +93,7 @@ class Upkeep:
     def __init__(
         self,
         durability: Durability,
-        keep: Keep,
+        keep: RetentionPolicy,
         wall_ns: Callable[[], int],
         trimmed: Callable[[int], None],
         rest_on_new_base: Callable[[], Awaitable[bool]],
@@ -234,8 +234,8 @@ class Retention:
                 excess -= len(body)
         return [(EVENT.replace, emptied)] if emptied else []
 
-    def _inputs_of_jobs(self, connection: sqlite3.Connection, state: State) -> list[Statement] | None:
-        """Of those before the base, which nobody counts."""
+    def _inputs_of_jobs(self, connection: sqlite3.Connection, state: StateRow) -> list[Statement] | None:
+        """Of those before the base."""
         select = "SELECT number, kind FROM input WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
         rows = connection.execute(select, (self._input, state.base_input, CHUNK_ROWS)).fetchall()
         if not rows:
@@ -281,7 +281,7 @@ def _is_of_job(row: Any) -> bool:
         return False
 
 
-def _too_old(connection: sqlite3.Connection, state: State, bounds: Bounds) -> list[Statement]:
+def _too_old(connection: sqlite3.Connection, state: StateRow, bounds: Bounds) -> list[Statement]:
     """Events before a hole are beyond retention whatever their age."""
     since_ns = state.engine_now_ns - bounds.retention_ns
     work: list[Statement] = []
@@ -292,7 +292,7 @@ def _too_old(connection: sqlite3.Connection, state: State, bounds: Bounds) -> li
     return work
 
 
-def _oldest(connection: sqlite3.Connection, state: State) -> list[Statement]:
+def _oldest(connection: sqlite3.Connection, state: StateRow) -> list[Statement]:
     events = [number for number, _ in _events(connection)]
     inputs = [number for number, _ in _inputs(connection, state)]
     return [*_delete_events(max(events, default=0)), *_delete("input", max(inputs, default=0))]
@@ -311,7 +311,7 @@ def _delete_events(last: int) -> list[Statement]:
     ]
 
 
-def _inputs(connection: sqlite3.Connection, state: State) -> sqlite3.Cursor:
+def _inputs(connection: sqlite3.Connection, state: StateRow) -> sqlite3.Cursor:
     return connection.execute(
         "SELECT number, rule_ns FROM input WHERE number <= ? ORDER BY number LIMIT ?",
         (state.base_input, CHUNK_ROWS),

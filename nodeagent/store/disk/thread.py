@@ -1,7 +1,7 @@
 """One thread that may be left hanging: calls that touch the disk run there, in order.
 
-A call into a dead filesystem cannot be interrupted. So the thread is a daemon thread that nobody
-joins: once abandoned it drops what is queued, and when its call returns at last it runs a closing
+A call into a dead filesystem cannot be interrupted. So the thread is a daemon thread that is never
+joined: once abandoned it drops what is queued, and when its call returns at last it runs a closing
 call and is finished. It knows nothing of SQLite.
 """
 
@@ -80,7 +80,7 @@ class DiskThread:
         for future in tuple(self._waiting):
             if not future.done():
                 future.set_exception(AbandonedError("the disk hangs or failed"))
-                # Read once here, so that nobody needs to wait for it.
+                # Read once here, so that no caller has to.
                 future.exception()
 
     def finish(self) -> asyncio.Future[None]:
@@ -102,7 +102,7 @@ class DiskThread:
         try:
             self._loop.call_soon_threadsafe(settle, *arguments)
         except RuntimeError:
-            # The loop was closed while this call hung: nobody is left to be notified.
+            # The loop was closed while this call hung: no task is left to be notified.
             self._abandoned = True
 
 

@@ -159,7 +159,7 @@ def used_size(connection: sqlite3.Connection) -> int:
 
 
 def log_of(path: Path) -> Path:
-    """The write-ahead log beside a database."""
+    """The write-ahead log of a database."""
     return path.with_name(path.name + "-wal")
 
 
@@ -237,7 +237,7 @@ class Writer:
 
     def _settle(self, taken: "asyncio.Future[_Group]") -> None:
         if taken.exception() is not None:
-            # Abandoned: whoever did so has taken the changes back.
+            # Abandoned: the caller has taken the changes back.
             return
         group, error = taken.result()
         for written in group:

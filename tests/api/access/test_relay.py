@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.api.access.credentials import Caller, Peer, Recognise, Role, control_peer, public_peer
+from nodeagent.api.access.credentials import (
+    Caller,
+    ConnectionPeer,
+    Recognise,
+    Role,
+    control_peer,
+    public_peer,
+)
 from nodeagent.api.access.limits import Limit
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.relay import Relay
@@ -53,13 +60,13 @@ class Front:
         self.quota = Quota(limit)
         self._recognise: Recognise = control_peer
         self.relay = Relay(self.private, self.recognise, self.quota)
-        self.peers: list[Peer] = []
+        self.peers: list[ConnectionPeer] = []
         self.clients: list[Stream] = []
 
     def recognise_as(self, recognise: Recognise) -> None:
         self._recognise = recognise
 
-    def recognise(self, accepted: socket.socket) -> Peer:
+    def recognise(self, accepted: socket.socket) -> ConnectionPeer:
         peer = self._recognise(accepted)
         self.peers.append(peer)
         return peer
@@ -72,7 +79,7 @@ class Front:
         """Of the server's ``number``-th connection, as gRPC writes it."""
         return f"unix-abstract:{self.server.names[number][1:].decode()}"
 
-    def peer_of(self, number: int) -> Peer | None:
+    def peer_of(self, number: int) -> ConnectionPeer | None:
         """Whom the relay names behind it."""
         return self.relay.peer(self.name(number))
 

@@ -5,8 +5,8 @@ from contextlib import aclosing
 from nodeagent.api.access.limits import ANSWER_BYTES
 from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults.frames import Frames
-from nodeagent.api.faults.history import History
-from nodeagent.api.faults.watch import Pace, Subscription
+from nodeagent.api.faults.history import EventHistory
+from nodeagent.api.faults.watch import StreamPace, Subscription
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.api.samples import event
 from tests.api.stage import FACTS, ROOT, Stage
@@ -38,14 +38,14 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
     await stage.commit(event("gpu0"))
     subscription = Subscription(
         feed=stage.feed,
-        history=History(stage.feed, stage.ledger),
+        history=EventHistory(stage.feed, stage.ledger),
         turns=FairQueue(),
         frames=Frames(FACTS),
         answers=Quota(ANSWER_BYTES),
         caller=ROOT,
         request=pb.WatchRequest(),
         position=None,
-        pace=Pace(),
+        pace=StreamPace(),
     )
     async with aclosing(subscription.responses()) as responses:
         responses_read = [await anext(responses)]

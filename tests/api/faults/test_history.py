@@ -12,9 +12,9 @@ from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults import list_events, watch
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
-from nodeagent.api.faults.history import PAGE_EVENTS, PAGES_KEPT, History
+from nodeagent.api.faults.history import PAGE_EVENTS, PAGES_KEPT, EventHistory
 from nodeagent.api.faults.list_events import Search
-from nodeagent.api.faults.watch import MAX_BATCH, Pace, Position, Subscription
+from nodeagent.api.faults.watch import MAX_BATCH, StreamPace, StreamPosition, Subscription
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.disk.writer import Database
 from nodeagent.store.layout import EMPTIED, EVENT
@@ -54,7 +54,7 @@ class Reads:
         monkeypatch.setattr(stage.ledger, "read_events", counted)
 
 
-def search(stage: Stage, history: History, wanted: pb.EventFilter, limit: int = 1000) -> Search:
+def search(stage: Stage, history: EventHistory, wanted: pb.EventFilter, limit: int = 1000) -> Search:
     return Search(
         history=history,
         frames=Frames(FACTS),
@@ -70,7 +70,7 @@ async def test_what_many_ask_for_is_read_from_the_disk_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with filled(place) as stage:
-        reads, history = Reads(stage, monkeypatch), History(stage.feed, stage.ledger)
+        reads, history = Reads(stage, monkeypatch), EventHistory(stage.feed, stage.ledger)
         for after_seq in (0, 0, 5, PAGE_EVENTS - 1, PAGE_EVENTS):
             events = await history.read(after_seq)
             assert events[0].seq == after_seq + 1
@@ -91,7 +91,7 @@ async def make_way(stage: Stage, first: int, last: int) -> None:
 async def test_what_has_made_way_is_passed_over(place: Path, first: int, last: int) -> None:
     async with filled(place) as stage:
         await make_way(stage, first, last)
-        history = History(stage.feed, stage.ledger)
+        history = EventHistory(stage.feed, stage.ledger)
         found: list[int] = []
         while len(found) < 300:
             events = await history.read(found[-1] if found else 0)
@@ -105,7 +105,7 @@ async def test_what_has_made_way_is_passed_over(place: Path, first: int, last: i
 
 async def test_only_so_many_pages_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with filled(place) as stage:
-        reads, history = Reads(stage, monkeypatch), History(stage.feed, stage.ledger)
+        reads, history = Reads(stage, monkeypatch), EventHistory(stage.feed, stage.ledger)
         for page in range(PAGES_KEPT // 2):
             await history.read(page * PAGE_EVENTS)
         monkeypatch.setattr("nodeagent.api.faults.history.PAGES_KEPT", 2)
@@ -121,7 +121,7 @@ async def test_what_is_in_memory_is_not_read_from_the_disk(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with filled(place) as stage:
-        reads, history = Reads(stage, monkeypatch), History(stage.feed, stage.ledger)
+        reads, history = Reads(stage, monkeypatch), EventHistory(stage.feed, stage.ledger)
         assert [each.seq for each in await history.read(STORED - 2)] == [STORED - 1, STORED]
         assert len(await history.newest(1000)) == 1000
         assert reads.pages == []
@@ -129,7 +129,7 @@ async def test_what_is_in_memory_is_not_read_from_the_disk(
 
 async def test_a_filter_that_nothing_passes_costs_no_memory(place: Path) -> None:
     async with filled(place) as stage:
-        history = History(stage.feed, stage.ledger)
+        history = EventHistory(stage.feed, stage.ledger)
         nothing = pb.EventFilter(devices=["nothing"])
         await search(stage, history, nothing).oldest()
         tracemalloc.start()
@@ -149,7 +149,7 @@ async def test_one_call_looks_at_so_many_events_and_says_from_where_to_go_on(
 ) -> None:
     monkeypatch.setattr(list_events, "MAX_SCANNED", 10 * PAGE_EVENTS)
     async with filled(place) as stage:
-        history = History(stage.feed, stage.ledger)
+        history = EventHistory(stage.feed, stage.ledger)
         found = await search(stage, history, pb.EventFilter(devices=["nothing"])).oldest()
     assert (found.events, found.next_after_seq, found.more) == ((), 10 * PAGE_EVENTS, True)
 
@@ -177,8 +177,8 @@ async def test_an_answer_has_so_many_bytes_and_the_next_one_goes_on_without_a_ho
 async def test_a_stream_that_is_not_read_holds_one_response_and_no_event(place: Path) -> None:
     """As many resume from far behind, take their first batch, and then nothing."""
     async with filled(place) as stage:
-        history, turns, frames = History(stage.feed, stage.ledger), FairQueue(), Frames(FACTS)
-        position = Position(store_id=stage.ledger.store_id, seq=0)
+        history, turns, frames = EventHistory(stage.feed, stage.ledger), FairQueue(), Frames(FACTS)
+        position = StreamPosition(store_id=stage.ledger.store_id, seq=0)
 
         def stream() -> Subscription:
             return Subscription(
@@ -190,7 +190,7 @@ async def test_a_stream_that_is_not_read_holds_one_response_and_no_event(place: 
                 caller=ROOT,
                 request=pb.WatchRequest(),
                 position=position,
-                pace=Pace(),
+                pace=StreamPace(),
             )
 
         async with aclosing(stream().responses()) as first:

@@ -14,12 +14,12 @@ import pytest
 from nodeagent.api.access.limits import ANSWER_BYTES
 from nodeagent.api.access.quota import FairQueue, Quota
 from nodeagent.api.faults.frames import Frames
-from nodeagent.api.faults.history import History
-from nodeagent.api.faults.watch import MAX_BATCH, Pace, Position, Subscription
+from nodeagent.api.faults.history import EventHistory
+from nodeagent.api.faults.watch import MAX_BATCH, StreamPace, StreamPosition, Subscription
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import View
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from nodeagent.store.disk.retention import Keep
+from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent, StoreId, Transaction
@@ -36,7 +36,7 @@ MANY = 1000
 
 @asynccontextmanager
 async def opened(place: Path) -> AsyncIterator[Ledger]:
-    ledger = Ledger(place, "machine-a", limits=PATIENT, keep=Keep(upkeep_s=0.01))
+    ledger = Ledger(place, "machine-a", limits=PATIENT, keep=RetentionPolicy(upkeep_s=0.01))
     await ledger.open()
     yield ledger
     await ledger.close()
@@ -58,14 +58,14 @@ def subscription(
 ) -> Subscription:
     return Subscription(
         feed=feed,
-        history=History(feed, ledger),
+        history=EventHistory(feed, ledger),
         turns=FairQueue(),
         frames=Frames(FACTS),
         answers=Quota(ANSWER_BYTES),
         caller=ROOT,
         request=pb.WatchRequest(snapshot=snapshot),
-        position=Position(store_id=ledger.store_id, seq=0),
-        pace=Pace(),
+        position=StreamPosition(store_id=ledger.store_id, seq=0),
+        pace=StreamPace(),
     )
 
 

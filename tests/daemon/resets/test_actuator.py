@@ -32,7 +32,7 @@ from nodeagent.core.model import (
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.exchange import RequestBuilder, attempt_of, came_meanwhile
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.reset_unit.exchange.requests import (
     RequestedDevice,
     RequestFolder,
@@ -49,7 +49,7 @@ from tests.store.samples import PATIENT
 
 ID = "die0/reset#1"
 NAME = name_of(ID, 1)
-NO_SOURCES: Mapping[str, Supervisor] = MappingProxyType({})
+NO_SOURCES: Mapping[str, SourceSupervisor] = MappingProxyType({})
 
 
 def device(vendor: str = "ascend", name: str = "npu0") -> DeviceView:
@@ -80,11 +80,15 @@ def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: s
     return View(devices=(device(vendor, name),), resets=(reset,))
 
 
-class RunningActuator:
+class ActuatorStage:
     """An actuator with a store and a board of its own; ``results`` is what it gave to the core."""
 
     def __init__(
-        self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
+        self,
+        folder: Path,
+        config: Config,
+        ledger: Ledger,
+        sources: Mapping[str, SourceSupervisor] = NO_SOURCES,
     ) -> None:
         self.folder = RequestFolder(folder / "reset")
         self.folder.make()
@@ -114,18 +118,18 @@ class RunningActuator:
 
 
 @contextlib.asynccontextmanager
-async def running_actuator(
-    tmp_path: Path, sources: Mapping[str, Supervisor] = NO_SOURCES
-) -> AsyncIterator[RunningActuator]:
+async def acting_stage(
+    tmp_path: Path, sources: Mapping[str, SourceSupervisor] = NO_SOURCES
+) -> AsyncIterator[ActuatorStage]:
     (tmp_path / "c.toml").write_text(
         f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
         f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'
     )
     ledger = Ledger(tmp_path / "state", "machine", limits=PATIENT)
     await ledger.open()
-    running = RunningActuator(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
-    task = asyncio.create_task(running.actuator.run())
-    yield running
+    stage = ActuatorStage(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
+    task = asyncio.create_task(stage.actuator.run())
+    yield stage
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -133,9 +137,9 @@ async def running_actuator(
 
 
 @pytest.fixture
-async def running(tmp_path: Path) -> AsyncIterator[RunningActuator]:
-    async with running_actuator(tmp_path) as running:
-        yield running
+async def stage(tmp_path: Path) -> AsyncIterator[ActuatorStage]:
+    async with acting_stage(tmp_path) as stage:
+        yield stage
 
 
 def action(attempt: int = 1) -> Action:
@@ -152,28 +156,26 @@ def request() -> ResetRequest:
 DONE = ResetResult(state="done", reason="well")
 
 
-async def test_a_result_that_lies_there_at_the_start_is_told(running: RunningActuator) -> None:
-    running.folder.answer(NAME, DONE)
-    running.actuator.adopt(view())
-    result = await running.result()
+async def test_a_result_that_lies_there_at_the_start_is_told(stage: ActuatorStage) -> None:
+    stage.folder.answer(NAME, DONE)
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert result == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
 
 
 @pytest.mark.parametrize("durable", [True, False])
-async def test_a_result_is_kept_as_long_as_only_memory_holds_it(
-    running: RunningActuator, durable: bool
-) -> None:
-    running.show(view(), durable)
-    running.folder.answer(NAME, DONE)
-    running.actuator.adopt(view())
-    await running.result()
+async def test_a_result_is_kept_as_long_as_only_memory_holds_it(stage: ActuatorStage, durable: bool) -> None:
+    stage.show(view(), durable)
+    stage.folder.answer(NAME, DONE)
+    stage.actuator.adopt(view())
+    await stage.result()
     for _ in range(10):
         await asyncio.sleep(0)
-    assert (running.folder.result(NAME) is None) is durable
+    assert (stage.folder.result(NAME) is None) is durable
 
 
 async def test_one_whose_process_lives_is_waited_for(
-    running: RunningActuator, monkeypatch: pytest.MonkeyPatch
+    stage: ActuatorStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = asyncio.Semaphore(0)
     ended = Actuator._ended
@@ -183,14 +185,14 @@ async def test_one_whose_process_lives_is_waited_for(
         return ended(self, name, not_begun)
 
     monkeypatch.setattr(Actuator, "_ended", ended_and_noted)
-    with running.folder.locked(NAME):
-        running.actuator.adopt(view())
+    with stage.folder.locked(NAME):
+        stage.actuator.adopt(view())
         async with asyncio.timeout(20):
             await looked.acquire()
             await looked.acquire()
-        assert running.results == []
-        running.folder.answer(NAME, DONE)
-    assert (await running.result()).state is ActionState.DONE
+        assert stage.results == []
+        stage.folder.answer(NAME, DONE)
+    assert (await stage.result()).state is ActionState.DONE
 
 
 def test_a_job_that_comes_meanwhile_calls_a_reset_off_one_that_was_to_be_ended_does_not() -> None:
@@ -217,121 +219,119 @@ def test_what_a_person_orders_meanwhile_calls_a_reset_off(kind: HoldKind, said: 
 
 
 async def test_switching_resets_off_calls_off_what_gets_ready(
-    running: RunningActuator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: ActuatorStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_off: asyncio.Queue[str] = asyncio.Queue()
     monkeypatch.setattr(RequestFolder, "call_off", lambda _, _name, why: called_off.put_nowait(why))
     (tmp_path / "d.toml").write_text(
         '[reset]\nmode = "on"\nallow_volatile_store = true\nmodes.ascend = "off"\n'
     )
-    with running.folder.locked(NAME):
-        running.actuator.adopt(view())
-        running.actuator.reload(load_config(tmp_path / "d.toml", {}))
+    with stage.folder.locked(NAME):
+        stage.actuator.adopt(view())
+        stage.actuator.reload(load_config(tmp_path / "d.toml", {}))
         async with asyncio.timeout(20):
             assert await called_off.get() == "the mode of resets is off now"
 
 
-async def test_one_that_left_nothing_was_interrupted(running: RunningActuator) -> None:
-    running.actuator.adopt(view())
-    result = await running.result()
+async def test_one_that_left_nothing_was_interrupted(stage: ActuatorStage) -> None:
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert (result.state, result.reason) == (ActionState.INTERRUPTED, "it left no result")
 
 
 async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does(
-    running: RunningActuator,
+    stage: ActuatorStage,
 ) -> None:
-    running.folder.ask(request())
-    running.actuator.adopt(view())
-    result = await running.result()
+    stage.folder.ask(request())
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert (result.state, result.reason) == (
         ActionState.INTERRUPTED,
         "its process did not start in time",
     )
-    assert running.folder.begin(NAME) is None
+    assert stage.folder.begin(NAME) is None
 
 
-async def test_a_result_that_cannot_be_read_is_none(running: RunningActuator) -> None:
-    (running.folder.path / f"{NAME}.result").write_text("{")
-    running.actuator.adopt(view())
-    result = await running.result()
+async def test_a_result_that_cannot_be_read_is_none(stage: ActuatorStage) -> None:
+    (stage.folder.path / f"{NAME}.result").write_text("{")
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert result.state is ActionState.INTERRUPTED
     assert result.reason.startswith("its result cannot be read: ")
 
 
 async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still_run(
-    running: RunningActuator,
+    stage: ActuatorStage,
 ) -> None:
     old, stuck = name_of("die1/reset#7", 1), name_of("die2/reset#1", 2)
-    running.folder.answer(old, DONE)
-    with running.folder.locked(stuck):
-        running.actuator.adopt(view(stage=ResetStage.ENDED))
-        assert running.folder.names() == [stuck]
+    stage.folder.answer(old, DONE)
+    with stage.folder.locked(stuck):
+        stage.actuator.adopt(view(stage=ResetStage.ENDED))
+        assert stage.folder.names() == [stuck]
 
 
 async def test_a_folder_that_others_may_write_is_not_believed_and_stops_no_start(
-    running: RunningActuator,
+    stage: ActuatorStage,
 ) -> None:
-    running.folder.answer(NAME, DONE)
-    running.folder.path.chmod(0o777)
-    running.actuator.adopt(view())
-    result = await running.result()
+    stage.folder.answer(NAME, DONE)
+    stage.folder.path.chmod(0o777)
+    stage.actuator.adopt(view())
+    result = await stage.result()
     assert result.state is ActionState.INTERRUPTED
     assert result.reason.startswith(
-        f"its result cannot be read: {running.folder.path} can be written by others"
+        f"its result cannot be read: {stage.folder.path} can be written by others"
     )
 
 
-async def test_without_a_durable_commit_nothing_is_done(running: RunningActuator) -> None:
-    running.show(view())
-    running.actuator.act(action(), durable=False)
-    result = await running.result()
+async def test_without_a_durable_commit_nothing_is_done(stage: ActuatorStage) -> None:
+    stage.show(view())
+    stage.actuator.act(action(), durable=False)
+    result = await stage.result()
     assert (result.state, result.reason) == (ActionState.REFUSED, "the store is not durable")
-    assert running.folder.names() == []
+    assert stage.folder.names() == []
 
 
-async def test_a_device_that_nobody_can_reset_is_told_so(running: RunningActuator) -> None:
-    running.show(view(vendor="acme"))
-    running.actuator.act(action(), durable=True)
-    result = await running.result()
+async def test_a_device_that_nobody_can_reset_is_told_so(stage: ActuatorStage) -> None:
+    stage.show(view(vendor="acme"))
+    stage.actuator.act(action(), durable=True)
+    result = await stage.result()
     assert (result.state, result.reason) == (
         ActionState.REFUSED,
         "nodeagent cannot reset a device of acme",
     )
 
 
-async def test_what_forbids_resets_is_looked_at_right_before(
-    running: RunningActuator, tmp_path: Path
-) -> None:
+async def test_what_forbids_resets_is_looked_at_right_before(stage: ActuatorStage, tmp_path: Path) -> None:
     (tmp_path / "do-not-touch").touch()
-    running.show(view())
-    running.actuator.act(action(), durable=True)
-    result = await running.result()
+    stage.show(view())
+    stage.actuator.act(action(), durable=True)
+    result = await stage.result()
     assert (result.state, result.reason) == (
         ActionState.REFUSED,
         f"resets are forbidden: {tmp_path}/do-not-touch is there",
     )
 
 
-async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(running: RunningActuator) -> None:
-    running.show(view())
-    running.actuator.act(action(attempt=2), durable=True)
-    running.actuator.act(action(), durable=False)
-    assert (await running.result()).attempt == 1
-    assert len(running.results) == 1
-    assert running.folder.names() == []
+async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(stage: ActuatorStage) -> None:
+    stage.show(view())
+    stage.actuator.act(action(attempt=2), durable=True)
+    stage.actuator.act(action(), durable=False)
+    assert (await stage.result()).attempt == 1
+    assert len(stage.results) == 1
+    assert stage.folder.names() == []
 
 
 async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
-    running: RunningActuator, monkeypatch: pytest.MonkeyPatch
+    stage: ActuatorStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nobody_starts(folder: Path, name: str, config_path: Path | None) -> None:
         """As systemd, whose queue is stuck."""
 
     monkeypatch.setattr("nodeagent.daemon.resets.actuator.start", nobody_starts)
     monkeypatch.setattr("nodeagent.daemon.resets.actuator.START_LIMIT_S", 0.5)
-    running.show(view())
-    running.actuator.act(action(), durable=True)
-    result = await running.result()
+    stage.show(view())
+    stage.actuator.act(action(), durable=True)
+    result = await stage.result()
     assert (result.state, result.reason) == (ActionState.REFUSED, "its process did not start in time")
 
 
@@ -342,25 +342,22 @@ async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_aga
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(RequestBuilder, "request", broken)
-    async with (
-        staged(fake(control)) as stage,
-        running_actuator(tmp_path, {"ascend": stage.supervisor}) as running,
-    ):
+    async with staged(fake(control)) as stage, acting_stage(tmp_path, {"ascend": stage.supervisor}) as acting:
         await stage.back()
-        running.show(view(name="chip1"))
-        running.actuator.act(action(), durable=True)
+        acting.show(view(name="chip1"))
+        acting.actuator.act(action(), durable=True)
         await stage.lost("chip1")
-        result = await running.result()
+        result = await acting.result()
         assert (result.state, result.reason) == (ActionState.REFUSED, "it could not be started: a bug")
         await stage.polled("chip1")
 
 
 async def test_a_reload_of_what_forbids_resets_is_in_force_at_once(
-    running: RunningActuator, tmp_path: Path
+    stage: ActuatorStage, tmp_path: Path
 ) -> None:
     (tmp_path / "maintenance").touch()
     (tmp_path / "d.toml").write_text(f'[reset]\ndo_not_touch = "{tmp_path}/maintenance"\n')
-    running.actuator.reload(load_config(tmp_path / "d.toml", {}))
-    running.show(view())
-    running.actuator.act(action(), durable=True)
-    assert (await running.result()).reason == f"resets are forbidden: {tmp_path}/maintenance is there"
+    stage.actuator.reload(load_config(tmp_path / "d.toml", {}))
+    stage.show(view())
+    stage.actuator.act(action(), durable=True)
+    assert (await stage.result()).reason == f"resets are forbidden: {tmp_path}/maintenance is there"

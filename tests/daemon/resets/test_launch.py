@@ -42,7 +42,7 @@ def test_where_nobody_listens_that_is_said(as_unit: Path, left: str) -> None:
             door.bind(str(as_unit))
         if left != "one that does not listen":
             door.close()
-        said = f"nothing can reset a device here: {as_unit}: nobody listens"
+        said = f"nothing can reset a device here: {as_unit}: no process listens"
         assert why() == f"{said}; is nodeagent-reset.socket active?"
 
 
@@ -52,7 +52,7 @@ def test_what_a_user_calls_his_socket_stops_nothing(as_unit: Path, ends_a_line: 
     listed = f"1 2 3 no-number 5 6 7 {as_unit}"
     with socket.socket(socket.AF_UNIX) as his:
         his.bind(f"\0x{ends_a_line}{listed}"[:107])
-        assert "nobody listens" in why()
+        assert "no process listens" in why()
 
 
 def test_a_daemon_that_is_no_unit_starts_resets_itself(

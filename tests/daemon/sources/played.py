@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from nodeagent import wire
 from nodeagent.core.model import Input, Kind
 from nodeagent.daemon.pump import Delivery
-from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.daemon.workers.child import Child, Exited, Happenings, Said
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
+from nodeagent.daemon.workers.child import Child, WorkerEvents, WorkerExited, WorkerReported
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.wire import SOURCE
 
@@ -88,7 +88,7 @@ class Node:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    async def start(self, spec: WorkerSpec, inbox: Happenings, log: logging.Logger) -> "PlayedWorker":
+    async def start(self, spec: WorkerSpec, inbox: WorkerEvents, log: logging.Logger) -> "PlayedWorker":
         worker = PlayedWorker(self, inbox)
         self.began.append(worker)
         return worker
@@ -99,7 +99,7 @@ class PlayedWorker(Child):
 
     _pids = itertools.count(1)
 
-    def __init__(self, node: Node, inbox: Happenings) -> None:
+    def __init__(self, node: Node, inbox: WorkerEvents) -> None:
         self.has_ended = asyncio.Event()
         self.signals: list[signal.Signals] = []
         self._number = next(self._pids)
@@ -117,7 +117,7 @@ class PlayedWorker(Child):
     def last_words(self) -> str:
         return ""
 
-    def send(self, order: wire.Order) -> bool:
+    def send(self, order: wire.Request) -> bool:
         match order:
             case wire.Configure(skip=skip):
                 self._do(self._open([device for device in self._node.devices if device not in skip]))
@@ -159,7 +159,7 @@ class PlayedWorker(Child):
     async def _say(self, report: wire.Report) -> None:
         await asyncio.sleep(ANSWER_S)
         if not self.has_ended.is_set():
-            await self._inbox.put(Said(self, report))
+            await self._inbox.put(WorkerReported(self, report))
 
     async def _open(self, listed: Collection[str]) -> None:
         self._in_calls.add(OPENING)
@@ -182,14 +182,14 @@ class PlayedWorker(Child):
     def _end_if_it_can(self, how: str) -> None:
         if not self.has_ended.is_set() and not self._in_calls & self._node.stuck:
             self.has_ended.set()
-            self._do(self._inbox.put(Exited(self, how)))
+            self._do(self._inbox.put(WorkerExited(self, how)))
 
 
 @dataclass
 class Watched:
     """A supervisor and all that it has delivered, each with the moment."""
 
-    supervisor: Supervisor
+    supervisor: SourceSupervisor
     delivered: list[tuple[float, Input]] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -216,7 +216,7 @@ async def watched(spec: WorkerSpec, node: Node, story: Callable[[Watched], Await
         watch.delivered += [(now_s, given) for given in delivery.inputs]
         watch.arrived.set()
 
-    watch = Watched(Supervisor(spec, deliver, lambda stamp_ns: stamp_ns, node.start))
+    watch = Watched(SourceSupervisor(spec, deliver, lambda stamp_ns: stamp_ns, node.start))
     running = asyncio.create_task(watch.supervisor.run())
     await story(watch)
     await watch.supervisor.stop()

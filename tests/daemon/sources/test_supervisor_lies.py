@@ -19,7 +19,7 @@ def lying(way: str, **given: object) -> WorkerSpec:
     [
         ("garbage", "JSON is malformed"),
         ("oversized", "a line of more than 4194304 bytes"),
-        ("unasked", "an answer of chip0 to poll 1099511627776, which nobody asked"),
+        ("unasked", "an answer of chip0 to poll 1099511627776, which was not asked"),
         ("early", "Batch before hello"),
         ("again", "hello a second time"),
     ],

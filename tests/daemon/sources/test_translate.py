@@ -3,9 +3,9 @@
 from nodeagent import wire
 from nodeagent.core.model import ActiveCode, ActiveSet, Assertion, Signal
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.translate import Clock, active_set, fault, signals
+from nodeagent.daemon.sources.translate import StampClock, active_set, fault, signals
 
-CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns + 5_000_000)
+CLOCK = StampClock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns + 5_000_000)
 
 
 def test_stamps_leave_on_the_rule_clock() -> None:

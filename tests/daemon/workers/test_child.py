@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.daemon.workers.child import Child, Happenings
+from nodeagent.daemon.workers.child import Child, WorkerEvents
 
 PATIENT = ("sleep", "60")
 
@@ -26,7 +26,7 @@ def children() -> list[str]:
 @pytest.mark.parametrize("turns", range(1, 8))
 async def test_a_start_that_is_called_off_leaves_neither_process_nor_descriptor(turns: int) -> None:
     """After so many turns of the loop; sooner or later it has started."""
-    heard: Happenings = asyncio.Queue()
+    heard: WorkerEvents = asyncio.Queue()
     before, others = len(descriptors()), children()
     starting = asyncio.create_task(Child.spawn(PATIENT, heard, logging.getLogger()))
     for _ in range(turns):

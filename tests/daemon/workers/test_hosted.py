@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent import wire
-from nodeagent.daemon.workers.child import Child, Exited, Happening, Happenings, Said
+from nodeagent.daemon.workers.child import Child, WorkerEvent, WorkerEvents, WorkerExited, WorkerReported
 from nodeagent.daemon.workers.process import start_hosted
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import staged, worker_spec
@@ -92,11 +92,11 @@ def configure(node: EmulatedNode) -> wire.Configure:
     return wire.Configure(driver="ascend", boot_id="b", config=config)
 
 
-async def begun(unit: Unit, heard: Happenings) -> Child:
+async def begun(unit: Unit, heard: WorkerEvents) -> Child:
     return await Child.of(await start_hosted(unit.path, "ascend"), heard, logging.getLogger())
 
 
-async def next_of(heard: Happenings) -> Happening:
+async def next_of(heard: WorkerEvents) -> WorkerEvent:
     async with asyncio.timeout(WAIT_LIMIT_S):
         happening = await heard.get()
     assert happening is not None
@@ -104,16 +104,16 @@ async def next_of(heard: Happenings) -> Happening:
 
 
 async def test_it_is_the_process_of_the_unit_and_reads_the_npus(unit: Unit, node: EmulatedNode) -> None:
-    heard: Happenings = asyncio.Queue()
+    heard: WorkerEvents = asyncio.Queue()
     child = await begun(unit, heard)
     child.send(configure(node))
     said = await next_of(heard)
-    assert isinstance(said, Said)
+    assert isinstance(said, WorkerReported)
     assert isinstance(said.report, wire.Hello)
     assert (child.pid, len(said.report.devices)) == (unit.processes[0].pid, 8)
     child.hang_up()
     exited = await next_of(heard)
-    assert isinstance(exited, Exited)
+    assert isinstance(exited, WorkerExited)
     assert exited.how == f"journalctl --unit 'nodeagent-ascend@*' _PID={child.pid} shows how"
     assert unit.ended() == [0]
     await child.release()
@@ -123,11 +123,11 @@ async def test_it_is_the_process_of_the_unit_and_reads_the_npus(unit: Unit, node
 async def test_one_that_does_nothing_any_more_is_killed_by_hanging_up(
     unit: Unit, node: EmulatedNode, by: str
 ) -> None:
-    heard: Happenings = asyncio.Queue()
+    heard: WorkerEvents = asyncio.Queue()
     if by == "daemon-gone":
         script = (
-            "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon.workers import hosted;"
-            "asyncio.run(hosted.start(Path(sys.argv[1]), 'ascend')); os.kill(os.getpid(), 9)"
+            "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon.workers import process;"
+            "asyncio.run(process.start_hosted(Path(sys.argv[1]), 'ascend')); os.kill(os.getpid(), 9)"
         )
         daemon = [sys.executable, "-c", script, str(unit.path)]
         await asyncio.to_thread(subprocess.run, daemon, check=False, timeout=WAIT_LIMIT_S)
@@ -142,7 +142,7 @@ async def test_one_that_does_nothing_any_more_is_killed_by_hanging_up(
 
 
 async def test_to_be_asked_to_end_is_the_end_of_its_orders(unit: Unit, node: EmulatedNode) -> None:
-    heard: Happenings = asyncio.Queue()
+    heard: WorkerEvents = asyncio.Queue()
     child = await begun(unit, heard)
     child.signal(signal.SIGTERM)
     assert await child.wait(WAIT_LIMIT_S)

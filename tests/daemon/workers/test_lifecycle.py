@@ -4,30 +4,36 @@ import itertools
 
 import pytest
 
-from nodeagent.daemon.workers.lifecycle import TRANSITIONS, IllegalTransition, State, Trigger, after
+from nodeagent.daemon.workers.lifecycle import (
+    TRANSITIONS,
+    IllegalTransition,
+    WorkerState,
+    WorkerTrigger,
+    after,
+)
 
 
 def test_ordinary_life() -> None:
-    assert after(State.STARTING, Trigger.HELLO) is State.READY
-    assert after(State.READY, Trigger.DISMISSED) is State.KILLING
-    assert after(State.KILLING, Trigger.EXITED) is State.ENDED
+    assert after(WorkerState.STARTING, WorkerTrigger.HELLO) is WorkerState.READY
+    assert after(WorkerState.READY, WorkerTrigger.DISMISSED) is WorkerState.KILLING
+    assert after(WorkerState.KILLING, WorkerTrigger.EXITED) is WorkerState.ENDED
 
 
 def test_stuck_worker_is_abandoned_wherever_it_is() -> None:
-    for state in (State.STARTING, State.READY, State.KILLING):
-        assert after(state, Trigger.STUCK) is State.ABANDONED
+    for state in (WorkerState.STARTING, WorkerState.READY, WorkerState.KILLING):
+        assert after(state, WorkerTrigger.STUCK) is WorkerState.ABANDONED
 
 
 def test_every_living_state_can_exit_and_the_end_is_the_end() -> None:
-    for state in State:
-        if state is State.ENDED:
-            assert not [trigger for trigger in Trigger if (state, trigger) in TRANSITIONS]
+    for state in WorkerState:
+        if state is WorkerState.ENDED:
+            assert not [trigger for trigger in WorkerTrigger if (state, trigger) in TRANSITIONS]
         else:
-            assert after(state, Trigger.EXITED) is State.ENDED
+            assert after(state, WorkerTrigger.EXITED) is WorkerState.ENDED
 
 
 def test_what_the_table_does_not_hold_raises() -> None:
-    for state, trigger in itertools.product(State, Trigger):
+    for state, trigger in itertools.product(WorkerState, WorkerTrigger):
         if (state, trigger) not in TRANSITIONS:
             with pytest.raises(IllegalTransition, match=f"a worker that is {state} cannot take"):
                 after(state, trigger)

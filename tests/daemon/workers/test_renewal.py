@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import DeviceGone, DeviceSeen, Input, SourceLost
-from nodeagent.daemon.workers.renewal import LONGEST_PAUSE_S, QUIET_S, Pace
+from nodeagent.daemon.workers.renewal import LONGEST_PAUSE_S, QUIET_S, RenewalPace
 from tests.daemon.sources.test_supervisor_devices import fake
 from tests.daemon.staged import HANG_S, Staged, is_alive, put, staged
 from tests.waiting import until
@@ -90,7 +90,7 @@ async def test_who_lets_go_ends_both(control: Path) -> None:
         assert not is_alive(pid)
 
 
-def done_at(pace: Pace, begin_s: int, until_s: int) -> list[int]:
+def done_at(pace: RenewalPace, begin_s: int, until_s: int) -> list[int]:
     """Asked for each second; when it is done."""
     times_s = []
     for now_s in range(begin_s, until_s):
@@ -101,18 +101,18 @@ def done_at(pace: Pace, begin_s: int, until_s: int) -> list[int]:
 
 
 def test_what_is_asked_for_again_and_again_is_done_ever_more_seldom() -> None:
-    times_s = done_at(Pace(), 1000, 3000)
+    times_s = done_at(RenewalPace(), 1000, 3000)
     pauses_s = [after - before for before, after in pairwise(times_s)]
     assert (times_s[0], pauses_s[:5], pauses_s[-1]) == (1000, [1, 2, 4, 8, 16], LONGEST_PAUSE_S)
 
 
 def test_what_is_asked_for_after_a_while_is_done_at_once() -> None:
-    pace = Pace()
+    pace = RenewalPace()
     assert done_at(pace, 1000, 1300)
     later_s = 1300 + int(QUIET_S)
     assert done_at(pace, later_s, later_s + 4) == [later_s, later_s + 1, later_s + 3]
 
 
 def test_what_could_not_be_done_stays_due() -> None:
-    pace = Pace()
+    pace = RenewalPace()
     assert [pace.is_due(now_s) for now_s in (1000, 1001, 1002)] == [True] * 3

@@ -13,7 +13,7 @@ from nodeagent.core.catalog.settings import Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Condition, DeviceView, Event, Input, Started
 from nodeagent.daemon.pump import Delivery
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.tables.load import load_catalog
 from tests.attributes import broken
@@ -91,7 +91,7 @@ async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judge
     async def deliver(delivery: Delivery) -> None:
         await stage.deliver(delivery)
 
-    stage = Judged(Supervisor(spec, deliver, lambda stamp_ns: stamp_ns))
+    stage = Judged(SourceSupervisor(spec, deliver, lambda stamp_ns: stamp_ns))
     stage.gate.set()
     task = asyncio.create_task(stage.supervisor.run())
     try:

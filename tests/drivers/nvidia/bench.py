@@ -25,7 +25,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.baselines import baselines_of, open_codes_of
-from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
@@ -162,7 +162,7 @@ async def judged(spec: WorkerSpec, judge: Judge) -> AsyncIterator[Staged]:
             judge.take(given)
         await stage.deliver(delivery)
 
-    stage = Staged(Supervisor(spec, deliver, judge.rule_ns))
+    stage = Staged(SourceSupervisor(spec, deliver, judge.rule_ns))
     stage.gate.set()
     task = asyncio.create_task(stage.supervisor.run())
     try:

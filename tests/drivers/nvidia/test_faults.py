@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.catalog.catalog import family_of
 from nodeagent.core.model import Assertion, DeviceSeen, Kind, Signal, Verdict
-from nodeagent.daemon.sources.telemetry_edges import Readings
+from nodeagent.daemon.sources.telemetry_edges import RuleReadings
 from nodeagent.daemon.sources.translate import node_fault
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
@@ -251,7 +251,7 @@ async def test_the_tables_ask_for_readings_that_there_are(
 def test_counters_are_judged_by_how_fast_they_rise(
     judge: Judge, metric: str, first: int, rises: list[int], every_s: int, code: str
 ) -> None:
-    readings = Readings("nvidia", judge.catalog.threshold, judge.catalog.counter)
+    readings = RuleReadings("nvidia", judge.catalog.threshold, judge.catalog.counter)
     judge.take(DeviceSeen(source="nvidia", device="gpu0", kind=Kind.CHIP, vendor="nvidia", identity="GPU-1"))
     value = first
     for rise in (0, *rises):
@@ -265,7 +265,7 @@ def test_counters_are_judged_by_how_fast_they_rise(
 def test_each_memory_error_is_told_by_itself_and_what_an_xid_tells_is_no_fault_beside_it(
     judge: Judge,
 ) -> None:
-    readings = Readings("nvidia", judge.catalog.threshold, judge.catalog.counter)
+    readings = RuleReadings("nvidia", judge.catalog.threshold, judge.catalog.counter)
     judge.take(DeviceSeen(source="nvidia", device="gpu0", kind=Kind.CHIP, vendor="nvidia", identity="GPU-1"))
 
     def count(errors: int) -> None:

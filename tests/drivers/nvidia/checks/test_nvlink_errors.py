@@ -10,7 +10,7 @@ import pytest
 from nodeagent.core.catalog.catalog import CounterRule
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import DeviceSeen, Kind, Verdict
-from nodeagent.daemon.sources.telemetry_edges import Readings
+from nodeagent.daemon.sources.telemetry_edges import RuleReadings
 from nodeagent.drivers.nvidia.checks.nvlink import bit_error_ratio
 from tests.daemon.staged import staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
@@ -28,7 +28,7 @@ def b200(tmp_path: Path) -> Iterator[GpuNode]:
 
 def count(judge: Judge, metric: str, rises: list[int], every_s: float) -> list[str]:
     """The codes that are raised while a counter rises so, one reading after the other."""
-    readings = Readings("nvidia", judge.catalog.threshold, judge.catalog.counter)
+    readings = RuleReadings("nvidia", judge.catalog.threshold, judge.catalog.counter)
     judge.take(DeviceSeen(source="nvidia", device="gpu0", kind=Kind.CHIP, vendor="nvidia", identity="GPU-1"))
     value = 1_000
     for rise in (0, *rises):

@@ -3,9 +3,9 @@
 from nodeagent import wire
 from nodeagent.core.model import ActiveSet, Holders, Kind, SourceBack
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.translate import Clock
+from nodeagent.daemon.sources.translate import StampClock
 
-CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+CLOCK = StampClock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 
 
 def answer(*pids: int) -> wire.Reply:

@@ -9,9 +9,9 @@ from nodeagent import wire
 from nodeagent.core.model import Input, Kind, SourceAbsent, SourceBack, SourceLost
 from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.source_state import TRANSITIONS, SourceState, SourceTrigger
-from nodeagent.daemon.sources.translate import Clock
+from nodeagent.daemon.sources.translate import StampClock
 
-CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+CLOCK = StampClock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 CHIP = wire.Device(device="npu0", kind=Kind.CHIP, vendor="ascend")
 ABSENT = wire.Unavailable(reason="no library", absent=True)
 

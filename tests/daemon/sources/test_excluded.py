@@ -4,9 +4,9 @@ from nodeagent import wire
 from nodeagent.core.model import DeviceSeen, Kind
 from nodeagent.daemon.sources.inventory import WHY
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.translate import Clock
+from nodeagent.daemon.sources.translate import StampClock
 
-CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+CLOCK = StampClock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 
 
 def device(name: str, pci: str) -> wire.Device:

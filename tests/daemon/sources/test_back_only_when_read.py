@@ -3,10 +3,10 @@
 from nodeagent import wire
 from nodeagent.core.model import Kind, SourceBack, SourceLost
 from nodeagent.daemon.sources.observation import Observation
-from nodeagent.daemon.sources.translate import Clock
+from nodeagent.daemon.sources.translate import StampClock
 from nodeagent.wire import SOURCE
 
-CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+CLOCK = StampClock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 
 
 def devices(*names: str) -> tuple[wire.Device, ...]:
