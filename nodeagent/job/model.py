@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from nodeagent.job.role import Role, role_of
+from nodeagent.job.role import SupervisorRole, role_of
 
 SECOND_NS = 1_000_000_000
 
@@ -153,7 +153,7 @@ class Policy:
     """``subHealthyStrategy`` or ``recover-strategy``, as given: reported to schedulers."""
 
     @property
-    def role(self) -> Role:
+    def role(self) -> SupervisorRole:
         acts = (
             self.in_place
             or self.placements is not None

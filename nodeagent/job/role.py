@@ -24,7 +24,7 @@ class OnSignal(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class SupervisorRole:
     """``acts``: it may stop the command, keep it waiting and run it again.
 
     ``signal_ends_job``: TERM or INT means that the scheduler ends the job, whatever else is known. In a step
@@ -40,16 +40,16 @@ class Role:
     counts_placements: bool = True
 
 
-WATCHES: Final = Role(acts=False, on_signal=OnSignal.PASS_EACH)
-RECOVERS: Final = Role(acts=True, on_signal=OnSignal.STOP)
-WATCHES_IN_STEP: Final = Role(
+WATCHES: Final = SupervisorRole(acts=False, on_signal=OnSignal.PASS_EACH)
+RECOVERS: Final = SupervisorRole(acts=True, on_signal=OnSignal.STOP)
+WATCHES_IN_STEP: Final = SupervisorRole(
     acts=False,
     on_signal=OnSignal.PASS_FIRST,
     signal_ends_job=False,
     reruns_together=True,
     counts_placements=False,
 )
-RECOVERS_IN_STEP: Final = Role(
+RECOVERS_IN_STEP: Final = SupervisorRole(
     acts=True,
     on_signal=OnSignal.STOP,
     signal_ends_job=False,
@@ -57,7 +57,7 @@ RECOVERS_IN_STEP: Final = Role(
     counts_placements=False,
 )
 
-_ROLES: Final[Mapping[tuple[bool, bool], Role]] = {
+_ROLES: Final[Mapping[tuple[bool, bool], SupervisorRole]] = {
     (False, False): WATCHES,
     (True, False): RECOVERS,
     (False, True): WATCHES_IN_STEP,
@@ -65,6 +65,6 @@ _ROLES: Final[Mapping[tuple[bool, bool], Role]] = {
 }
 
 
-def role_of(*, acts: bool, in_step: bool) -> Role:
+def role_of(*, acts: bool, in_step: bool) -> SupervisorRole:
     """``acts``: the policy allows something. ``in_step``: it is one supervisor of a step of several nodes."""
     return _ROLES[acts, in_step]

@@ -18,7 +18,7 @@ from nodeagent.job.model import (
     RunRequest,
     Wish,
 )
-from nodeagent.job.role import Role
+from nodeagent.job.role import SupervisorRole
 from nodeagent.job.session.state import EndCause
 from nodeagent.job.session.values import CommandFailure
 
@@ -47,7 +47,7 @@ class RunEnding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RunDecision:
     """``status`` None: the command runs again here, because of ``next_why``, after ``pause_s``.
 
     ``counts`` are those after it. ``row`` names the row that decided, ``why`` is for people.
@@ -72,7 +72,7 @@ class EndingCase:
     counts: Counts
 
     @property
-    def role(self) -> Role:
+    def role(self) -> SupervisorRole:
         return self.policy.role
 
     @property
@@ -82,7 +82,7 @@ class EndingCase:
 
 
 Fits = Callable[[EndingCase], bool]
-Decides = Callable[[EndingCase], Decision]
+Decides = Callable[[EndingCase], RunDecision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class DecisionRow:
     is_fault: bool = False
 
 
-def decide(ending: RunEnding, policy: Policy, counts: Counts) -> Decision:
+def decide(ending: RunEnding, policy: Policy, counts: Counts) -> RunDecision:
     """The first row that fits. In a step of several nodes a rerun is one of all of them together."""
     case = EndingCase(ending=ending, policy=policy, counts=counts)
     row = next(each for each in ROWS if each.fits(case))
@@ -112,15 +112,15 @@ def own_status(failure: CommandFailure | None) -> int:
     return 1 if failure is None or failure.status is None else failure.status
 
 
-def _leave(status: int, why: str, counts: Counts) -> Decision:
-    return Decision(row="", why=why, counts=counts, status=int(status))
+def _leave(status: int, why: str, counts: Counts) -> RunDecision:
+    return RunDecision(row="", why=why, counts=counts, status=int(status))
 
 
-def _again(next_why: RunReason, why: str, counts: Counts, pause_s: float = 0.0) -> Decision:
-    return Decision(row="", why=why, counts=counts, next_why=next_why, pause_s=pause_s)
+def _again(next_why: RunReason, why: str, counts: Counts, pause_s: float = 0.0) -> RunDecision:
+    return RunDecision(row="", why=why, counts=counts, next_why=next_why, pause_s=pause_s)
 
 
-def _placed_anew(status: ExitStatus, why: str, case: EndingCase) -> Decision:
+def _placed_anew(status: ExitStatus, why: str, case: EndingCase) -> RunDecision:
     """Costs a placement; the scheduler is not asked for one that the job does not have. In a step another
     node may take this one's place: what it costs is for who knows of the others.
     """
@@ -194,34 +194,34 @@ def _by(cause: EndCause) -> Fits:
 # ---------------------------------------------------------------------- what is decided
 
 
-def _signalled(case: EndingCase) -> Decision:
+def _signalled(case: EndingCase) -> RunDecision:
     number = case.ending.signal or 0
     return _leave(128 + number, f"signal {number}", case.counts)
 
 
-def _own(case: EndingCase) -> Decision:
+def _own(case: EndingCase) -> RunDecision:
     status = own_status(case.ending.failure)
     return _leave(status, "done" if status == 0 else f"the command ended with status {status}", case.counts)
 
 
-def _healing(case: EndingCase) -> Decision:
+def _healing(case: EndingCase) -> RunDecision:
     next_why = RunReason.ORDERED if case.ending.by_operator else RunReason.HEALED
     return _again(next_why, "it runs again as soon as the daemon allows it", case.counts)
 
 
-def _sent_away(case: EndingCase) -> Decision:
+def _sent_away(case: EndingCase) -> RunDecision:
     if case.ending.isolated:
         why = "the node, or a chip of the job, is isolated"
         return _placed_anew(ExitStatus.RESCHEDULE_ISOLATED, why, case)
     return _placed_anew(ExitStatus.RESCHEDULE, "the job is to run elsewhere; the node is well", case)
 
 
-def _not_healed(case: EndingCase) -> Decision:
+def _not_healed(case: EndingCase) -> RunDecision:
     why = f"the job was not allowed to run within {case.policy.heal_timeout_s:g} s"
     return _placed_anew(ExitStatus.RESCHEDULE_ISOLATED, why, case)
 
 
-def _blamed(case: EndingCase) -> Decision:
+def _blamed(case: EndingCase) -> RunDecision:
     """As the daemon's request is: away from here, or again here once it is healed."""
     blame = case.ending.blame
     assert blame is not None
@@ -232,16 +232,16 @@ def _blamed(case: EndingCase) -> Decision:
     return (_sent_away if away else _healing)(replace(case, ending=ending))
 
 
-def _user_failure(case: EndingCase) -> Decision:
+def _user_failure(case: EndingCase) -> RunDecision:
     return _leave(ExitStatus.GIVEN_UP, f"an error of the job itself: {case.ending.known.line}", case.counts)
 
 
-def _second_failure(case: EndingCase) -> Decision:
+def _second_failure(case: EndingCase) -> RunDecision:
     why = f"the same failure twice without progress: {case.ending.known.line}"
     return _leave(ExitStatus.GIVEN_UP, why, _signed(case))
 
 
-def _retry(case: EndingCase) -> Decision:
+def _retry(case: EndingCase) -> RunDecision:
     """1 s, 2 s, 4 s and so on, at most a minute."""
     pause_s = min(2.0 ** min(case.counts.retries, 10), LONGEST_PAUSE_S)
     after = replace(_signed(case), retries=case.counts.retries + 1)
@@ -249,7 +249,7 @@ def _retry(case: EndingCase) -> Decision:
     return _again(RunReason.FAILED, why, after, pause_s)
 
 
-def _placement(case: EndingCase) -> Decision:
+def _placement(case: EndingCase) -> RunDecision:
     after = replace(
         _signed(case),
         placements=case.counts.placements + 1,
@@ -258,32 +258,32 @@ def _placement(case: EndingCase) -> Decision:
     return _leave(ExitStatus.RESCHEDULE, f"placement {after.placements} of {case.policy.placements}", after)
 
 
-def _otherwise(case: EndingCase) -> Decision:
+def _otherwise(case: EndingCase) -> RunDecision:
     """A job with a budget that is spent is given up; one without a budget gets the command's own status."""
     if case.policy.in_place_retries > 0 or case.policy.unconditional:
         return _leave(ExitStatus.GIVEN_UP, "the job has no retry left", _signed(case))
     return _own(replace(case, counts=_signed(case)))
 
 
-def _suspended(case: EndingCase) -> Decision:
+def _suspended(case: EndingCase) -> RunDecision:
     after = replace(case.counts, hangs=case.counts.hangs + 1)
     why = f"hang {after.hangs} of at most {case.policy.hang_row} in a row"
     return _again(RunReason.SUSPENDED, why, after)
 
 
-def _suspended_again(case: EndingCase) -> Decision:
+def _suspended_again(case: EndingCase) -> RunDecision:
     why = f"it hung again after {case.counts.hangs} restarts in a row without progress"
     return _leave(ExitStatus.GIVEN_UP, why, case.counts)
 
 
-def _unkillable(case: EndingCase) -> Decision:
+def _unkillable(case: EndingCase) -> RunDecision:
     """The status must show that the node is not well, even if no placement is left."""
     used = 1 if case.role.counts_placements else 0
     after = replace(case.counts, placements=case.counts.placements + used)
     return _leave(ExitStatus.RESCHEDULE_ISOLATED, "processes of the job cannot be killed", after)
 
 
-def _orphaned(case: EndingCase) -> Decision:
+def _orphaned(case: EndingCase) -> RunDecision:
     return _again(RunReason.FAILED, "its supervisor ended before it", case.counts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nodeagent.job.model import SECOND_NS, KnownFailure, RunEvent, RunRequest, Wish
 from nodeagent.job.role import OnSignal
-from nodeagent.job.session.decision import Decision, RunEnding, decide, own_status
+from nodeagent.job.session.decision import RunDecision, RunEnding, decide, own_status
 from nodeagent.job.session.state import EndCause, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import CommandExited, Emptied, Kill, NotRun, Ran, Signalled, Terminate
 
@@ -25,7 +25,7 @@ def known_of(state: SessionState) -> KnownFailure:
     return failures.known(state.failure)
 
 
-def decision_of(state: SessionState, cause: EndCause, known: KnownFailure) -> Decision:
+def decision_of(state: SessionState, cause: EndCause, known: KnownFailure) -> RunDecision:
     """What only outlived an earlier run is no end of this one: in a step, too, it goes on to its run."""
     wanted = state.wanted
     policy = replace(state.policy, in_step=False) if state.is_reported else state.policy
@@ -81,7 +81,7 @@ def conclude(transition: Transition, cause: EndCause) -> None:
     transition.enter(SessionPhase.PAUSING, decision.pause_s)
 
 
-def _report_end(transition: Transition, cause: EndCause, decision: Decision, known: KnownFailure) -> None:
+def _report_end(transition: Transition, cause: EndCause, decision: RunDecision, known: KnownFailure) -> None:
     state = transition.state
     if state.phase in (SessionPhase.NEW, SessionPhase.GATE, SessionPhase.PAUSING):
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from nodeagent.job.model import SECOND_NS, Counts, Policy, RunEvent, RunReason, RunReport, RunRequest
-from nodeagent.job.role import Role
+from nodeagent.job.role import SupervisorRole
 from nodeagent.job.session.values import (
     CommandFailure,
     Hung,
@@ -123,7 +123,7 @@ class SessionState:
     """The exit status of a session that has left."""
 
     @property
-    def role(self) -> Role:
+    def role(self) -> SupervisorRole:
         return self.policy.role
 
     @property

@@ -107,7 +107,7 @@ async def test_users_of_any_number_leave_places_to_the_jobs_that_cgroups_prove(
         welcome = [line for line in heard if isinstance(line, lines.Welcome)]
         refused = {line.why for line in heard if isinstance(line, lines.SupervisorRefused)}
         why = (
-            "there are 40 supervisors beside the first of each job that a cgroup proves, as many as there may"
+            "there are 40 supervisors after the first of each job that a cgroup proves, as many as there may"
             " be; try again later"
         )
         assert (len(welcome), refused) == (limits.UNPROVEN.total, {why})

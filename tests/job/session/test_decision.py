@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeagent.job.model import Counts, FailureKind, KnownFailure, Policy, RunReason, RunRequest, Wish
-from nodeagent.job.session.decision import ROWS, Decision, RunEnding, decide, own_status
+from nodeagent.job.session.decision import ROWS, RunDecision, RunEnding, decide, own_status
 from nodeagent.job.session.state import EndCause
 from nodeagent.job.session.values import CommandFailure
 
@@ -21,7 +21,7 @@ RETRIES = Policy(in_place_retries=5)
 UNCONDITIONAL = Policy(placements=8, unconditional=True)
 
 
-def _row(verdict: Decision) -> tuple[str, int | None]:
+def _row(verdict: RunDecision) -> tuple[str, int | None]:
     return verdict.row, verdict.status
 
 

@@ -250,6 +250,6 @@ def test_beat_that_is_not_understood_is_told_once(place: Place) -> None:
 
     assert done.returncode == 0
     assert done.stderr.decode() == (
-        "nodeagent-job: a beat of the program is not understood, which is told once:"
+        "nodeagent-job: a beat of the program cannot be read (reported once):"
         " phase: one of train, eval, checkpoint, compile, load, not 'x'\n"
     )

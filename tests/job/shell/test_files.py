@@ -168,8 +168,8 @@ REFUSED = "it is a FIFO, and a regular file is needed"
 @pytest.mark.parametrize(
     ("name", "status", "said"),
     [
-        ("journal.jsonl", 3, "a supervisor that is started anew will not know of this run"),
-        ("run_state.json", 3, "counting begins anew"),
+        ("journal.jsonl", 3, "a supervisor that is started again will not know of this run"),
+        ("run_state.json", 3, "counting begins from zero"),
         ("lock", 78, "name a folder of this user alone"),
     ],
 )

@@ -201,7 +201,7 @@ def test_daemon_that_does_not_say_what_it_wants_is_given_up(link: DaemonLink, da
     link.begin(BEGIN, 0)
 
     assert link.tick(30 * SECOND_NS - 1) == []
-    assert link.tick(30 * SECOND_NS) == [ConnectionLost("no word of what it wants came")]
+    assert link.tick(30 * SECOND_NS) == [ConnectionLost("no request came")]
 
 
 def test_daemon_that_wants_something_is_not_waited_for(link: DaemonLink, daemon: Daemon) -> None:

@@ -114,7 +114,7 @@ def test_job_goes_on_without_a_journal(place: Place) -> None:
     assert done.returncode == 3
     assert done.stderr.decode() == (
         f"nodeagent-job: {place.state}/journal.jsonl: Is a directory;"
-        " a supervisor that is started anew will not know of this run\n"
+        " a supervisor that is started again will not know of this run\n"
     )
 
 
