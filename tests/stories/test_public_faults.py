@@ -30,6 +30,7 @@ from tests.stories.public_faults import (
     fault,
     message,
 )
+from tests.waiting import WAIT_LIMIT_S
 
 MINDCLUSTER = ROOT / "tests/fixtures/mindcluster/publicFaultConfiguration.json"
 LISTS = {
@@ -155,7 +156,7 @@ async def test_killed_at_any_moment_the_daemon_keeps_what_it_answered(npus: Npus
         await npus.observed()
         still = {each.evidence["fault_id"] for each in await open_reports(npus)}
         assert answered <= still
-        answered |= await report_until_killed(npus, life, seeded.uniform(0.02, 0.3))
+        answered |= await report_until_killed(npus, life, seeded.randrange(2, 40))
     await npus.start()
     still = {each.evidence["fault_id"] for each in await open_reports(npus)}
     assert answered <= still
@@ -163,9 +164,10 @@ async def test_killed_at_any_moment_the_daemon_keeps_what_it_answered(npus: Npus
     assert "differ" not in npus.daemon.log
 
 
-async def report_until_killed(npus: Npus, life: int, after_s: float) -> set[str]:
-    """The ids of the faults that were answered as being on the disk."""
+async def report_until_killed(npus: Npus, life: int, after: int) -> set[str]:
+    """The ids of the faults that were answered as being on the disk; it is killed after so many of them."""
     answered = set[str]()
+    enough = asyncio.Event()
 
     async def report() -> None:
         async with control(npus) as client:
@@ -174,10 +176,13 @@ async def report_until_killed(npus: Npus, life: int, after_s: float) -> set[str]
                 response = await client.call(message("CCAE", faults))
                 if response.durable:
                     answered.update(each.fault_id for each in faults)
+                if len(answered) >= after:
+                    enough.set()
                 await asyncio.sleep(0.002)
 
     reporting = asyncio.create_task(report())
-    await asyncio.sleep(after_s)
+    async with asyncio.timeout(WAIT_LIMIT_S):
+        await enough.wait()
     await npus.kill()
     with pytest.raises(ClientError, match="UNAVAILABLE"):
         await reporting
