@@ -13,7 +13,8 @@ from nodeagent.api.access.credentials import Caller
 from nodeagent.api.access.limits import IDENTITIES_KNOWN
 from nodeagent.api.control.context import CallResult
 from nodeagent.api.faults.list_events import limit_of
-from nodeagent.api.messages import NodeFacts, Refusal, RefusalLimit, Status
+from nodeagent.api.messages import NodeFacts
+from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.messages import mapping
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError

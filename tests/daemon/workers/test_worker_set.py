@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.config.drivers import DriverConfig
+from nodeagent.vendors import DriverConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.sources.configured import spec_of

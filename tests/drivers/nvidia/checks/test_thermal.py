@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import ActiveSet, DeviceSeen, Kind, Verdict
-from nodeagent.daemon.sources.telemetry_edges import Readings as Edges
+from nodeagent.daemon.sources.telemetry_edges import RuleReadings as Edges
 from nodeagent.drivers.nvidia.checks.telemetry import THROTTLE
 from nodeagent.drivers.nvidia.checks.thermal import SlowdownMinutes
 from nodeagent.drivers.nvidia.gpu import SELDOM
