@@ -13,10 +13,10 @@ import pytest
 
 from nodeagent import wire
 from nodeagent.config.load import load_config
-from nodeagent.core.devices import instances
 from nodeagent.core.faults.kernel_lines import NO_EVENTS
+from nodeagent.core.judge.recovery_action import NAMED_BY_DRIVER
 from nodeagent.core.model import Device, Kind
-from nodeagent.core.verdicts.recovery_action import NAMED_BY_DRIVER
+from nodeagent.core.state import registry
 from nodeagent.daemon.recovery import _node
 from nodeagent.daemon.sources.observed import excluded
 from nodeagent.drivers.ascend.npu.product import Series
@@ -77,7 +77,7 @@ def test_what_the_daemon_adds_itself_has_rows() -> None:
     (let_alone,) = excluded.marked([gpu], ["gpu0"])
     added: list[tuple[Kind, str, Mapping[str, str]]] = [
         (each.kind, each.vendor, each.attributes)
-        for each in (let_alone, instances.new(chip, "gi5"), _node(load_config(None, {})))
+        for each in (let_alone, registry.new(chip, "gi5"), _node(load_config(None, {})))
     ]
     assert [broken(*each) for each in added] == [[], [], []]
     assert [sorted(attributes) for _, _, attributes in added] == [

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.api.node import NodeFacts
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.model import (
     Condition,
     DeviceView,
@@ -21,7 +22,6 @@ from nodeagent.core.model import (
     Reason,
     Source,
 )
-from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.mapping import timestamp, writer
 from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.store.records import Publication, StoredEvent, StoreId

@@ -1,8 +1,8 @@
 """Resets as protobuf messages: those in progress or ended of late, and what one would do."""
 
 from nodeagent.api.messages import Published
+from nodeagent.core.machines.reset_refusal import DryRun, Step, Used
 from nodeagent.core.model import Reset
-from nodeagent.core.resets.dry_run import DryRun, Step, Used
 from nodeagent.messages.mapping import writer
 from nodeagent.messages.pb import control_service_pb2, types_pb2
 

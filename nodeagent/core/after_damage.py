@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.faults import reported
+from nodeagent.core.machines import holds, reset_proposals
 from nodeagent.core.model import (
     Carried,
     Cell,
@@ -27,10 +29,7 @@ from nodeagent.core.model import (
     Promotion,
     Reset,
 )
-from nodeagent.core.orders import holds
-from nodeagent.core.resets import proposals
 from nodeagent.core.state import limits
-from nodeagent.core.verdicts.judge import PRECEDENCE
 
 Restorable = Hold | Promotion | Condition
 
@@ -118,7 +117,7 @@ def _numbered_under(cell: Restorable, name: str) -> str:
 def _waits_in_vain(cell: Cell, resets: Collection[str]) -> bool:
     if not isinstance(cell, Hold) or cell.kind is not HoldKind.RESET_PENDING:
         return False
-    return proposals.reset_of(cell.id) not in resets
+    return reset_proposals.reset_of(cell.id) not in resets
 
 
 def _keeps_work_off(cell: Restorable) -> bool:
@@ -153,9 +152,9 @@ def _hold(event: Event) -> Hold:
     """One without a stated end has none. Such a quiesce is not put back: the node would stay blind."""
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
     owner, who, reason = holds.owner_in(event.why)
-    if proposals.is_of_reset(event.condition_id):
+    if reset_proposals.is_of_reset(event.condition_id):
         kind = HoldKind.RESET_PENDING
-        owner, who, reason = proposals.OWNER, "", event.why
+        owner, who, reason = reset_proposals.OWNER, "", event.why
     return Hold(
         id=event.condition_id,
         device_id=event.device_id,

@@ -15,9 +15,23 @@ from typing import Any
 
 from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.devices import baselines, holders, identity, registry, sources
-from nodeagent.core.faults import condition_deadline, polls, reported, signals
-from nodeagent.core.jobs import review, supervisor_reports
+from nodeagent.core.faults import ending, reported, signals
+from nodeagent.core.judge.events import settle, show_as_emitted
+from nodeagent.core.machines import (
+    devices,
+    holds,
+    job_review,
+    orders,
+    reset_blockers,
+    reset_policy,
+    reset_proposals,
+    resets,
+    sources,
+    supervisor_reports,
+    users,
+)
+from nodeagent.core.machines.reset_refusal import DryRun, dry_run
+from nodeagent.core.machines.sources import polled
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -52,16 +66,13 @@ from nodeagent.core.model import (
     TablesRejected,
     View,
 )
-from nodeagent.core.orders import holds, orders
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.reconcile import Published, reconcile
-from nodeagent.core.resets import attempts, lifecycle, past_resets, policy, proposals
-from nodeagent.core.resets.dry_run import DryRun, dry_run
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.state import registry
 from nodeagent.core.state.cell_keys import TAGS
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import settle, show_as_emitted
 from nodeagent.core.view import view_of
 
 _MAX_FIRINGS = 1_000_000
@@ -75,8 +86,8 @@ def _signalled(state: State, given: Signal) -> bool:
 
 
 def _polled(state: State, given: ActiveSet) -> bool:
-    changed = polls.polled(state, given)
-    return proposals.polled(state, given) or changed
+    changed = polled(state, given)
+    return reset_proposals.polled(state, given) or changed
 
 
 def _ordered(state: State, given: Operator) -> bool:
@@ -93,7 +104,7 @@ def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
-    state.put(lifecycle.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
+    state.put(resets.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
     state.unreviewed.clear()
     return False
 
@@ -118,9 +129,9 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
     {
         Signal: _signalled,
         ActiveSet: _polled,
-        DeviceSeen: identity.seen,
-        DeviceGone: identity.gone,
-        BaselineSeen: baselines.seen,
+        DeviceSeen: devices.seen,
+        DeviceGone: devices.gone,
+        BaselineSeen: devices.baseline_seen,
         SourceLost: sources.lost,
         SourceBack: sources.back,
         SourceAbsent: sources.absent,
@@ -129,25 +140,25 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         Started: sources.started,
         Operator: _ordered,
         PublicFaults: _reported,
-        Claims: holders.claimed,
+        Claims: users.claimed,
         JobBegun: supervisor_reports.begun,
         JobSaid: supervisor_reports.said,
         JobEnded: supervisor_reports.ended,
-        ActionResult: attempts.resulted,
-        ResetsRecorded: past_resets.recorded,
-        Holders: holders.held,
+        ActionResult: resets.resulted,
+        ResetsRecorded: reset_blockers.recorded,
+        Holders: users.listed,
         Carried: _carried,
     }
 )
 """An input without a handler lets only time pass."""
 
 _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
-    "condition": (Condition, condition_deadline.due),
+    "condition": (Condition, ending.due),
     "promotion": (Promotion, frequency.due),
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
-    "reset": (Reset, proposals.due),
-    "job": (Job, review.due),
+    "reset": (Reset, reset_proposals.due),
+    "job": (Job, job_review.due),
     **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS if kind.due is not None},
 }
 
@@ -162,8 +173,8 @@ def _followed(state: State, changed: bool) -> bool:
     if state.overflow:
         changed = signals.overflowed(state) or changed
     while state.unreviewed:
-        changed = policy.review(state) or changed
-        changed = review.review(state) or changed
+        changed = reset_policy.review(state) or changed
+        changed = job_review.review(state) or changed
     if state.dirty:
         settle(state)
     return changed
@@ -198,7 +209,7 @@ class Engine:
         return Outcome(
             records=(given,) if changed else (),
             events=tuple(state.events),
-            actions=tuple(action for action in state.actions if attempts.is_running(state, action)),
+            actions=tuple(action for action in state.actions if resets.is_running(state, action)),
             answer=state.answer,
         )
 

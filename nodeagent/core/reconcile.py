@@ -6,10 +6,10 @@ There should be none; where a defect or damage made one, a subscriber must not b
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.devices import registry
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Carried, Condition, Device, Event, EventKind, Shown
+from nodeagent.core.state import registry
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
 
 REBUILT = "rebuilt"
 

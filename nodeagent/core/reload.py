@@ -1,16 +1,40 @@
-"""A change of the catalog under open conditions: they take the new words; nothing is raised or promoted."""
+"""New tables over what rules have raised: what a rule that is gone or changed leaves behind.
+
+A rule that is gone takes its fault with it, for nobody would ever say that it is over. One whose bounds
+changed forgets what it was still waiting for: what it hears next begins it anew, so that a reload raises
+nothing.
+
+A change of the catalog under open conditions: they take the new words; nothing is raised or promoted.
+"""
 
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.catalog.classify import classify
-from nodeagent.core.catalog.lookup import Facts
-from nodeagent.core.faults import closing, companions, condition_level, reported
+from nodeagent.core.catalog.lookup import Facts, Lookup, classify
+from nodeagent.core.faults import conditions, ending, reported
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
-from nodeagent.core.rules import promotions, reload
+from nodeagent.core.rules import promotions
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
+
+
+def review_rules(state: State, before: Lookup) -> None:
+    """After a change of the catalog; ``before`` is what judged until now."""
+    for of in state.rule_cells:
+        for cell in state.all(of):
+            old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
+            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
+                state.drop(cell)
+    for condition in state.all(Condition):
+        if condition.rule and not _may_end(before, state.lookup, condition.rule):
+            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
+
+
+def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
+    """Whether the rule may still say that what it raised is over."""
+    old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
+    return old is not None and new is not None and old.raises_as(new)
 
 
 def changed(state: State, given: CatalogChanged) -> bool:
@@ -31,16 +55,16 @@ def changed(state: State, given: CatalogChanged) -> bool:
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
         if (other := state.stand_in(condition)) is not None:
-            companions.follow(state, condition, other)
+            ending.move_companions(state, condition, other)
             why = "by the new tables it is the same fault as another that is open"
-            closing.close(state, condition, why)
+            ending.close(state, condition, why)
         else:
             _reword(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
     if judged_by.settings.public != state.lookup.settings.public:
         reported.began_again(state)
-    reload.review(state, judged_by)
+    review_rules(state, judged_by)
     state.rearm(not_before_ns=state.moment_ns)
     return True
 
@@ -66,7 +90,7 @@ def _reword(state: State, condition: Condition, same_unknown_level: bool) -> Non
             user_induced=fault.user_induced,
             unknown=fault.unknown,
         )
-    after = condition_level.relevel(state, condition, _in_time(state, after), "the tables changed")
+    after = conditions.relevel(state, condition, _in_time(state, after), "the tables changed")
     if after.present_ns is not None and after.recovered_ns is None:
         promotions.present(state, after)
 

@@ -1,6 +1,8 @@
 """What the engine holds, for whoever shows it: an immutable value. It judges nothing and changes nothing."""
 
-from nodeagent.core.jobs import job_views
+from nodeagent.core.judge.judge import judgement
+from nodeagent.core.judge.observed import last_observed_ns
+from nodeagent.core.machines import job_views
 from nodeagent.core.model import (
     NODE,
     Baseline,
@@ -17,8 +19,6 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import judgement
-from nodeagent.core.verdicts.observed import last_observed_ns
 
 
 def view_of(state: State) -> View:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
+from nodeagent.core.machines.reset_refusal import DryRun
 from nodeagent.core.model import Action, Answer, Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
-from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.translate import store_damaged

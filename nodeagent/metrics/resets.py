@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from nodeagent.core.machines.resets import OUTCOME
 from nodeagent.core.model import ActionState, Event, EventKind, ResetMode, View
-from nodeagent.core.resets.lifecycle import OUTCOME
 
 _RESET = "reset"
 _MODES = tuple(mode for mode in ResetMode if mode is not ResetMode.OFF)

@@ -10,8 +10,8 @@ from nodeagent.api.access.credentials import Caller
 from nodeagent.api.control.context import Context, Done
 from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.machines.reset_refusal import DryRun
 from nodeagent.core.model import Operator
-from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 

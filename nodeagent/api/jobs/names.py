@@ -6,9 +6,9 @@ does one whose cgroup proves no job. A job has one user.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from nodeagent.core.machines import reset_blockers
 from nodeagent.core.model import JobStage, JobView, Peer, View
-from nodeagent.core.resets import registered_jobs
-from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
+from nodeagent.core.state.names import NO_CGROUP, cgroup_of
 
 
 def is_live(job: JobView) -> bool:
@@ -71,4 +71,4 @@ def is_of_one_process(name: str, of_cgroup: str) -> bool:
 def is_claimed(view: View, of_cgroup: str) -> bool:
     """Whether a hook has claimed a chip for the job, or for the one that it is a step of."""
     claims = frozenset(job for device in view.devices for job, _ in device.claims)
-    return bool(of_cgroup) and registered_jobs.has(claims, of_cgroup)
+    return bool(of_cgroup) and reset_blockers.has_registered_jobs(claims, of_cgroup)

@@ -20,7 +20,7 @@ from nodeagent.api.jobs import chips, names, peers
 from nodeagent.api.jobs.dead_supervisors import is_of
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.jobs.supervisor_reports import UNKILLABLE
+from nodeagent.core.machines.supervisor_reports import UNKILLABLE
 from nodeagent.core.model import (
     Assertion,
     Condition,

@@ -20,7 +20,8 @@ from dataclasses import replace
 from nodeagent.core.catalog.codes import root
 from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.faults import condition_level
+from nodeagent.core.faults import conditions
+from nodeagent.core.judge.observed import unobserved_reason
 from nodeagent.core.model import (
     CHIP_KINDS,
     KERNEL_LOG,
@@ -34,7 +35,6 @@ from nodeagent.core.model import (
     Source,
 )
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.observed import unobserved_reason
 
 EVENTS = "events"
 NO_EVENTS = "none"
@@ -93,7 +93,7 @@ def confirmed(state: State, condition: Condition, source: str) -> Condition:
     if condition.backing is Backing.OWN or source == KERNEL_LOG:
         return condition
     after = replace(condition, backing=Backing.OWN)
-    return condition_level.relevel(state, condition, after, f"{source} confirms it")
+    return conditions.relevel(state, condition, after, f"{source} confirms it")
 
 
 def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
@@ -121,7 +121,7 @@ def again(state: State, before: Condition, after: Condition, source: str) -> Con
     if before.backing is not Backing.DISREGARDED or not is_new:
         return after
     believed = replace(after, backing=Backing.ALONE, believed_ns=after.occurred_ns)
-    return condition_level.relevel(state, before, believed, "it comes again after a long silence")
+    return conditions.relevel(state, before, believed, "it comes again after a long silence")
 
 
 def disregard(state: State, condition: Condition) -> None:
@@ -130,7 +130,7 @@ def disregard(state: State, condition: Condition) -> None:
         state.put(replace(condition, backing=Backing.ALONE))
         return
     after = replace(condition, backing=Backing.DISREGARDED)
-    condition_level.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
+    conditions.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
 
 
 def listed(state: State, device: Device) -> None:

@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.lookup import classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.devices import instances, registry
-from nodeagent.core.faults import closing, signals
+from nodeagent.core.faults import ending, eviction, signals
 from nodeagent.core.model import (
     PUBLIC,
     Answer,
@@ -36,13 +35,12 @@ from nodeagent.core.model import (
     Signal,
     Withdrawn,
 )
-from nodeagent.core.orders import answers
-from nodeagent.core.orders.answers import Answered
-from nodeagent.core.state import eviction, limits
+from nodeagent.core.state import answers, limits, registry
+from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.deadlines import RENEWALS
-from nodeagent.core.state.queries import EXCLUDED
-from nodeagent.core.state.state import State
+from nodeagent.core.state.registry import id_of, why_none, without_room
+from nodeagent.core.state.state import EXCLUDED, State
 
 SENDER = "sender"
 FAULT_ID = "fault_id"
@@ -78,7 +76,7 @@ def _refusal(state: State, fault: PublicFault) -> Answered | None:
         device, part = registry.located(state, name)
         if device is None:
             return answers.unknown_device(name)
-        if part and (why := instances.why_none(device)):
+        if part and (why := why_none(device)):
             return answers.unknown(f"device: {name!r} is not known: {why}")
         if excluded := state.chip_of(device).attributes.get(EXCLUDED):
             return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {excluded}")
@@ -87,7 +85,7 @@ def _refusal(state: State, fault: PublicFault) -> Answered | None:
 
 def _without_room(state: State, given: PublicFaults) -> Answered | None:
     arriving = _arriving(state, given)
-    if full := instances.without_room(state, arriving):
+    if full := without_room(state, arriving):
         most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
         return answers.no_room(f"{full} has no room for more parts; {most}", changed=False)
     if full := eviction.for_reports(state, arriving):
@@ -151,7 +149,7 @@ def _opens_on(state: State, name: str, is_of_the_chip: bool) -> str:
         return ""
     if is_of_the_chip:
         return state.chip_of(device).id
-    return instances.id_of(device, part) if part else device.id
+    return id_of(device, part) if part else device.id
 
 
 def _as_opened(state: State, fault: PublicFault) -> Report:
@@ -231,7 +229,7 @@ def _recovered(state: State, fault: PublicFault, report: Report) -> Taken:
     for by in sorted(words):
         is_new = _withdraw(state, replace(report, by=by)) or is_new
     for condition in over:
-        is_new = closing.recover(state, condition) or is_new
+        is_new = ending.recover(state, condition) or is_new
     if over:
         return is_new, Reported.CLOSED
     return is_new, Reported.OUTDATED if there else Reported.NOT_OPEN

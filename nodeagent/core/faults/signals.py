@@ -1,24 +1,25 @@
-"""What a signal does: open a condition, keep it alive, or let it recover."""
+"""Signals that open nothing: those that the tables call no fault, and those that anybody may forge.
+
+What the agent reports once, and only a person ends: all of it stands in one condition until that is seen.
+
+Each has an event, and its words stand beside those reported before: ``reason``, ``reason.2``.
+What others report is left as it is: lines of the kernel come in any number, and each has words of its own.
+
+What a signal does: open a condition, keep it alive, or let it recover.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
-from nodeagent.core.catalog import unknown_codes
-from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.catalog import ClearOn, FrequencyRule
 from nodeagent.core.catalog.codes import canonical
-from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.catalog.lookup import Facts, classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.devices import instances, occupancy, registry
-from nodeagent.core.faults import (
-    attribution,
-    closing,
-    companions,
-    condition_level,
-    kernel_lines,
-    opening,
-    unopened,
-)
+from nodeagent.core.faults import conditions, ending, eviction, kernel_lines, opening, relation
+from nodeagent.core.faults.opening import ONE_CAUSE, learn_severity, lowered_if_shared, severity_of
+from nodeagent.core.judge import recovery_action
+from nodeagent.core.judge.events import emit, notice
 from nodeagent.core.model import (
     NODE,
     PREVIOUS_BOOT,
@@ -26,18 +27,114 @@ from nodeagent.core.model import (
     Condition,
     CountedBy,
     Device,
+    EventKind,
     Kind,
     Level,
     Signal,
 )
-from nodeagent.core.orders import acknowledge
-from nodeagent.core.rules import frequency, promotions, relation, relation_pairs, windows
-from nodeagent.core.state import eviction
+from nodeagent.core.rules import frequency, promotions, relation_pairs, windows
+from nodeagent.core.rules.windows import gathered_evidence
+from nodeagent.core.state import occupancy, registry
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.names import part_of
-from nodeagent.core.state.queries import EXCLUDED
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery_action
+from nodeagent.core.state.registry import addressed
+from nodeagent.core.state.state import EXCLUDED, State
+
+
+def noted_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
+    """Its row says that it is no fault. A condition from before the row said so is left to close.
+
+    To relation rules it is an occurrence as any other: what ends a fault is often no fault.
+    """
+    if signal.assertion is Assertion.RECOVER:
+        return False
+    fault = classify(state.lookup, signal.source, facts, signal.severity)
+    device = registry.find(state, signal.device)
+    was_new = _notice(
+        state, signal, facts, f"{signal.assertion} from {signal.source}; the tables list it as a notice"
+    )
+    if device is None or facts.relations is None or signal.injected:
+        return was_new
+    return relation.passed(state, device, facts, fault.level, at_ns) or was_new
+
+
+def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
+    """Anyone with a privileged container can write such a line: it informs."""
+    why = "written to the kernel log by user space, which may forge any line"
+    return _notice(state, signal, facts, why, userspace=True)
+
+
+def of_previous_boot(state: State, signal: Signal, facts: Facts) -> bool:
+    """What the node logged before it stopped: it tells why, and says nothing of how the node is."""
+    why = "logged in the previous boot, which no shutdown ended; nothing is done about it"
+    return _notice(state, signal, facts, why, userspace=not signal.trusted)
+
+
+def of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
+    """A line names a chip that the vendor's driver does not list."""
+    return _notice(state, signal, facts, "its vendor's driver lists no such chip")
+
+
+def _notice(state: State, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
+    """Emit it about the device if it is known, else about the node: it makes no device."""
+    device = registry.find(state, signal.device) or registry.resolve(state, NODE, None)
+    if device is None:
+        return False
+    fault = classify(state.lookup, signal.source, facts, signal.severity)
+    if device.name != signal.device:
+        why += f"; it names {signal.device}"
+    return notice(
+        state,
+        device,
+        code=facts.code,
+        name=fault.name,
+        level=fault.level,
+        count=signal.count,
+        userspace=userspace,
+        why=why,
+        source=signal.source,
+        evidence=signal.evidence,
+    )
+
+
+MAX_REASONS: Final = 16
+"""Beyond it the newest takes the place of the last: each has its event."""
+
+_AGENT: Final = "agent"
+_ACKNOWLEDGED: Final = ClearOn(operator=True)
+
+
+def acknowledged(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
+    """The open condition with what the signal adds to it; an event where that is anything."""
+    is_once = signal.source == _AGENT and signal.assertion is Assertion.ONCE and not signal.injected
+    if not is_once or facts.clear_on != _ACKNOWLEDGED:
+        return condition
+    evidence = _beside(condition.evidence, signal.evidence)
+    if evidence is condition.evidence:
+        return condition
+    after = replace(condition, evidence=evidence)
+    state.put(after)
+    device = state.device(after.device_id)
+    emit(state, EventKind.NOTICE, device, about=after, why="once more, before it was acknowledged")
+    return after
+
+
+def _beside(known: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
+    by_number: dict[int, dict[str, str]] = {}
+    for key, value in known.items():
+        name, number = _numbered(key)
+        by_number.setdefault(number, {})[name] = value
+    if not new or dict(new) in by_number.values():
+        return known
+    number = min(max(by_number, default=0) + 1, MAX_REASONS)
+    kept = {key: value for key, value in known.items() if _numbered(key)[1] != number}
+    return kept | {f"{name}.{number}" if number > 1 else name: value for name, value in new.items()}
+
+
+def _numbered(key: str) -> tuple[str, int]:
+    name, _, number = key.rpartition(".")
+    return (name, int(number)) if name and number.isdecimal() else (key, 1)
+
 
 _TOO_MANY = "too_many_faults"
 _TOO_MANY_KEY = canonical(_TOO_MANY)
@@ -58,26 +155,24 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     """
     facts = state.lookup.facts(signal.code)
     if signal.source == PREVIOUS_BOOT:
-        return unopened.of_previous_boot(state, signal, facts)
-    signal = instances.addressed(state, signal, facts)
+        return of_previous_boot(state, signal, facts)
+    signal = addressed(state, signal, facts)
     device = registry.find(state, signal.device)
     if device is not None and EXCLUDED in state.chip_of(device).attributes:
         return False
     if not signal.trusted:
-        return unopened.from_user_space(state, signal, facts)
+        return from_user_space(state, signal, facts)
     confirms = device is not None and kernel_lines.confirm(state, device, facts, signal.source)
     if facts.row is not None and facts.row.notice:
-        return unopened.noted_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
+        return noted_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
     learnt = (
-        signal.severity is not None
-        and not signal.injected
-        and unknown_codes.learn(state, facts, signal.severity)
+        signal.severity is not None and not signal.injected and learn_severity(state, facts, signal.severity)
     )
     condition = None
     chip_name, part = part_of(signal.device)
     chip = registry.find(state, chip_name) if part else device
     if chip is None and kernel_lines.is_of_no_chip(state, signal, facts):
-        return unopened.of_no_chip(state, signal, facts)
+        return of_no_chip(state, signal, facts)
     if device is not None:
         condition = state.condition(device.id, facts.key, signal.injected, signal.report)
     if signal.assertion is Assertion.RECOVER:
@@ -126,8 +221,8 @@ def _recovered(
     state: State, device: Device | None, condition: Condition | None, signal: Signal, facts: Facts
 ) -> bool:
     if condition is not None:
-        return closing.recover(state, condition)
-    return device is not None and not signal.injected and companions.end(state, device.id, facts.key)
+        return ending.recover(state, condition)
+    return device is not None and not signal.injected and ending.end_companion(state, device.id, facts.key)
 
 
 def overflowed(state: State) -> bool:
@@ -161,7 +256,7 @@ def _is_absorbed(
         return False
     level, kind = condition.level if condition is not None else None, None
     if level is None:
-        fault = classify(state.lookup, signal.source, facts, unknown_codes.of_signal(state, signal, facts))
+        fault = classify(state.lookup, signal.source, facts, severity_of(state, signal, facts))
         level, kind = fault.level, fault.kind
     device = device or registry.resolve(state, signal.device, kind)
     if device is None:
@@ -175,7 +270,7 @@ def _opened(
     state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition | None:
     """A new condition; None where a bound was reached, or the signal names no device."""
-    fault = classify(state.lookup, signal.source, facts, unknown_codes.of_signal(state, signal, facts))
+    fault = classify(state.lookup, signal.source, facts, severity_of(state, signal, facts))
     is_own = facts.key == _TOO_MANY_KEY
     if not is_own and not eviction.for_condition(
         state, device, fault.level, signal.injected, is_reported=signal.report is not None
@@ -212,16 +307,16 @@ def _renew(
     )
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)
-    after = acknowledge.repeated(state, after, signal, facts)
+    after = acknowledged(state, after, signal, facts)
     if condition.user_induced:
         same_occurrence = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
-        gathered = attribution.gathered(after.evidence, signal.evidence, same_occurrence=same_occurrence)
+        gathered = gathered_evidence(after.evidence, signal.evidence, same_occurrence=same_occurrence)
         if gathered != after.evidence:
             after = changed(after, evidence=gathered)
     if recovery_action.only_restarts_its_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
-    if condition.unknown and (lowered := unknown_codes.shared(state, after)) is not after:
-        after = condition_level.relevel(state, condition, lowered, unknown_codes.ONE_CAUSE)
+    if condition.unknown and (lowered := lowered_if_shared(state, after)) is not after:
+        after = conditions.relevel(state, condition, lowered, ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
         return appear(state, after, signal.source, at_ns)
     state.put(after)

@@ -9,13 +9,12 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.devices import occupancy
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
-from nodeagent.core.rules import attributed_window
-from nodeagent.core.state import limits
+from nodeagent.core.rules import windows
+from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
 
 _SIGHTINGS = 16
 
@@ -141,7 +140,7 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
         )
         after = replace(window, occurrences_ns=kept)
         for other_ns in others if window.attributed else ():
-            after = replace(after, attributed=attributed_window.without(after, other_ns, rule.correlation_ns))
+            after = replace(after, attributed=windows.without_near(after, other_ns, rule.correlation_ns))
         if after != window:
             limits.remember(state, after)
 

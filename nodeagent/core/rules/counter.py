@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from nodeagent.core.catalog.catalog import EACH_PART, CounterRule
-from nodeagent.core.devices import registry
 from nodeagent.core.faults import signals
 from nodeagent.core.model import Assertion, CounterMark, Device, RuleCell, Signal
 from nodeagent.core.rules import relation_pairs
 from nodeagent.core.rules.kind import RuleKind
-from nodeagent.core.state import limits
+from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import State
 
 _PARTS: Final = 256

@@ -10,7 +10,7 @@ the row's own level.
 
 from dataclasses import replace
 
-from nodeagent.core.faults import condition_level
+from nodeagent.core.faults import conditions
 from nodeagent.core.model import Condition
 from nodeagent.core.rules import frequency, promotions
 from nodeagent.core.state.state import State
@@ -19,7 +19,7 @@ from nodeagent.core.state.state import State
 def timed_out(state: State, condition: Condition) -> None:
     """This presence has lasted: raise the level, and count one occurrence where it was not in force."""
     after = replace(condition, judged=True, timed_out=True)
-    after = condition_level.relevel(
+    after = conditions.relevel(
         state, condition, after, "present longer than the time-out of its duration rule"
     )
     promotions.present(state, after)
@@ -30,6 +30,4 @@ def timed_out(state: State, condition: Condition) -> None:
 def ended(state: State, condition: Condition) -> None:
     """It was gone for longer than its recovery time, and a ``once`` holds it: at the row's own level."""
     after = replace(condition, present_ns=None, recovered_ns=None, judged=False, timed_out=False)
-    condition_level.relevel(
-        state, condition, after, "gone longer than the recovery time of its duration rule"
-    )
+    conditions.relevel(state, condition, after, "gone longer than the recovery time of its duration rule")

@@ -8,8 +8,11 @@ stands is in ``promotions``.
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.levels import PRECEDENCE, SEPARATING_LEVELS
 from nodeagent.core.catalog.lookup import Facts
-from nodeagent.core.devices import occupancy
+from nodeagent.core.faults import eviction
+from nodeagent.core.judge import recovery_action
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import (
     Backing,
     Condition,
@@ -20,13 +23,11 @@ from nodeagent.core.model import (
     Promotion,
     Window,
 )
-from nodeagent.core.rules import attributed_window, correlation, promotions, windows
-from nodeagent.core.state import deadlines, eviction, limits
+from nodeagent.core.rules import correlation, promotions, windows
+from nodeagent.core.rules.windows import without_near
+from nodeagent.core.state import deadlines, limits, occupancy
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import recovery_action
-from nodeagent.core.verdicts.emit import emit
-from nodeagent.core.verdicts.judge import PRECEDENCE, SEPARATING_LEVELS
 
 
 def counts_by_device(state: State, condition: Condition) -> bool:
@@ -169,7 +170,7 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
         if window.device_id != condition.device_id or window.code != key:
             continue
         kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
-        left = attributed_window.without(window, around_ns, within_ns)
+        left = without_near(window, around_ns, within_ns)
         if (kept, left) != (window.occurrences_ns, window.attributed):
             after = replace(window, occurrences_ns=kept, attributed=left, burst_last_ns=None)
             limits.remember(state, after)

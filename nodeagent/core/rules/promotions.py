@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Condition, EventKind, Promotion
 from nodeagent.core.rules import windows
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
 
 
 def present(state: State, condition: Condition) -> None:

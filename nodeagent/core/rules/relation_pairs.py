@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import RelationRule
-from nodeagent.core.catalog.classify import is_undecided
-from nodeagent.core.catalog.lookup import Facts, Lookup, Side, side
-from nodeagent.core.devices import occupancy
+from nodeagent.core.catalog.levels import stricter
+from nodeagent.core.catalog.lookup import Facts, Lookup, Side, is_undecided, side
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
-from nodeagent.core.state import limits
+from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.judge import stricter
 
 
 def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
@@ -45,7 +43,7 @@ def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: 
     ]
 
 
-def ended(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+def ended_by(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``with`` in the rule's reach that an occurrence of ``key`` ends."""
     return [
         fault
@@ -79,7 +77,7 @@ def _joining(state: State, facts: Facts, device_id: str, at_ns: int) -> list[Rel
     return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
 
-def level(lookup: Lookup, condition: Condition) -> Level | None:
+def level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
     """The strictest level of the rules that found their pair and that the tables still have, else None."""
     relations = lookup.facts(condition.code).relations
     if not condition.relations or relations is None:
@@ -95,7 +93,7 @@ def _strictest(rules: Iterable[RelationRule]) -> Level | None:
     return found
 
 
-def remember(state: State, condition: Condition, *, root: bool = True) -> None:
+def remember_trace(state: State, condition: Condition, *, root: bool = True) -> None:
     """Keep the newest occurrence of a condition that is no longer open, where another's may meet it."""
     facts = state.lookup.facts(condition.code)
     is_partner = facts.relations is not None and bool(facts.relations.as_with)

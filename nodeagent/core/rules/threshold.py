@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from nodeagent.core.catalog.catalog import ThresholdRule
-from nodeagent.core.devices import registry
 from nodeagent.core.faults import signals
 from nodeagent.core.model import Assertion, Device, Edge, RuleCell, Signal
 from nodeagent.core.rules.kind import RuleKind
-from nodeagent.core.state import limits
+from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import State
 
 

@@ -6,6 +6,7 @@ It knows no meaning of any cell.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from nodeagent.core.catalog.levels import JOB_LEVELS
 from nodeagent.core.model import (
     Absorbed,
     Baseline,
@@ -31,7 +32,6 @@ from nodeagent.core.model import (
     Withdrawn,
 )
 from nodeagent.core.state.timers import Key as Key
-from nodeagent.core.verdicts.judge import JOB_LEVELS
 
 C = TypeVar("C", Condition, Promotion, Sighting, Window)
 

@@ -7,10 +7,9 @@ the vendor's wording. Because deadlines follow from cells, putting cells back re
 from dataclasses import replace
 from typing import TypeVar
 
-from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.catalog import FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.catalog.source_traits import OnceHold
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
 
 Timed = TypeVar("Timed", Condition, Promotion)

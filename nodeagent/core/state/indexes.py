@@ -1,14 +1,35 @@
-"""Which faults stand where, by their codes: all the indexes over cells that hang on the catalog.
+"""Keys of cells in groups, each group in the order in which its keys came. It knows no meaning of either.
+
+Which faults stand where, by their codes: all the indexes over cells that hang on the catalog.
 
 A new catalog compares codes in other ways and has other rules, so it takes a new one of these. Nothing
 here judges.
 """
 
+from collections.abc import Hashable
+from typing import TypeVar
+
 from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.catalog.lookup import Lookup, Side, side
 from nodeagent.core.model import Affects, Condition, Promotion, Trace
-from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.timers import Key
+
+G = TypeVar("G", bound=Hashable)
+
+
+class Groups(dict[G, dict[Key, None]]):
+    """``get(group, ())`` are its keys. A dictionary, because it is asked many times for each input."""
+
+    def add(self, group: G, key: Key) -> None:
+        self.setdefault(group, {})[key] = None
+
+    def remove(self, group: G, key: Key) -> None:
+        """Raises KeyError where it is not in the group."""
+        keys = self[group]
+        del keys[key]
+        if not keys:
+            del self[group]
+
 
 Coded = Condition | Promotion | Trace
 Place = tuple[str, str, bool, str]

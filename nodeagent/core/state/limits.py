@@ -26,7 +26,7 @@ from nodeagent.core.model import (
     Window,
     Withdrawn,
 )
-from nodeagent.core.state.job_names import answers_for, is_first_of_cgroup
+from nodeagent.core.state.names import answers_for, is_first_of_cgroup
 from nodeagent.core.state.state import State
 
 MAX_DEVICES = 1024

@@ -9,8 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
-from nodeagent.core.devices.registry import PROVISIONAL
 from nodeagent.core.model import NODE, ResetsRecorded
+from nodeagent.core.state.registry import PROVISIONAL
 from nodeagent.reset_unit.exchange import record
 from nodeagent.store.disk.thread import within
 

@@ -11,8 +11,8 @@ import msgspec
 
 from nodeagent.config.config import Config
 from nodeagent.config.reset import ResetConfig
-from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.model import Action, DeviceView, Holder
+from nodeagent.core.state.registry import identity_of
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import Attempt
 from nodeagent.reset_unit.exchange.request import Device, Process, Request

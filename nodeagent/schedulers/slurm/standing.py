@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Device
+from nodeagent.core.judge.deciding_kinds import decides
 from nodeagent.core.model import Verdict
-from nodeagent.core.verdicts.deciding_kinds import decides
 
 _SHUT: Final = (Verdict.NO_NEW_JOBS, Verdict.ISOLATE)
 """From the milder."""

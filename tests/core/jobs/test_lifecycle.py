@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from nodeagent.core.jobs.job_views import WANTED
-from nodeagent.core.jobs.lifecycle import TRANSITIONS, Happened, advance, can
+from nodeagent.core.machines.job_views import WANTED
+from nodeagent.core.machines.jobs import TRANSITIONS, Happened, advance, can
 from nodeagent.core.model import Job, JobStage, Peer
 from nodeagent.core.state.state import State
 

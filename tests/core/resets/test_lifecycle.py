@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from nodeagent.core.engine import Engine
+from nodeagent.core.machines import resets
+from nodeagent.core.machines.resets import TRANSITIONS, Happened
 from nodeagent.core.model import ActionState, Cell, Reset, ResetMode, ResetStage
-from nodeagent.core.resets import lifecycle
-from nodeagent.core.resets.lifecycle import TRANSITIONS, Happened
 from nodeagent.core.state.state import State
 from nodeagent.store.codec import decode_cells
 from tests.core.resets.former_resets import ENDED, goes_on
@@ -24,7 +24,7 @@ SEEDS: Final = (1, 5, 11, 13)
 
 FORMER: Final = Path(__file__).parents[2] / "fixtures/stores/ended-resets.json"
 
-_put, _advance = State.put, lifecycle.advance
+_put, _advance = State.put, resets.advance
 
 
 class Watched:
@@ -51,7 +51,7 @@ class Watched:
             return after
 
         monkeypatch.setattr(State, "put", put)
-        monkeypatch.setattr(lifecycle, "advance", advance)
+        monkeypatch.setattr(resets, "advance", advance)
 
     def _look(self, before: Reset | None, after: Reset) -> None:
         if before is None:
@@ -77,7 +77,7 @@ def test_what_is_not_in_the_table_changes_nothing(stage: ResetStage, happened: H
     state = State({})
     before = reset(stage)
     state.put(before)
-    after = lifecycle.advance(state, before, happened, report="changed")
+    after = resets.advance(state, before, happened, report="changed")
     follows = TRANSITIONS.get((stage, happened))
     assert (after.stage if after else None) is follows
     assert state.get(Reset, "r") == (before if follows is None else after)
@@ -105,7 +105,7 @@ def test_no_history_moves_a_reset_beside_the_table(history: History) -> None:
         engine, _ = begin()
         play(engine, history)
     assert watched.beside == []
-    assert watched.began <= {lifecycle.FIRST_STAGE}
+    assert watched.began <= {resets.FIRST_STAGE}
 
 
 # ---------------------------------------------------------------------- as earlier versions stored it

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from nodeagent.core.catalog.settings import ResetSettings
-from nodeagent.core.devices import identity
 from nodeagent.core.engine import Engine
-from nodeagent.core.faults import closing
+from nodeagent.core.faults import ending
+from nodeagent.core.machines import devices, reset_blockers, reset_policy, reset_proposals, resets
 from nodeagent.core.model import (
     ActionResult,
     ActionState,
@@ -21,25 +21,16 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets import (
-    asking_faults,
-    attempts,
-    blockers,
-    lifecycle,
-    past_resets,
-    policy,
-    proposals,
-)
 from nodeagent.core.state.state import State
 from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- limits
 
-_replace_part = identity._replace_part
+_replace_part = devices._replace_part
 _exhausted, _of_start, _charge, _resume = (
-    past_resets.exhausted,
-    blockers.of_start,
-    past_resets.add,
+    reset_blockers.exhausted,
+    reset_blockers.of_start,
+    reset_blockers.add_past_reset,
     Engine.resume,
 )
 
@@ -75,7 +66,7 @@ def cooled_at_once(state: State, settings: ResetSettings) -> int:
 
 # ---------------------------------------------------------------------- what stands in the way
 
-_users, _why_withdrawn = blockers.users, policy._why_withdrawn
+_users, _why_withdrawn = reset_blockers.users, reset_policy._why_withdrawn
 
 
 def users_without(words: str) -> Replacement:
@@ -84,14 +75,14 @@ def users_without(words: str) -> Replacement:
     def users(*arguments: Any) -> Iterator[str]:
         return (user for user in _users(*arguments) if words not in user)
 
-    return blockers, "users", users
+    return reset_blockers, "users", users
 
 
 def starting_despite(words: str) -> Replacement:
     def of_start(*arguments: Any) -> tuple[str, ...]:
         return tuple(found for found in _of_start(*arguments) if words not in found)
 
-    return blockers, "of_start", of_start
+    return reset_blockers, "of_start", of_start
 
 
 def kept_despite(words: str) -> Replacement:
@@ -99,7 +90,7 @@ def kept_despite(words: str) -> Replacement:
         why = _why_withdrawn(*arguments)
         return "" if words in why else why
 
-    return policy, "_why_withdrawn", why_withdrawn
+    return reset_policy, "_why_withdrawn", why_withdrawn
 
 
 def no_words(*_: Any) -> str:
@@ -116,19 +107,19 @@ def nothing(*_: Any, **__: Any) -> None:
 
 # ---------------------------------------------------------------------- eligibility
 
-_wants = asking_faults.wants
+_wants = reset_blockers.wants
 
 
 def wanting(change: Callable[[Condition], Condition]) -> Replacement:
     def wants(state: State, condition: Condition) -> bool:
         return _wants(state, change(condition))
 
-    return asking_faults, "wants", wants
+    return reset_blockers, "wants", wants
 
 
 def asks_after_a_reload(state: State, condition: Condition) -> bool:
-    live = asking_faults.wants(state, condition) and asking_faults.is_live(state, condition)
-    return live and policy._wants_one_now(state, condition)
+    live = reset_blockers.wants(state, condition) and reset_blockers.is_live(state, condition)
+    return live and reset_policy._wants_one_now(state, condition)
 
 
 def is_always_live(*_: Any) -> bool:
@@ -138,12 +129,12 @@ def is_always_live(*_: Any) -> bool:
 # ---------------------------------------------------------------------- steps
 
 _start, _end, _verified, _resulted, _propose, _raise = (
-    attempts.start,
-    lifecycle.end,
-    attempts.verified,
-    attempts.resulted,
-    proposals.propose,
-    lifecycle.raise_own,
+    resets.start,
+    resets.end,
+    resets.verified,
+    resets.resulted,
+    reset_proposals.propose,
+    resets.raise_own,
 )
 
 
@@ -155,7 +146,7 @@ def start_in_earnest(state: State, reset: Reset, settings: ResetSettings) -> Non
 def start_and_let_go(state: State, reset: Reset, settings: ResetSettings) -> None:
     _start(state, reset, settings)
     for hold in _holds_of(state, reset):
-        closing.lift(state, hold, "it has started")
+        ending.lift(state, hold, "it has started")
 
 
 def end_holding(state: State, reset: Reset, *rest: Any, **more: Any) -> None:
@@ -174,7 +165,7 @@ def done_at_once(state: State, given: ActionResult) -> bool:
     changed = _resulted(state, given)
     reset = state.get(Reset, given.action_id)
     if reset is not None and reset.stage is ResetStage.VERIFYING:
-        attempts._succeed(state, replace(reset, verified=reset.members))
+        resets._succeed(state, replace(reset, verified=reset.members))
     return changed
 
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.jobs import causes, lifecycle, supervisor_reports
-from nodeagent.core.jobs.lifecycle import Cause, Happened
+from nodeagent.core.machines import job_review, jobs, supervisor_reports
+from nodeagent.core.machines.jobs import Cause, Happened
 from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
 from nodeagent.core.state.state import State
 
 _said, _begun = supervisor_reports.said, supervisor_reports.begun
-_advance, _of_wait, _of_stop = lifecycle.advance, causes.of_wait, causes.of_stop
+_advance, _of_wait, _of_stop = jobs.advance, job_review.cause_of_wait, job_review.cause_of_stop
 
 # ---------------------------------------------------------------------- what is taken for true
 

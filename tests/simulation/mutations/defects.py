@@ -6,9 +6,12 @@ from typing import Any
 
 from nodeagent.core import engine
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.devices import identity, registry, sources
+from nodeagent.core.catalog.levels import Contribution, Judgement, judge, of_job_stance
 from nodeagent.core.engine import Engine
-from nodeagent.core.faults import closing, signals
+from nodeagent.core.faults import ending, signals
+from nodeagent.core.judge import events
+from nodeagent.core.judge import judge as gathered
+from nodeagent.core.machines import devices, holds, sources
 from nodeagent.core.model import (
     ActiveSet,
     Affects,
@@ -33,13 +36,9 @@ from nodeagent.core.model import (
     Verdict,
     Window,
 )
-from nodeagent.core.orders import holds
 from nodeagent.core.rules import duration, frequency, promotions, windows
-from nodeagent.core.state import deadlines
+from nodeagent.core.state import deadlines, registry
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import contributions as gathered
-from nodeagent.core.verdicts import emit
-from nodeagent.core.verdicts.judge import Contribution, Judgement, judge, of_job_stance
 from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- frequency
@@ -109,7 +108,7 @@ def never(*_: Any) -> None:
 
 # ---------------------------------------------------------------------- presence, polls, closing
 
-_recover, _after_reboot = closing.recover, closing.close_after_reboot
+_recover, _after_reboot = ending.recover, ending.close_after_reboot
 _polled, _signalled = engine._HANDLERS[ActiveSet], engine._HANDLERS[Signal]
 _started = engine._HANDLERS[Started]
 
@@ -251,7 +250,7 @@ def settles_silently(state: State) -> None:
 
 # ---------------------------------------------------------------------- identity, orders, tables
 
-_replace_part, _changed = identity._replace_part, engine._HANDLERS[CatalogChanged]
+_replace_part, _changed = devices._replace_part, engine._HANDLERS[CatalogChanged]
 _lift = holds.lift
 
 
@@ -262,7 +261,7 @@ def replaced_but(*kept: type) -> Replacement:
         for cell in cells:
             state.put(cell)
 
-    return identity, "_replace_part", replaced
+    return devices, "_replace_part", replaced
 
 
 def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
@@ -282,7 +281,7 @@ def reload_raises(state: State, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for condition in state.all(Condition)[:1]:
         device = state.device(condition.device_id)
-        emit.emit(state, EventKind.RAISED, device, about=condition, why="the tables changed")
+        events.emit(state, EventKind.RAISED, device, about=condition, why="the tables changed")
     return changed
 
 
@@ -312,7 +311,7 @@ def resume_forgetting(self: Engine, now_ns: int) -> None:
 
 
 def resume_unfired(self: Engine, now_ns: int) -> None:
-    emit.show_as_emitted(self._state)
+    events.show_as_emitted(self._state)
     self._state.muted = False
 
 

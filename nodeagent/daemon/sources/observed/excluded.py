@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from nodeagent.core.resets.blockers import NO_RESET
-from nodeagent.core.state.queries import EXCLUDED
+from nodeagent.core.machines.reset_blockers import NO_RESET
+from nodeagent.core.state.state import EXCLUDED
 from nodeagent.wire import Device
 
 WHY: Final = "excluded by agent.exclude_devices"

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.model import DeviceGone, View
+from nodeagent.core.state.registry import identity_of
 from nodeagent.wire import Device
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

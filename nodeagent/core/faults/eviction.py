@@ -1,0 +1,129 @@
+"""Where a bound of ``limits`` is reached: the milder makes way for the stricter, never the other way.
+
+A thousand notes on a chip must not hide the fault that breaks it; what is injected, or is of a chip that
+only lines have named, hides nothing that is real. What makes way is closed, and its event says so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from nodeagent.core.catalog.levels import PRECEDENCE
+from nodeagent.core.faults.conditions import end
+from nodeagent.core.model import NODE, Condition, Device, Level, Promotion
+from nodeagent.core.rules import promotions
+from nodeagent.core.state import limits
+from nodeagent.core.state.state import State
+
+Ranked = TypeVar("Ranked", Condition, Promotion)
+Worth = tuple[bool, int, bool, bool]
+"""Real, how strict, of a device that a driver lists, and found by this node: of two that are compared, the
+greater stays.
+"""
+
+WHY = "it made way for a worse fault: there are too many"
+
+
+def for_condition(
+    state: State,
+    device: Device | None,
+    level: Level,
+    injected: bool,
+    leaving_id: str = "",
+    *,
+    is_reported: bool = False,
+) -> bool:
+    """Whether there is room for it by now. ``device`` None: it would be a new one. ``leaving_id`` is still
+    there, and about to close. ``is_reported``: by another system.
+    """
+    if device is None and not limits.room_for_device(state):
+        return False
+    if injected and _injected(state) >= limits.MAX_INJECTED:
+        return False
+    worth = (not injected, PRECEDENCE[level], device is not None and device.seen, not is_reported)
+    if device is not None and is_reported:
+        reported = _reported(state, device)
+        if len(reported) >= limits.MAX_REPORTED_ON_DEVICE and not _close_milder(state, reported, worth):
+            return False
+    on_device = _staying(state.on(Condition, device.id), leaving_id) if device is not None else []
+    if len(on_device) >= limits.MAX_CONDITIONS_ON_DEVICE and not _close_milder(state, on_device, worth):
+        return False
+    if len(state.cells[Condition]) - bool(leaving_id) < limits.MAX_CONDITIONS:
+        return True
+    return _close_milder(state, _staying(state.cells[Condition].values(), leaving_id), worth)
+
+
+def for_reports(state: State, arriving: Mapping[str, Sequence[Level]]) -> str:
+    """Whether all has room that another system reports, levels by the id of the device: "", or the name of
+    a device that has none. It makes none. Where they differ in level there must be room for so many of the
+    mildest, so that none of them makes way for another.
+    """
+    for device_id, levels in arriving.items():
+        device = state.get(Device, device_id)
+        if device is None:  # a part that becomes known by this: nothing is open on it
+            continue
+        worth = (True, min(PRECEDENCE[level] for level in levels), device.seen, False)
+        on_device = state.on(Condition, device_id)
+        bounds = (
+            (_reported(state, device), limits.MAX_REPORTED_ON_DEVICE),
+            (on_device, limits.MAX_CONDITIONS_ON_DEVICE),
+        )
+        if not all(_fit(state, len(levels), among, most, worth) for among, most in bounds):
+            return device.name
+    total = sum(map(len, arriving.values()))
+    if len(state.cells[Condition]) + total <= limits.MAX_CONDITIONS:
+        return ""
+    mildest = min(PRECEDENCE[level] for levels in arriving.values() for level in levels)
+    among = state.all(Condition)
+    return "" if _fit(state, total, among, limits.MAX_CONDITIONS, (True, mildest, False, False)) else NODE
+
+
+def _fit(state: State, count: int, among: Sequence[Condition], most: int, worth: Worth) -> bool:
+    lacking = len(among) + count - most
+    return lacking <= 0 or sum(_worth(state, each) < worth for each in among) >= lacking
+
+
+def _reported(state: State, device: Device) -> list[Condition]:
+    return [condition for condition in state.on(Condition, device.id) if condition.report is not None]
+
+
+def for_promotion(state: State, device: Device, level: Level) -> bool:
+    """Whether there is room for a promotion by now, as for a condition."""
+    if limits.room_for_promotion(state):
+        return True
+    mildest = _mildest(state, state.all(Promotion), (True, PRECEDENCE[level], device.seen, True))
+    if mildest is not None:
+        promotions.release(state, mildest, WHY)
+    return mildest is not None
+
+
+def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition]:
+    return [condition for condition in conditions if condition.id != leaving_id]
+
+
+def _injected(state: State) -> int:
+    return sum(condition.injected for condition in state.cells[Condition].values())
+
+
+def _close_milder(state: State, among: Iterable[Condition], worth: Worth) -> bool:
+    mildest = _mildest(state, among, worth)
+    if mildest is not None:
+        end(state, mildest, WHY)
+        state.overflow = f"{mildest.code} made way for a worse fault"
+    return mildest is not None
+
+
+def _mildest(state: State, among: Iterable[Ranked], worth: Worth) -> Ranked | None:
+    """The one of least worth, of several the one not reported for longest; None where none is worth less."""
+    found = min(among, key=lambda cell: (_worth(state, cell), _heard_ns(cell)))
+    return found if _worth(state, found) < worth else None
+
+
+def _worth(state: State, cell: Condition | Promotion) -> Worth:
+    is_seen = state.device(cell.device_id).seen
+    if isinstance(cell, Promotion):
+        return True, PRECEDENCE[cell.level], is_seen, True
+    return not cell.injected, PRECEDENCE[cell.level], is_seen, cell.report is None
+
+
+def _heard_ns(cell: Condition | Promotion) -> int:
+    return cell.heard_ns if isinstance(cell, Condition) else cell.fired_ns

@@ -1,0 +1,138 @@
+"""What counts for the verdict of a device: what is open on it and its chip, and what reaches it from others.
+
+It gathers; ``judge`` weighs what is gathered, and ``observed`` says whether the device is observed. It emits
+nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from nodeagent.core.catalog.levels import Contribution, Judgement, Stance, judge, stance
+from nodeagent.core.judge import recovery_action
+from nodeagent.core.judge.observed import stands_no_longer, unobserved_reasons
+from nodeagent.core.model import (
+    NODE,
+    Affects,
+    Condition,
+    Device,
+    Handling,
+    Hold,
+    HoldKind,
+    Promotion,
+    Reason,
+    Verdict,
+)
+from nodeagent.core.state.registry import is_behind
+from nodeagent.core.state.state import EXCLUDED, State
+
+C = TypeVar("C", Condition, Promotion, Hold)
+
+_OF_HOLDS: dict[HoldKind, Stance] = {
+    HoldKind.ISOLATION: (Verdict.ISOLATE, Handling.RESCHEDULE),
+    HoldKind.RESET_PENDING: (Verdict.ISOLATE, Handling.NONE),
+    HoldKind.QUIESCE: (Verdict.ALLOW, Handling.NONE),
+}
+"""A pending reset keeps new work off the whole group; what runs on the others is judged by their faults."""
+
+
+def judgement(state: State, device: Device) -> Judgement:
+    """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
+    known = state.judged.get(device.id)
+    if known is None:
+        unobserved = unobserved_reasons(state, device)
+        unknown = bool(unobserved) and stands_no_longer(state, device)
+        known = state.judged[device.id] = judge(contributions(state, device), unobserved, unknown)
+    return known
+
+
+def contributions(state: State, device: Device) -> Iterator[Contribution]:
+    """Conditions, promotions and holds on the device and on the chip that it is a part of, then what reaches
+    that from others.
+    """
+    chip = state.chip_of(device)
+    concerned = dict.fromkeys((device.id, chip.id))
+    for device_id in concerned:
+        yield from _contributions_on(state, device_id)
+    if EXCLUDED in chip.attributes:
+        return
+    for device_id, affects, said in _reaching(state):
+        if device_id not in concerned and _reaches(state, device_id, affects, chip):
+            yield said if affects is Affects.NODE else replace(said, level=None)
+
+
+def _reaching(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
+    """What speaks for more than its own device: that device, whom it affects, and what it says."""
+    for key in state.reaching:
+        condition: Condition = state.cells[Condition][key]
+        if condition.affect_verdict:
+            yield condition.device_id, condition.affects, _said(state, condition, _of_condition)
+    for key, affects in state.indexes.reaching.items():
+        promotion: Promotion = state.cells[Promotion][key]
+        if promotion.effective:
+            yield promotion.device_id, affects, _said(state, promotion, _of_promotion)
+
+
+def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
+    for condition in state.on(Condition, device_id):
+        if condition.affect_verdict:
+            yield _said(state, condition, _of_condition)
+    for promotion in state.on(Promotion, device_id):
+        if promotion.effective:
+            yield _said(state, promotion, _of_promotion)
+    for hold in state.on(Hold, device_id):
+        yield _said(state, hold, _of_hold)
+
+
+def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
+    """Worked out once, as long as the cell says the same."""
+    key = (type(cell).__name__.lower(), cell.id)
+    said = state.said.get(key)
+    if said is None:
+        said = state.said[key] = work_out(state, cell)
+    return said
+
+
+def _of_promotion(state: State, promotion: Promotion) -> Contribution:
+    return Contribution(
+        reason=Reason(
+            kind="promotion",
+            id=promotion.id,
+            code=promotion.code,
+            level=promotion.level,
+            text=promotion.name,
+        ),
+        stance=stance(promotion.level, promotion.phase, state.lookup_on(promotion.device_id).settings),
+        level=promotion.level,
+    )
+
+
+def _of_hold(_: State, hold: Hold) -> Contribution:
+    return Contribution(
+        reason=Reason(kind="hold", id=hold.id, text=f"{hold.owner}: {hold.reason}"),
+        stance=_OF_HOLDS[hold.kind],
+    )
+
+
+def _of_condition(state: State, condition: Condition) -> Contribution:
+    is_none_needed = recovery_action.only_restarts_its_job(state, condition) and not condition.user_induced
+    reason = Reason(
+        kind="condition",
+        id=condition.id,
+        code=condition.code,
+        level=condition.level,
+        text=f"{condition.name}; the chip needs no recovery" if is_none_needed else condition.name,
+    )
+    key = state.lookup.facts(condition.code).key
+    return Contribution(
+        reason=reason,
+        stance=recovery_action.stance_of(state, condition),
+        level=condition.level,
+        of_network=state.lookup.source(condition.source).is_of_network(key),
+    )
+
+
+def _reaches(state: State, device_id: str, affects: Affects, device: Device) -> bool:
+    if affects is Affects.NODE:
+        return device.name == NODE
+    return is_behind(device, state.device(device_id))

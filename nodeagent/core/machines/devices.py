@@ -1,0 +1,398 @@
+"""Devices that the configuration excludes: they are listed, and nothing that is reported of them is taken.
+
+Who lists devices marks them (``EXCLUDED`` says why). What was open on one closes once it is excluded.
+Isolations are a person's, so they stay.
+
+A device is known no longer: what is open on it closes, what was kept of it goes.
+
+Identity: what happens when a driver reads a part, another part answers to its name, or it is gone.
+
+The part's own id is the key of everything known of it. Only a valid, different id replaces; a
+renumbering changes names alone. Which device a name stands for says ``registry``.
+
+Baselines: what a driver has seen of a part while it was well, kept for the workers that come after it.
+
+The core keeps it by the part, so that it outlives workers, daemons and boots, and goes with the part. It
+reads nothing of it: what a change means is the driver's to say.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core.faults import ending, kernel_lines
+from nodeagent.core.judge.events import emit, notice
+from nodeagent.core.machines import holds
+from nodeagent.core.model import (
+    KERNEL_LOG,
+    Absorbed,
+    Baseline,
+    BaselineSeen,
+    Cell,
+    Claimed,
+    Condition,
+    Device,
+    DeviceGone,
+    DeviceSeen,
+    EventKind,
+    Held,
+    Hold,
+    Job,
+    Kind,
+    Noticed,
+    Operator,
+    Ordinal,
+    PastResets,
+    Promotion,
+    RuleCell,
+    Shown,
+    Sighting,
+    Source,
+    Trace,
+    Window,
+)
+from nodeagent.core.rules import promotions
+from nodeagent.core.rules.windows import MAX_OCCURRENCES
+from nodeagent.core.state import answers, limits, registry
+from nodeagent.core.state.answers import Answered
+from nodeagent.core.state.names import part_of
+from nodeagent.core.state.registry import PROVISIONAL, find
+from nodeagent.core.state.state import EXCLUDED, PART_OF, State
+
+
+def exclude(state: State, device: Device) -> None:
+    """From now on it is excluded."""
+    why = device.attributes[EXCLUDED]
+    for each in (device, *state.parts(device.id)):
+        for condition in state.on(Condition, each.id):
+            ending.close(state, condition, why)
+        for promotion in state.on(Promotion, each.id):
+            promotions.release(state, promotion, why)
+
+
+def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
+    """Its ordinals stay, for it may come back, and so do cells of these types."""
+    for part in state.parts(device.id):
+        forget(state, part, why, *kept)
+    ending.forget_companions(state, device.id)
+    for condition in state.on(Condition, device.id):
+        ending.close(state, condition, why)
+    for promotion in state.on(Promotion, device.id):
+        promotions.release(state, promotion, why)
+    for hold in state.on(Hold, device.id):
+        ending.lift(state, hold, why)
+    for cell in state.about(device.id):
+        if not isinstance(cell, (Ordinal, *kept)):
+            state.drop(cell)
+    state.drop(device)
+
+
+def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
+    """One that only faults have named."""
+    forget(state, device, why)
+    _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
+
+
+def forget_by_order(state: State, device: Device, why: str) -> None:
+    """How often it was reset stays, as with a part that was replaced: it may come back."""
+    forget(state, device, why, PastResets)
+    _emit_end(state, device, f"{device.name} is forgotten by {why}")
+
+
+def forget_vanished(state: State, device: Device, why: str, source: str) -> None:
+    """One that its source lists no longer."""
+    forget(state, device, why)
+    _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
+
+
+def is_host_part_without_fault(state: State, device: Device) -> bool:
+    """Nobody schedules onto it, so that nobody misses it; a name of it may be another after an update."""
+    is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
+    return device.kind is Kind.HOST and is_bare
+
+
+def _emit_end(state: State, device: Device, reason: str, source: str = "") -> None:
+    """An event of the node ends the id (``was``)."""
+    node = state.device(state.node_id)
+    emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
+
+
+def forget_unlisted(state: State, source: str) -> bool:
+    """The driver has listed and read all its chips: those that only kernel lines named are none."""
+    changed = False
+    for device in state.all(Device):
+        conditions = state.on(Condition, device.id)
+        if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
+            continue
+        if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
+            forget_named(state, device, f"{source} lists no such chip", source)
+            changed = True
+    return changed
+
+
+def _vendor(state: State, condition: Condition) -> str:
+    row = state.lookup.facts(condition.code).row
+    return row.vendor if row is not None else ""
+
+
+def room_for_listed(state: State) -> bool:
+    """Whether there is room for one that a driver lists: one that only lines have named makes way."""
+    if limits.room_for_device(state):
+        return True
+    for device in state.all(Device):
+        if not device.seen and not device.source and _is_nobodys(state, device):
+            forget_named(state, device, "it makes way for one that a driver lists")
+            return True
+    return False
+
+
+def _is_nobodys(state: State, device: Device) -> bool:
+    return (
+        device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
+    )
+
+
+def seen(state: State, given: DeviceSeen) -> bool:
+    """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
+    in_slot = _in_slot(state, given)
+    known = state.get(Device, given.identity) if given.identity else in_slot
+    if known is None and in_slot is None and not room_for_listed(state):
+        state.overflow = f"{given.device} is one device too many"
+        return False
+    if not given.identity and in_slot is not None and not in_slot.id.startswith(PROVISIONAL):
+        return _unreadable(state, in_slot)
+    if given.identity and known is not None and _is_double(known, given):
+        return _refuse(state, given, known)
+    was = in_slot.id if in_slot is not None else ""
+    if given.identity and in_slot is not None and in_slot is not known:
+        if in_slot.id.startswith(PROVISIONAL):
+            known = _identify(state, in_slot, known, given.identity)
+            return _update(state, known, given, EventKind.DEVICE_SEEN, was)
+        if known is None:
+            _replace_part(state, in_slot)
+            return _update(state, None, given, EventKind.DEVICE_REPLACED, was)
+    return _update(state, known, given)
+
+
+def gone(state: State, given: DeviceGone) -> bool:
+    device = find(state, given.device)
+    if device is not None and is_host_part_without_fault(state, device):
+        forget_vanished(state, device, given.reason or "gone", given.source)
+        return True
+    if device is None or device.gone:
+        return False
+    state.put(replace(device, gone=given.reason or "gone"))
+    emit(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
+    return True
+
+
+def _in_slot(state: State, given: DeviceSeen) -> Device | None:
+    """The slot is the PCI address; a name stands for it only where one of the two addresses is not known."""
+    pci = given.attributes.get("pci", "")
+    if pci and (by_pci := find(state, pci)) is not None:
+        return by_pci
+    by_name = find(state, given.device)
+    if by_name is not None and pci and by_name.attributes.get("pci", pci) != pci:
+        return None
+    return by_name
+
+
+def _unreadable(state: State, in_slot: Device) -> bool:
+    if not in_slot.seen:
+        return False
+    state.put(replace(in_slot, seen=False))
+    return True
+
+
+def _update(
+    state: State,
+    known: Device | None,
+    given: DeviceSeen,
+    kind: EventKind = EventKind.DEVICE_SEEN,
+    was: str = "",
+) -> bool:
+    """Put the device as the driver describes it now; emit an event only where it was not there before.
+
+    ``was`` is the id that ends with this, and becomes evidence.
+    """
+    pci = given.attributes.get("pci", given.device)
+    after = Device(
+        id=known.id if known else given.identity or f"{PROVISIONAL}{pci}",
+        name=given.device,
+        kind=given.kind,
+        vendor=given.vendor,
+        source=given.source,
+        attributes=given.attributes,
+        seen=True,
+        unread=known is None or known.unread or bool(known.gone) or not known.source,
+    )
+    if known == after and not was:
+        return False
+    _vacate(state, after, known)
+    state.put(after)
+    registry.follow(state, after)
+    if EXCLUDED in after.attributes:
+        exclude(state, after)
+    if after.attributes.get("mig") == "disabled":
+        for part in state.parts(after.id):
+            forget_named(state, part, f"{after.name} is not partitioned any more", given.source)
+    if known is not None and not known.source:
+        kernel_lines.listed(state, after)
+    if known is None or known.gone or not known.seen or was:
+        why = given.identity or f"identified by its place {pci}"
+        evidence = {**given.attributes, "was": was} if was else given.attributes
+        emit(state, kind, after, source=given.source, why=why, evidence=evidence)
+    for part in state.parts(after.id) if was else ():
+        evidence = {"was": f"{was}/{part_of(part.id)[1]}"}
+        emit(state, kind, part, source=given.source, why=f"a part of {after.name}", evidence=evidence)
+    return True
+
+
+def _vacate(state: State, arriving: Device, before: Device | None) -> None:
+    """What had the name takes the one that becomes free; what had the address is there no longer."""
+    namesake = state.get(Device, state.names.get(arriving.name, ""))
+    if namesake is not None and namesake.id != arriving.id:
+        free = before.name if before is not None and before.name != arriving.name else namesake.id
+        moved = replace(namesake, name=free)
+        state.put(moved)
+        registry.follow(state, moved)
+    neighbour = state.get(Device, state.names.by_pci.get(arriving.attributes.get("pci", ""), ""))
+    if neighbour is not None and neighbour.id != arriving.id:
+        left = {key: value for key, value in neighbour.attributes.items() if key != "pci"}
+        state.put(replace(neighbour, attributes=left))
+
+
+def _identify(state: State, provisional: Device, known: Device | None, identity: str) -> Device:
+    """The id has appeared: everything kept under the provisional one moves to it.
+
+    The numbers given under the provisional id stay with it too: that id may come again.
+    """
+    for condition in state.on(Condition, provisional.id):
+        if known is not None and (same := _open_on(state, known, condition)) is not None:
+            ending.move_companions(state, condition, same)
+            ending.close(state, condition, f"the same fault is open on {known.id}, which this device is")
+    state.drop(provisional)
+    identified = known or replace(provisional, id=identity)
+    state.put(identified)
+    for cell in state.about(provisional.id):
+        if not isinstance(cell, Ordinal):
+            state.drop(cell)
+        moved = _merged(state, replace(cell, device_id=identity))
+        if moved is not None:
+            state.put(moved)
+    _rename_in_jobs(state, provisional.id, identity)
+    for part in state.parts(provisional.id):
+        state.put(moving := replace(part, attributes={**part.attributes, PART_OF: identity}))
+        part_id = f"{identity}/{part_of(part.id)[1]}"
+        _identify(state, moving, state.get(Device, part_id), part_id)
+    # What is known of the sources moved along: other times stand still now than before.
+    state.rearm()
+    return identified
+
+
+def _rename_in_jobs(state: State, before: str, after: str) -> None:
+    for job in state.all(Job):
+        if before in job.devices or job.device_id == before:
+            devices = tuple(dict.fromkeys(after if each == before else each for each in job.devices))
+            device_id = after if job.device_id == before else job.device_id
+            state.put(replace(job, devices=devices, device_id=device_id))
+
+
+def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:
+    return state.condition(
+        device.id, state.lookup.facts(condition.code).key, condition.injected, condition.report
+    )
+
+
+def _merged(state: State, moved: Cell) -> Cell | None:
+    """What is kept of a cell that moves to a device of which there may be one already; None for nothing."""
+    match moved:
+        case Ordinal():
+            there = state.get(Ordinal, moved.device_id, moved.key)
+            if there is None:
+                return moved
+            recovered_ns = max(moved.recovered_ns, there.recovered_ns)
+            return replace(moved, last=max(moved.last, there.last), recovered_ns=recovered_ns)
+        case Window():
+            window = state.get(Window, moved.device_id, moved.code, moved.rule)
+            if window is None:
+                return moved
+            attributed = sorted((*moved.attributed, *window.attributed), key=lambda one: one.last_ns)
+            return replace(
+                moved, occurrences_ns=_joined(moved, window), attributed=tuple(attributed)[-MAX_OCCURRENCES:]
+            )
+        case Sighting():
+            sighting = state.get(Sighting, moved.device_id, moved.code)
+            return replace(moved, occurrences_ns=_joined(moved, sighting)) if sighting else moved
+        case Trace():
+            trace = state.get(Trace, moved.device_id, moved.code)
+            return moved if trace is None or trace.occurred_ns < moved.occurred_ns else None
+        case Absorbed():
+            return moved if state.get(Absorbed, moved.device_id, moved.code) is None else None
+        case RuleCell():
+            cells = state.of_rule(type(moved), moved.device_id, moved.rule)
+            return moved if all(each.part != moved.part for each in cells) else None
+        case Noticed():
+            return None
+        case PastResets():
+            past = state.get(PastResets, moved.device_id)
+            resets_ns = sorted({*moved.resets_ns, *(past.resets_ns if past else ())})
+            return replace(moved, resets_ns=tuple(resets_ns))
+        case Held() | Shown() | Claimed():
+            return moved if state.get(type(moved), moved.device_id) is None else None
+        case Source():
+            return moved if state.get(Source, moved.name, moved.device_id) is None else None
+        case _:
+            return moved
+
+
+def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]:
+    return tuple(sorted((*one.occurrences_ns, *other.occurrences_ns)))
+
+
+def _replace_part(state: State, old: Device) -> None:
+    """Another part sits in the slot: close and forget what was known of the old one.
+
+    How often it was reset stays: it may come back.
+    """
+    forget(state, old, EventKind.DEVICE_REPLACED.value, PastResets)
+
+
+def _is_double(known: Device, given: DeviceSeen) -> bool:
+    if known.gone or not known.seen:
+        return False
+    here, there = given.attributes.get("pci", ""), known.attributes.get("pci", "")
+    return bool(here and there) and here != there
+
+
+def _refuse(state: State, given: DeviceSeen, known: Device) -> bool:
+    why = f"{given.device} claims the identity {given.identity} of {known.name}: it is refused"
+    return notice(state, known, code="", why=why, source=given.source)
+
+
+def baseline_seen(state: State, given: BaselineSeen) -> bool:
+    """Keep it, unless an order to begin anew was given since, or nobody lists such a part."""
+    if not given.content or state.get(Device, given.identity) is None:
+        return False
+    before = state.get(Baseline, given.identity)
+    after = Baseline(
+        device_id=given.identity, source=given.source, number=given.number, content=given.content
+    )
+    if after == before or (before is not None and before.number != given.number):
+        return False
+    state.put(after)
+    return True
+
+
+def rebaseline(state: State, given: Operator) -> Answered:
+    """A person's order: what the driver sees of the part from now on is right."""
+    device = registry.find(state, given.device)
+    if device is None:
+        return answers.unknown_device(given.device)
+    if device.gone or not device.source:
+        return answers.not_possible(f"no driver lists {device.name}; wait until one does")
+    before = state.get(Baseline, device.id)
+    if before is None:
+        return answers.not_possible(f"the driver {device.source} remembers nothing of {device.name}")
+    state.put(Baseline(device_id=device.id, source=before.source, number=before.number + 1))
+    why = f"what it is now is right, says {holds.said_by(given)}"
+    emit(state, EventKind.NOTICE, device, source=before.source, why=why)
+    return answers.accepted(device.id)

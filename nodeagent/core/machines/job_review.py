@@ -1,0 +1,347 @@
+"""Why a job is asked to stop, is sent away, or must wait: read from the state, which it does not change.
+
+A fault that only restarts its job, such as an application fault, counts for the run that it hit and for no
+later one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
+
+What becomes of each supervised job, after any change: granted, asked to stop, held, sent away.
+
+It is looked at again whenever a device, a reset, a hold, a holder or a claim has changed, and when the time
+of its stage is over. The reasons are in ``causes``, the stages in ``lifecycle``. A job whose policy allows
+nothing is only watched: it is granted, whatever its chips are, unless they are just being reset.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from nodeagent.core.catalog.levels import PRECEDENCE, SEPARATING_LEVELS, Contribution
+from nodeagent.core.catalog.settings import SECOND_NS
+from nodeagent.core.judge import recovery_action
+from nodeagent.core.judge.judge import contributions
+from nodeagent.core.machines import job_views, jobs, reset_blockers, reset_policy
+from nodeagent.core.machines.jobs import Cause
+from nodeagent.core.model import (
+    Condition,
+    Device,
+    EventKind,
+    Handling,
+    Job,
+    JobStage,
+    Level,
+    Promotion,
+    Reset,
+    ResetMode,
+    ResetStage,
+    Verdict,
+)
+from nodeagent.core.state import job_chips
+from nodeagent.core.state.state import State
+
+_STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
+"""Beside these no run begins."""
+
+
+# ---------------------------------------------------------------------- stop
+
+
+def cause_of_stop(state: State, job: Job) -> Cause | None:
+    """Why it is to stop, so that it can be run again here; None where nothing says so."""
+    return own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
+
+
+def own_reset(state: State, job: Job) -> Cause | None:
+    """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
+    for its chip to be free stops nobody.
+    """
+    own = job_chips.chips_of(state, job)
+    for reset in _to_be_done(state):
+        for chip_id in reset.members:
+            if chip_id not in own:
+                continue
+            asking = _asking_conditions(state, reset, chip_id)
+            stopping = [each for each in asking if each.level is not Level.FREE_RESTART_NPU]
+            if stopping or (reset.who and chip_id == reset.asker_id):
+                code = stopping[0].code if stopping else ""
+                return _for_reset(state, reset, chip_id, code)
+    return None
+
+
+def _asking_conditions(state: State, reset: Reset, chip_id: str) -> list[Condition]:
+    if chip_id == reset.asker_id:
+        return reset_blockers.asking_conditions(state, reset)
+    return [each for each in state.on(Condition, chip_id) if reset_policy.asks(state, each)]
+
+
+def _restart(state: State, job: Job) -> Cause | None:
+    """A fault after which the job is to be run again, and that is all."""
+    for device, said in _contributions(state, job):
+        if said.stance[1] is Handling.RESTART_JOB and _counts(state, job, said) and _is_heard(state, said):
+            why = f"{device.name}: {said.reason.code} restarts the job"
+            return Cause(why=why, code=said.reason.code, device_id=device.id)
+    return None
+
+
+def _neighbours_reset(state: State, job: Job) -> Cause | None:
+    """A reset of its chip for another's fault, which waits for nobody but jobs that make way."""
+    if not job.policy.yields:
+        return None
+    own = job_chips.chips_of(state, job)
+    for reset in _to_be_done(state):
+        if own.isdisjoint(reset.members) or not _waits_for_such_alone(state, reset):
+            continue
+        chip_id = next(each for each in reset.members if each in own)
+        return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
+    return None
+
+
+def _waits_for_such_alone(state: State, reset: Reset) -> bool:
+    """The job of the faulty chip stops first: nobody makes way for a reset that may never come."""
+    using = {job.name: job for chip_id in reset.members for job in job_chips.supervised_on(state, chip_id)}
+    others = [job for job in using.values() if not job_chips.is_out_of_the_way(job)]
+    if not all(_makes_way(job) and own_reset(state, job) is None for job in others):
+        return False
+    settings = state.lookup.settings.reset
+    if state.moment_ns < reset_blockers.cooled_ns(state, settings):
+        return False
+    return not reset_blockers.of_start(state, reset, settings, others)
+
+
+def _makes_way(job: Job) -> bool:
+    is_there = job.stage in (JobStage.RUNNING, JobStage.ASKED)
+    return is_there and job.policy.in_place and job.policy.yields
+
+
+def _for_reset(state: State, reset: Reset, chip_id: str, code: str) -> Cause:
+    whose = reset_blockers.names(state, reset.members)
+    why = f"{reset.id} of {whose} for {code or reset.reason or reset.who}"
+    return Cause(why=why, code=code, device_id=chip_id, reset_id=reset.id)
+
+
+# ---------------------------------------------------------------------- leave
+
+
+def cause_of_leave(state: State, job: Job) -> Cause | None:
+    """Why a job that runs is to be run elsewhere: its handling says so, and nothing here is about to help."""
+    found = _contributions(state, job)
+    return _worst(
+        each for each in found if each[1].stance[1] is Handling.RESCHEDULE and _counts(state, job, each[1])
+    )
+
+
+def cause_of_no_return(state: State, job: Job) -> Cause | None:
+    """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
+    found = []
+    for device, said in _contributions(state, job):
+        is_out = said.stance[1] is Handling.RESCHEDULE or said.stance[0] is Verdict.ISOLATE
+        if is_out and _counts(state, job, said) and not _is_helped(state, device, said):
+            found.append((device, said))
+    return _worst(found)
+
+
+def is_awaited(state: State, job: Job) -> bool:
+    """Whether a reset of one of its chips is to be expected, which is not proposed yet."""
+    return any(
+        reset_policy.is_awaited(state, state.device(each)) for each in sorted(job_chips.chips_of(state, job))
+    )
+
+
+def _is_helped(state: State, device: Device, said: Contribution) -> bool:
+    if _of_the_job(state, said):
+        return False
+    condition = state.get(Condition, said.reason.id)
+    whose = device if condition is None else state.device(condition.device_id)
+    chip = state.chip_of(whose)
+    covered = any(chip.id in reset.members for reset in _to_be_done(state))
+    return covered or reset_policy.is_awaited(state, chip)
+
+
+def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
+    """The reason that is the least likely to go away."""
+    worst = max(
+        found, key=lambda each: -1 if each[1].level is None else PRECEDENCE[each[1].level], default=None
+    )
+    return None if worst is None else _away(*worst)
+
+
+def _away(device: Device, said: Contribution) -> Cause:
+    what = said.reason.code or said.reason.text
+    level = f" at {said.reason.level}" if said.reason.level else ""
+    return Cause(why=f"{device.name}: {what}{level}", code=said.reason.code, device_id=device.id)
+
+
+# ---------------------------------------------------------------------- wait
+
+
+def cause_of_wait(state: State, job: Job) -> Cause | None:
+    """Why no run may begin now; None where one may. One that is only watched waits for nothing but the end of
+    a reset that is being done: it would begin in the middle of it.
+    """
+    own = job_chips.chips_of(state, job)
+    for reset in state.all(Reset):
+        if reset.has_ended or reset.mode is ResetMode.DRY_RUN or own.isdisjoint(reset.members):
+            continue
+        if reset.stage is ResetStage.RUNNING or not job.policy.only_watches:
+            chip_id = next(each for each in reset.members if each in own)
+            return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
+    if job.policy.only_watches:
+        return None
+    for device, said in _contributions(state, job):
+        is_barred = said.stance[1] in _STOPS or said.stance[0] is Verdict.ISOLATE
+        if is_barred and not _of_the_job(state, said):
+            return _away(device, said)
+    return _of_rule(state, job)
+
+
+def _of_rule(state: State, job: Job) -> Cause | None:
+    """One of its chips is about to be taken out for what came again and again, unless others turn out to show
+    the same: a run would only begin to be ended.
+    """
+    for device in job_views.concerned(state, job_chips.used_by(state, job)):
+        for promotion in state.on(Promotion, device.id):
+            if not promotion.effective and promotion.level in SEPARATING_LEVELS:
+                level = f"{promotion.level} by the rule {promotion.rule}"
+                why = f"{device.name}: {promotion.code} may come to {level}"
+                return Cause(why=why, code=promotion.code, device_id=device.id)
+    return None
+
+
+# ---------------------------------------------------------------------- what counts
+
+
+def _to_be_done(state: State) -> Iterator[Reset]:
+    """Those in progress that nobody has yet to approve, and that are not on paper."""
+    for reset in state.all(Reset):
+        approved = reset.mode is ResetMode.ON or (reset.mode is ResetMode.ASK and reset.approved)
+        if approved and not reset.has_ended:
+            yield reset
+
+
+def _contributions(state: State, job: Job) -> Iterator[tuple[Device, Contribution]]:
+    for device in job_views.concerned(state, job_chips.used_by(state, job)):
+        for said in contributions(state, device):
+            yield device, said
+
+
+def _of_the_job(state: State, said: Contribution) -> bool:
+    condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
+    return condition is not None and recovery_action.only_restarts_its_job(state, condition)
+
+
+def _counts(state: State, job: Job, said: Contribution) -> bool:
+    condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
+    if condition is None or not recovery_action.only_restarts_its_job(state, condition):
+        return True
+    return condition.occurred_ns > job.granted_ns
+
+
+def _is_heard(state: State, said: Contribution) -> bool:
+    """Since the tables were last changed."""
+    if said.reason.kind == "condition":
+        condition = state.get(Condition, said.reason.id)
+        return condition is not None and condition.heard_ns > state.era.catalog_ns
+    promotion = state.get(Promotion, said.reason.id)
+    return promotion is not None and promotion.fired_ns > state.era.catalog_ns
+
+
+def review(state: State) -> bool:
+    """Look at every job that has not ended. True if that changed one."""
+    changed = False
+    for job in job_chips.live(state):
+        move = _BY_STAGE.get(job.stage)
+        changed = (move is not None and move(state, job)) or changed
+    return changed
+
+
+def due(state: State, job: Job) -> None:
+    """The time of its stage is over."""
+    if job.stage is JobStage.ENDED:
+        state.drop(job)
+    elif job.stage is JobStage.RUNNING:
+        if (cause := cause_of_leave(state, job)) is not None:
+            jobs.send_away(state, job, cause)
+    elif job.policy.only_watches:
+        state.put(replace(job, due_ns=None))
+    else:
+        jobs.send_away(state, job, replace(_last(job), why=_why_too_late(state, job)))
+
+
+def _why_too_late(state: State, job: Job) -> str:
+    settings = state.lookup.settings.jobs
+    if job.stage is JobStage.ASKED:
+        left = job_chips.left_of(state, job) if job.stopped else ""
+        within = f"it did not stop within {settings.stop_timeout_ns // SECOND_NS} s"
+        return f"{within}: {left}" if left else within
+    cause = cause_of_wait(state, job)
+    within = f"its chips were not well within {settings.heal_timeout_ns // SECOND_NS} s"
+    return within if cause is None else f"{within}: {cause.why}"
+
+
+def _last(job: Job) -> Cause:
+    return Cause(why=job.why, code=job.code, device_id=job.device_id, reset_id=job.reset_id)
+
+
+# ---------------------------------------------------------------------- by stage
+
+
+def grant_if_well(state: State, job: Job) -> bool:
+    """Allow the run of one that is held, where nothing speaks against it."""
+    if cause_of_wait(state, job) is not None:
+        return False
+    if not job.policy.only_watches and (job.held or cause_of_no_return(state, job) is not None):
+        return False
+    jobs.grant(state, job)
+    return True
+
+
+def _holding(state: State, job: Job) -> bool:
+    if grant_if_well(state, job):
+        return True
+    if job.policy.only_watches:
+        return _watch(state, job, None)
+    cause = cause_of_no_return(state, job)
+    return cause is not None and jobs.send_away(state, job, cause)
+
+
+def _running(state: State, job: Job) -> bool:
+    if job.policy.in_place and job.held:
+        jobs.ask(state, job, Cause(why=job.why), by_operator=True, held=True)
+        return True
+    if job.policy.in_place and (cause := cause_of_stop(state, job)) is not None:
+        jobs.ask(state, job, cause)
+        return True
+    away = cause_of_leave(state, job) if job.policy.reschedules else None
+    if away is None:
+        return _watch(state, job, None)
+    if job.policy.in_place and is_awaited(state, job):
+        stop_ns = state.lookup.settings.jobs.stop_timeout_ns
+        return _watch(state, job, state.moment_ns + stop_ns if job.due_ns is None else job.due_ns)
+    return jobs.send_away(state, job, away)
+
+
+def _watch(state: State, job: Job, due_ns: int | None) -> bool:
+    """It stays as it is until then: a reset that would help is waited for, but not for ever."""
+    if job.due_ns == due_ns:
+        return False
+    state.put(replace(job, due_ns=due_ns))
+    return True
+
+
+def _asked(state: State, job: Job) -> bool:
+    if job.stopped and not job_chips.left_of(state, job):
+        stopped = jobs.stop(state, job, job.run)
+        if stopped is not None:
+            why, evidence = f"nothing of run {job.run} is left", jobs.durations(stopped)
+            if job.end is not None:
+                why = jobs.words_of_end(job.end)
+                evidence = {**jobs.evidence_of(job.end), **evidence}
+            jobs.emit_event(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
+        return True
+    cause = cause_of_no_return(state, job)
+    return cause is not None and jobs.send_away(state, job, cause)
+
+
+_BY_STAGE: Final[Mapping[JobStage, Callable[[State, Job], bool]]] = {
+    JobStage.HOLDING: _holding,
+    JobStage.RUNNING: _running,
+    JobStage.ASKED: _asked,
+}
