@@ -16,6 +16,7 @@ from typing import Any
 from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.faults import ending, reported, signals
+from nodeagent.core.follow import FOLLOWERS
 from nodeagent.core.judge.events import settle, show_as_emitted
 from nodeagent.core.machines import (
     devices,
@@ -184,7 +185,7 @@ class Engine:
     """``catalogs`` maps digests to catalogs; the shell adds one before it steps a CatalogChanged to it."""
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
-        self._state = State(catalogs, (kind.cell for kind in RULE_KINDS))
+        self._state = State(catalogs, FOLLOWERS, (kind.cell for kind in RULE_KINDS))
         registry.resolve(self._state, NODE, None)
 
     @property

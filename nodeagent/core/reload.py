@@ -65,7 +65,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
     if judged_by.settings.public != state.lookup.settings.public:
         reported.began_again(state)
     review_rules(state, judged_by)
-    state.rearm(not_before_ns=state.moment_ns)
+    deadlines.rearm(state, not_before_ns=state.moment_ns)
     return True
 
 

@@ -1,14 +1,12 @@
-"""From levels to verdict and handling: what each level asks for, and the strictest over everything open.
+"""What each level asks for: how levels rank, and the verdict and handling of each with time, by the mode.
 
-Values in, values out. It knows no device and no time: which phase a condition is in, and whether
-its chip is in use, are arguments.
+It knows no device and no time: which phase a condition is in is an argument.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from nodeagent.core.catalog.settings import Mode, Settings
-from nodeagent.core.model import CHIP_KINDS, Handling, Kind, Level, Reason, Verdict
+from nodeagent.core.model import CHIP_KINDS, Handling, Kind, Level, Verdict
 
 PRECEDENCE: dict[Level, int] = {
     level: rank
@@ -46,8 +44,8 @@ JOB_LEVELS = frozenset({Level.RESTART_REQUEST, Level.RESTART_BUSINESS})
 BELOW_RESET = JOB_LEVELS | {Level.NOT_HANDLE, Level.SUB_HEALTH}
 """Those that ask for no reset by themselves."""
 
-_VERDICTS = {verdict: rank for rank, verdict in enumerate(Verdict)}
-_HANDLINGS = {handling: rank for rank, handling in enumerate(Handling)}
+VERDICT_RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
+HANDLING_RANK = {handling: rank for rank, handling in enumerate(Handling)}
 
 Stance = tuple[Verdict, Handling]
 Phases = tuple[tuple[int | None, Stance], ...]
@@ -128,64 +126,8 @@ def of_job_stance(kind: Kind, *, rescheduling: bool) -> Stance:
 
 
 def strictest(handlings: Iterable[Handling]) -> Handling:
-    return max(handlings, key=_HANDLINGS.__getitem__, default=Handling.NONE)
+    return max(handlings, key=HANDLING_RANK.__getitem__, default=Handling.NONE)
 
 
 def milder(one: Level, other: Level) -> Level:
     return one if PRECEDENCE[one] <= PRECEDENCE[other] else other
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
-    """What one condition, promotion or hold says of one device; ``level`` None where it shows no level.
-
-    ``of_network``: it is a fault of the chip's network ports.
-    """
-
-    reason: Reason
-    stance: Stance
-    level: Level | None = None
-    of_network: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    level: Level
-    verdict: Verdict
-    handling: Handling
-    subhealthy: bool
-    network_unhealthy: bool
-    observed: bool
-    reasons: tuple[Reason, ...]
-
-
-def judge(contributions: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool) -> Judgement:
-    """The strictest verdict and, by itself, the strictest handling over all contributions.
-
-    ``unobserved`` says why the device is not observed, () if it is; only where ``unknown`` is also
-    true does that turn ALLOW into UNKNOWN (a last verdict stands for a while after a restart).
-    """
-    level, verdict, handling = Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE
-    subhealthy = network_unhealthy = False
-    reasons: list[Reason] = []
-    for contribution in contributions:
-        reasons.append(contribution.reason)
-        if contribution.level is not None:
-            level = stricter(level, contribution.level)
-            subhealthy = subhealthy or contribution.level is Level.SUB_HEALTH
-            is_fault = contribution.level is not Level.NOT_HANDLE
-            network_unhealthy = network_unhealthy or (contribution.of_network and is_fault)
-        verdict = max(verdict, contribution.stance[0], key=_VERDICTS.__getitem__)
-        handling = max(handling, contribution.stance[1], key=_HANDLINGS.__getitem__)
-    reasons += unobserved
-    if unobserved and unknown and verdict is Verdict.ALLOW:
-        verdict = Verdict.UNKNOWN
-    return Judgement(
-        level=level,
-        verdict=verdict,
-        handling=handling,
-        subhealthy=subhealthy,
-        network_unhealthy=network_unhealthy,
-        observed=not unobserved,
-        reasons=tuple(reasons),
-    )

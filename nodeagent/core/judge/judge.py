@@ -1,14 +1,13 @@
-"""What counts for the verdict of a device: what is open on it and its chip, and what reaches it from others.
+"""The verdict of a device: what is open on it and its chip, and what reaches it from others, weighed together.
 
-It gathers; ``judge`` weighs what is gathered, and ``observed`` says whether the device is observed. It emits
-nothing.
+Whether the device is observed is worked out in ``observed``. Nothing here emits anything.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from nodeagent.core.catalog.levels import Contribution, Judgement, Stance, judge, stance
+from nodeagent.core.catalog.levels import HANDLING_RANK, VERDICT_RANK, Stance, stance, stricter
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.observed import stands_no_longer, unobserved_reasons
 from nodeagent.core.model import (
@@ -19,10 +18,12 @@ from nodeagent.core.model import (
     Handling,
     Hold,
     HoldKind,
+    Level,
     Promotion,
     Reason,
     Verdict,
 )
+from nodeagent.core.state.derived import Contribution, Judgement
 from nodeagent.core.state.registry import is_behind
 from nodeagent.core.state.state import EXCLUDED, State
 
@@ -38,12 +39,44 @@ _OF_HOLDS: dict[HoldKind, Stance] = {
 
 def judgement(state: State, device: Device) -> Judgement:
     """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
-    known = state.judged.get(device.id)
+    known = state.derived.judgements.get(device.id)
     if known is None:
         unobserved = unobserved_reasons(state, device)
         unknown = bool(unobserved) and stands_no_longer(state, device)
-        known = state.judged[device.id] = judge(contributions(state, device), unobserved, unknown)
+        known = state.derived.judgements[device.id] = judge(contributions(state, device), unobserved, unknown)
     return known
+
+
+def judge(given: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool) -> Judgement:
+    """The strictest verdict and, by itself, the strictest handling over all contributions.
+
+    ``unobserved`` says why the device is not observed, () if it is; only where ``unknown`` is also
+    true does that turn ALLOW into UNKNOWN (a last verdict stands for a while after a restart).
+    """
+    level, verdict, handling = Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE
+    subhealthy = network_unhealthy = False
+    reasons: list[Reason] = []
+    for contribution in given:
+        reasons.append(contribution.reason)
+        if contribution.level is not None:
+            level = stricter(level, contribution.level)
+            subhealthy = subhealthy or contribution.level is Level.SUB_HEALTH
+            is_fault = contribution.level is not Level.NOT_HANDLE
+            network_unhealthy = network_unhealthy or (contribution.of_network and is_fault)
+        verdict = max(verdict, contribution.stance[0], key=VERDICT_RANK.__getitem__)
+        handling = max(handling, contribution.stance[1], key=HANDLING_RANK.__getitem__)
+    reasons += unobserved
+    if unobserved and unknown and verdict is Verdict.ALLOW:
+        verdict = Verdict.UNKNOWN
+    return Judgement(
+        level=level,
+        verdict=verdict,
+        handling=handling,
+        subhealthy=subhealthy,
+        network_unhealthy=network_unhealthy,
+        observed=not unobserved,
+        reasons=tuple(reasons),
+    )
 
 
 def contributions(state: State, device: Device) -> Iterator[Contribution]:
@@ -87,9 +120,9 @@ def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
 def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
     """Worked out once, as long as the cell says the same."""
     key = (type(cell).__name__.lower(), cell.id)
-    said = state.said.get(key)
+    said = state.derived.contributions.get(key)
     if said is None:
-        said = state.said[key] = work_out(state, cell)
+        said = state.derived.contributions[key] = work_out(state, cell)
     return said
 
 

@@ -51,7 +51,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import promotions
 from nodeagent.core.rules.windows import MAX_OCCURRENCES
-from nodeagent.core.state import answers, limits, registry
+from nodeagent.core.state import answers, deadlines, limits, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.registry import PROVISIONAL, find
@@ -284,7 +284,7 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
         part_id = f"{identity}/{part_of(part.id)[1]}"
         _identify(state, moving, state.get(Device, part_id), part_id)
     # What is known of the sources moved along: other times stand still now than before.
-    state.rearm()
+    deadlines.rearm(state)
     return identified
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.core.catalog.levels import PRECEDENCE, SEPARATING_LEVELS, Contribution
+from nodeagent.core.catalog.levels import PRECEDENCE, SEPARATING_LEVELS
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.judge import contributions
@@ -35,6 +35,7 @@ from nodeagent.core.model import (
     Verdict,
 )
 from nodeagent.core.state import job_chips
+from nodeagent.core.state.derived import Contribution
 from nodeagent.core.state.state import State
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)

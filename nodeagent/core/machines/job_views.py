@@ -10,7 +10,7 @@ It shows what the state says, and changes nothing.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from nodeagent.core.catalog.levels import Judgement, strictest
+from nodeagent.core.catalog.levels import strictest
 from nodeagent.core.judge.judge import judgement
 from nodeagent.core.model import (
     Claimed,
@@ -25,7 +25,8 @@ from nodeagent.core.model import (
     Wanted,
 )
 from nodeagent.core.state import job_chips
-from nodeagent.core.state.state import ClaimedJob, State
+from nodeagent.core.state.derived import ClaimedJob, Judgement
+from nodeagent.core.state.state import State
 
 _BY_STATUS: Final[Mapping[int | None, Recommendation]] = {
     75: Recommendation.RESCHEDULE,
@@ -123,9 +124,9 @@ def _view(state: State, job: Job) -> JobView:
     """
     if job.stage is not JobStage.ENDED:
         return _supervised(state, job)
-    known = state.ended_jobs.get(job.name)
+    known = state.derived.ended_jobs.get(job.name)
     if known is None:
-        known = state.ended_jobs[job.name] = _supervised(state, job)
+        known = state.derived.ended_jobs[job.name] = _supervised(state, job)
     return known
 
 
@@ -163,7 +164,7 @@ def _claimed(state: State) -> list[JobView]:
         for job, kind in cell.jobs:
             kinds[job] = kind
             devices.setdefault(job, []).append(cell.device_id)
-    known, state.claimed_jobs = state.claimed_jobs, {}
+    known, state.derived.claimed_jobs = state.derived.claimed_jobs, {}
     for name in sorted(devices):
         if job_chips.is_supervised(state, name):
             continue
@@ -172,8 +173,8 @@ def _claimed(state: State) -> list[JobView]:
         shown = known.get(name)
         if shown is None or (shown.kind, shown.devices, shown.judged) != (kinds[name], device_ids, judged):
             shown = _only_claims(name, kinds[name], device_ids, judged)
-        state.claimed_jobs[name] = shown
-    return [shown.view for shown in state.claimed_jobs.values()]
+        state.derived.claimed_jobs[name] = shown
+    return [shown.view for shown in state.derived.claimed_jobs.values()]
 
 
 def _only_claims(

@@ -60,7 +60,7 @@ def started(state: State, given: Started) -> bool:
     users.began_again(state)
     reset_proposals.began_again(state)
     supervisor_reports.began_again(state)
-    state.rearm()
+    deadlines.rearm(state)
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""
     emit(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
@@ -81,7 +81,7 @@ def history_begun(state: State, name: str) -> bool:
     if whole is not None and not whole.absent:
         return False
     state.put(_awaited(whole or Source(name=name), state.now_ns))
-    state.rearm()
+    deadlines.rearm(state)
     return True
 
 
@@ -117,7 +117,7 @@ def absent(state: State, given: SourceAbsent) -> bool:
     for cell in _of_devices(state, given.source):
         state.drop(cell)
     state.put(after)
-    state.rearm()
+    deadlines.rearm(state)
     if before is not None and before.lost_ns is not None:
         why = f"it is not here: {given.reason}; was lost: {before.reason}"
         emit(state, EventKind.SOURCE_BACK, state.device(state.node_id), source=given.source, why=why)
@@ -150,7 +150,7 @@ def lost(state: State, given: SourceLost) -> bool:
         for cell in _of_devices(state, given.source):
             state.drop(cell)
     state.put(after)
-    state.rearm()
+    deadlines.rearm(state)
     about = device or state.device(state.node_id)
     emit(state, EventKind.SOURCE_LOST, about, source=given.source, why=given.reason)
     return True
@@ -183,7 +183,7 @@ def read(state: State, source: str, device_name: str, required: bool | None = No
     if before is None or before.observes:
         return first
     state.put(Source(name=source, device_id=device.id))
-    state.rearm()
+    deadlines.rearm(state)
     _emit_back(state, before, state.device(device.id))
     return True
 
@@ -201,7 +201,7 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
         state.drop(cell)
     state.put(after)
     devices.forget_unlisted(state, source)
-    state.rearm()
+    deadlines.rearm(state)
     if whole is not None:
         _emit_back(state, whole, state.device(state.node_id))
     for cell in alone:
@@ -231,7 +231,7 @@ def due(state: State, source: Source) -> None:
     )
     state.put(after)
     if after.awaited != source.awaited:
-        state.rearm()
+        deadlines.rearm(state)
 
 
 def polled(state: State, given: ActiveSet) -> bool:

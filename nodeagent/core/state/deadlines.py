@@ -1,6 +1,6 @@
 """When each live cell wants to be looked at again: pure functions of the cell and the lookup.
 
-They say when, never what then. A deadline is start + time-out + 1 ns, because "strictly longer" is
+They say when, never what then. ``arm`` sets the timers by them. A deadline is start + time-out + 1 ns, because "strictly longer" is
 the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
 """
 
@@ -11,6 +11,8 @@ from nodeagent.core.catalog.catalog import FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
+from nodeagent.core.state.state import State
+from nodeagent.core.state.timers import Key
 
 Timed = TypeVar("Timed", Condition, Promotion)
 
@@ -188,3 +190,37 @@ def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
 
 def of_hold(hold: Hold) -> int | None:
     return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)
+
+
+# ---------------------------------------------------------------------- timers
+
+
+def arm(
+    state: State, key: Key, cell: Condition | Promotion | RuleCell | None, not_before_ns: int = 0
+) -> None:
+    """Set the timer of a cell, or remove it. Its time stands still while its source does not observe; only an
+    injected one's runs on.
+    """
+    at_ns = None
+    if cell is not None and (not state.awaits(cell.source, cell.device_id) or _is_injected(cell)):
+        at_ns = _of(state.lookup_on(cell.device_id), cell)
+    state.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
+
+
+def rearm(state: State, not_before_ns: int = 0) -> None:
+    """After a source or the catalog changed: set every timer again from its cell."""
+    for of in (Condition, Promotion, *state.rule_cells):
+        for key, cell in state.cells[of].items():
+            arm(state, key, cell, not_before_ns)
+    for key, source in state.cells[Source].items():
+        state.timers.set(key, of_source(state.lookup, source))
+
+
+def _of(lookup: Lookup, cell: Condition | Promotion | RuleCell) -> int | None:
+    if isinstance(cell, Condition):
+        return of_condition(lookup, cell)
+    return of_promotion(lookup, cell) if isinstance(cell, Promotion) else of_rule_cell(lookup, cell)
+
+
+def _is_injected(cell: Condition | Promotion | RuleCell) -> bool:
+    return isinstance(cell, Condition) and cell.injected

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from nodeagent.core.model import Claimed, Device, Held, Holder, Job, JobStage
 from nodeagent.core.state.names import NO_CGROUP, cgroup_of, natural
-from nodeagent.core.state.state import Queries
+from nodeagent.core.state.state import State
 
 
-def live(state: Queries) -> list[Job]:
+def live(state: State) -> list[Job]:
     """Those that have not ended, in the order in which they began."""
     return list(state.live_jobs.values())
 
@@ -22,17 +22,17 @@ def covers(claimed: str, name: str) -> bool:
     return whose == claimed or whose.startswith(f"{claimed}.")
 
 
-def used_by(state: Queries, job: Job) -> tuple[str, ...]:
+def used_by(state: State, job: Job) -> tuple[str, ...]:
     """The ids of the devices that the job uses, by name; none once it has ended."""
     if job.stage is JobStage.ENDED:
         return ()
-    known = state.uses.devices.get((job.name, job.devices))
+    known = state.derived.uses.devices.get((job.name, job.devices))
     if known is None:
-        known = state.uses.devices[job.name, job.devices] = _used_by(state, job)
+        known = state.derived.uses.devices[job.name, job.devices] = _used_by(state, job)
     return known
 
 
-def _used_by(state: Queries, job: Job) -> tuple[str, ...]:
+def _used_by(state: State, job: Job) -> tuple[str, ...]:
     found = {
         cell.device_id for cell in state.all(Claimed) if any(covers(each, job.name) for each, _ in cell.jobs)
     }
@@ -41,11 +41,11 @@ def _used_by(state: Queries, job: Job) -> tuple[str, ...]:
     return tuple(device.id for device in there)
 
 
-def supervised_on(state: Queries, device_id: str) -> list[Job]:
+def supervised_on(state: State, device_id: str) -> list[Job]:
     """The jobs with a supervisor that use the device, or a part of it."""
-    on_chip = state.uses.on_chip
+    on_chip = state.derived.uses.on_chip
     if on_chip is None:
-        on_chip = state.uses.on_chip = {}
+        on_chip = state.derived.uses.on_chip = {}
         for key, job in state.live_jobs.items():
             for chip_id in chips_of(state, job):
                 on_chip.setdefault(chip_id, []).append(key)
@@ -57,23 +57,23 @@ def is_out_of_the_way(job: Job) -> bool:
     return job.stage is JobStage.HOLDING and not job.policy.only_watches
 
 
-def chips_of(state: Queries, job: Job) -> frozenset[str]:
+def chips_of(state: State, job: Job) -> frozenset[str]:
     """The ids of its devices; of a part, that of its chip."""
     device_ids = used_by(state, job)
     if not device_ids:
         return frozenset()
-    known = state.uses.chips.get((job.name, job.devices))
+    known = state.derived.uses.chips.get((job.name, job.devices))
     if known is None:
         known = frozenset(state.chip_of(state.device(device_id)).id for device_id in device_ids)
-        state.uses.chips[job.name, job.devices] = known
+        state.derived.uses.chips[job.name, job.devices] = known
     return known
 
 
-def is_supervised(state: Queries, claimed: str) -> bool:
+def is_supervised(state: State, claimed: str) -> bool:
     """Whether the claim is that of a job with a supervisor, which says more of it."""
-    names = state.uses.supervised
+    names = state.derived.uses.supervised
     if names is None:
-        names = state.uses.supervised = frozenset(
+        names = state.derived.uses.supervised = frozenset(
             each for job in live(state) for each in _claims_of(job.name)
         )
     return claimed in names
@@ -86,7 +86,7 @@ def _claims_of(name: str) -> Iterator[str]:
     yield from (whose[:place] for place, letter in enumerate(whose) if letter == ".")
 
 
-def in_place(state: Queries) -> frozenset[str]:
+def in_place(state: State) -> frozenset[str]:
     """The ids of the chips that only jobs use which may be stopped and run again."""
     allowed: dict[str, bool] = {}
     for cell in state.all(Claimed):
@@ -109,7 +109,7 @@ def is_of(holder: Holder, job: Job) -> bool:
     return covers(cgroup_of(job.name), holder.job)
 
 
-def holders(state: Queries, job: Job) -> Iterator[tuple[str, Holder]]:
+def holders(state: State, job: Job) -> Iterator[tuple[str, Holder]]:
     """Its processes on its chips as last listed, with the id of the chip."""
     for chip_id in sorted(chips_of(state, job)):
         held = state.get(Held, chip_id)
@@ -118,7 +118,7 @@ def holders(state: Queries, job: Job) -> Iterator[tuple[str, Holder]]:
                 yield chip_id, holder
 
 
-def left_of(state: Queries, job: Job) -> str:
+def left_of(state: State, job: Job) -> str:
     """What is left of the job on its chips, or cannot be known; "" where nothing is. A driver that lists no
     processes shows none.
     """

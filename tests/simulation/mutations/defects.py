@@ -6,11 +6,12 @@ from typing import Any
 
 from nodeagent.core import engine
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.catalog.levels import Contribution, Judgement, judge, of_job_stance
+from nodeagent.core.catalog.levels import of_job_stance
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults import ending, signals
 from nodeagent.core.judge import events
 from nodeagent.core.judge import judge as gathered
+from nodeagent.core.judge.judge import judge
 from nodeagent.core.machines import devices, holds, sources
 from nodeagent.core.model import (
     ActiveSet,
@@ -38,6 +39,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import duration, frequency, promotions, windows
 from nodeagent.core.state import deadlines, registry
+from nodeagent.core.state.derived import Contribution, Judgement
 from nodeagent.core.state.state import State
 from tests.simulation.mutations.mutation import Replacement
 
