@@ -70,7 +70,8 @@ from nodeagent.core.model import (
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.reconcile import Published, reconcile
 from nodeagent.core.rules import frequency
-from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.rules.kind import Raise
+from nodeagent.core.rules.kinds import RAISING
 from nodeagent.core.state import registry
 from nodeagent.core.state.cell_keys import TAGS
 from nodeagent.core.state.state import State
@@ -112,18 +113,26 @@ def _carried(state: State, given: Carried) -> bool:
 
 def _beside_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
     """With those of the kinds of rules, which come after the others that take the same type of input."""
-    for kind in RULE_KINDS:
+    for kind in RAISING:
         for of, handler in kind.handlers.items():
-            handlers[of] = _both(handlers[of], handler) if of in handlers else handler
+            handlers[of] = _both(handlers.get(of, _nothing), handler)
     return handlers
 
 
-def _both(first: Handler, second: Handler) -> Handler:
+def _nothing(_: State, __: Any) -> bool:
+    return False
+
+
+def _both(first: Handler, of_rule: Callable[[State, Any, Raise], bool]) -> Handler:
     def both(state: State, given: Any) -> bool:
         changed = first(state, given)
-        return second(state, given) or changed
+        return of_rule(state, given, signals.signalled) or changed
 
     return both
+
+
+def _due_of_rule(due: Callable[[State, Any, Raise], None]) -> Callable[[State, Any], None]:
+    return lambda state, cell: due(state, cell, signals.signalled)
 
 
 _HANDLERS: dict[type, Handler] = _beside_rules(
@@ -160,7 +169,7 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "hold": (Hold, holds.due),
     "reset": (Reset, reset_proposals.due),
     "job": (Job, job_review.due),
-    **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS if kind.due is not None},
+    **{TAGS[kind.cell]: (kind.cell, _due_of_rule(kind.due)) for kind in RAISING if kind.due is not None},
 }
 
 
@@ -168,9 +177,9 @@ def _followed(state: State, changed: bool) -> bool:
     """What every change is followed by: what rules find in it, what was too much, what is to be done about
     it, and its verdicts.
     """
-    for kind in RULE_KINDS:
+    for kind in RAISING:
         if changed and kind.review is not None:
-            kind.review(state)
+            kind.review(state, signals.signalled)
     if state.overflow:
         changed = signals.overflowed(state) or changed
     while state.unreviewed:
@@ -185,7 +194,7 @@ class Engine:
     """``catalogs`` maps digests to catalogs; the shell adds one before it steps a CatalogChanged to it."""
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
-        self._state = State(catalogs, FOLLOWERS, (kind.cell for kind in RULE_KINDS))
+        self._state = State(catalogs, FOLLOWERS, (kind.cell for kind in RAISING))
         registry.resolve(self._state, NODE, None)
 
     @property

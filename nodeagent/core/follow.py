@@ -1,8 +1,9 @@
-"""What follows from a change of a cell, by its type: indexes, timers, and which devices are to be judged again.
+"""What follows from a change of a cell, by its type: indexes, timers, and which devices are to be judged
+again.
 
-The engine registers these functions with its state, which calls them after each change. They work out only what is
-kept over the cells; they judge nothing, emit nothing, and change cells only where a level's phase follows from who
-uses the chip.
+The engine registers these functions with its state, which calls them after each change. They work out only
+what is kept over the cells; they judge nothing, emit nothing, and change cells only where a level's phase
+follows from who uses the chip.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from nodeagent.core.model import (
     Source,
     Trace,
 )
-from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RAISING
 from nodeagent.core.state import deadlines, job_chips
 from nodeagent.core.state.cell_keys import judged_alike, restarts_anew, shown_alike, weighed_alike
 from nodeagent.core.state.derived import Uses
@@ -122,8 +123,8 @@ def _claimed(state: State, _: Key, __: Claimed | None, ___: Claimed | None) -> N
 
 
 def _judge_by_jobs(state: State) -> None:
-    """Where the configuration asks for it, chips that are used only by jobs which may be run again in place are
-    judged as in mode graceful: their faults ask for something else, and at other times.
+    """Where the configuration asks for it, chips that are used only by jobs which may be run again in place
+    are judged as in mode graceful: their faults ask for something else, and at other times.
     """
     before = state.in_place
     wanted = state.lookup.settings.jobs.in_place_registered
@@ -252,6 +253,6 @@ FOLLOWERS: Final[Mapping[type, Follower]] = {
     Device: _device,
     Source: _source,
     Era: _era,
-    **{kind.cell: _rule_cell for kind in RULE_KINDS},
+    **{kind.cell: _rule_cell for kind in RAISING},
 }
 """A type without a follower changes nothing but its cells."""

@@ -14,7 +14,7 @@ from nodeagent.core.catalog.lookup import Facts, Lookup, classify
 from nodeagent.core.faults import conditions, ending, reported
 from nodeagent.core.judge.events import emit
 from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
-from nodeagent.core.rules import promotions
+from nodeagent.core.rules import frequency, kinds
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
 
@@ -92,7 +92,7 @@ def _reword(state: State, condition: Condition, same_unknown_level: bool) -> Non
         )
     after = conditions.relevel(state, condition, _in_time(state, after), "the tables changed")
     if after.present_ns is not None and after.recovered_ns is None:
-        promotions.present(state, after)
+        kinds.present(state, after)
 
 
 def _in_time(state: State, condition: Condition) -> Condition:
@@ -113,10 +113,10 @@ def _is_past(state: State, at_ns: int | None) -> bool:
 def _review(state: State, promotion: Promotion) -> None:
     rule = state.lookup.frequency_by_id(promotion.rule)
     if rule is None or not _names(rule, state.lookup.facts(promotion.code), state):
-        promotions.release(state, promotion, "its rule was removed from the tables")
+        frequency.release(state, promotion, "its rule was removed from the tables")
     elif not promotion.effective and _is_past(state, deadlines.of_promotion(state.lookup, promotion)):
         # Its time to take effect would have come by the new tables: they promote with the next occurrence.
-        promotions.requeue(state, promotion)
+        frequency.requeue(state, promotion)
     elif rule.level != promotion.level and not promotion.capped:
         after = replace(promotion, level=rule.level, level_since_ns=state.moment_ns, phase=0)
         state.put(after)

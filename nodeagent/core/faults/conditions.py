@@ -9,10 +9,10 @@ It ends that one alone: what went with it and is still there, ``closing.close`` 
 
 from dataclasses import replace
 
-from nodeagent.core.catalog.levels import milder, stricter
+from nodeagent.core.catalog.levels import milder
 from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Backing, Condition, EventKind, Level
-from nodeagent.core.rules import promotions, relation_pairs
+from nodeagent.core.rules import kinds
 from nodeagent.core.state.state import State
 
 
@@ -20,9 +20,7 @@ def level_in_force(state: State, condition: Condition) -> Level:
     """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of
     what is disregarded no more than that it is reported.
     """
-    level = relation_pairs.level_by_relations(state.lookup, condition) or condition.base_level
-    rule = state.lookup.facts(condition.code).duration if condition.timed_out else None
-    level = stricter(level, rule.level) if rule else level
+    level = kinds.level(state.lookup, condition)
     disregarded = condition.backing is Backing.DISREGARDED
     return milder(level, Level.SUB_HEALTH) if disregarded else level
 
@@ -47,25 +45,11 @@ def end(state: State, condition: Condition, why: str, *, goes_on: bool = False) 
     if has_ended(state, condition):
         return
     state.drop(condition)
-    if condition.rule and not goes_on:
-        _measure_anew(state, condition)
-    relation_pairs.remember_trace(state, condition)
+    kinds.ended(state, condition, goes_on=goes_on)
     emit(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
-    if not condition.injected:
-        promotions.recovered(state, condition, state.moment_ns)
+    kinds.recovered(state, condition, state.moment_ns)
 
 
 def has_ended(state: State, condition: Condition) -> bool:
     """Where many end together, what one of them hid may have needed the place of another."""
     return state.get(Condition, condition.id) is None
-
-
-def _measure_anew(state: State, condition: Condition) -> None:
-    """A person or a reset ended what a rule had raised: a reading that stays as it is shows it once more.
-
-    Where the rule itself says that it is over, nothing of this is left.
-    """
-    for of in state.rule_cells:
-        for cell in state.of_rule(of, condition.device_id, condition.rule):
-            if (after := cell.after_clear(state.moment_ns)) is not cell:
-                state.put(after)

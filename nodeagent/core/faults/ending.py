@@ -34,7 +34,7 @@ from nodeagent.core.model import (
     Signal,
     Trace,
 )
-from nodeagent.core.rules import duration, promotions, relation_pairs
+from nodeagent.core.rules import duration, kinds, relation
 from nodeagent.core.state import deadlines, limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
@@ -62,7 +62,7 @@ def root_of(
     found = [
         fault
         for rule in facts.relations.absorbed
-        for fault in relation_pairs.partners(state, rule, device_id, facts.key, at_ns)
+        for fault in relation.partners(state, rule, device_id, facts.key, at_ns)
         if PRECEDENCE[fault.level] >= PRECEDENCE[level] and _may_be_root(fault, is_there, but_id)
     ]
     return max(found, key=_preferred, default=None)
@@ -208,7 +208,7 @@ def recover(state: State, condition: Condition) -> bool:
             close(state, condition, "recovered")
             return True
     state.put(gone)
-    promotions.recovered(state, condition, at_ns)
+    kinds.recovered(state, condition, at_ns)
     return True
 
 
@@ -263,11 +263,11 @@ def due(state: State, condition: Condition) -> None:
     disregard_ns = deadlines.disregard_ns(state.lookup, condition)
     if clearing_ns is not None and clearing_ns <= at_ns:
         if condition.recovered_ns is not None and deadlines.is_held_by_once(state.lookup, condition, at_ns):
-            duration.ended(state, condition)
+            conditions.relevel(state, condition, duration.ended(condition), duration.ENDED)
             return
         close(state, condition, _why_time_closed(state, condition))
     elif timeout_ns is not None and timeout_ns <= at_ns:
-        duration.timed_out(state, condition)
+        _time_out(state, condition)
     elif disregard_ns is not None and disregard_ns <= at_ns:
         kernel_lines.disregard(state, condition)
     else:
@@ -284,3 +284,11 @@ def _why_time_closed(state: State, condition: Condition) -> str:
     if condition.recovered_ns is not None:
         return "recovered for longer than its duration rule asks"
     return "not seen again"
+
+
+def _time_out(state: State, condition: Condition) -> None:
+    """Its presence has lasted: raise the level, and count one occurrence where that was not in force."""
+    after = conditions.relevel(state, condition, duration.timed_out(condition), duration.TIMED_OUT)
+    kinds.present(state, after)
+    if not condition.timed_out:
+        kinds.occurred(state, after, state.moment_ns)

@@ -5,22 +5,12 @@ only lines have named, hides nothing that is real. What makes way is closed, and
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
 
 from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.faults.conditions import end
-from nodeagent.core.model import NODE, Condition, Device, Level, Promotion
-from nodeagent.core.rules import promotions
+from nodeagent.core.model import NODE, Condition, Device, Level
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-
-Ranked = TypeVar("Ranked", Condition, Promotion)
-Worth = tuple[bool, int, bool, bool]
-"""Real, how strict, of a device that a driver lists, and found by this node: of two that are compared, the
-greater stays.
-"""
-
-WHY = "it made way for a worse fault: there are too many"
 
 
 def for_condition(
@@ -77,23 +67,13 @@ def for_reports(state: State, arriving: Mapping[str, Sequence[Level]]) -> str:
     return "" if _fit(state, total, among, limits.MAX_CONDITIONS, (True, mildest, False, False)) else NODE
 
 
-def _fit(state: State, count: int, among: Sequence[Condition], most: int, worth: Worth) -> bool:
+def _fit(state: State, count: int, among: Sequence[Condition], most: int, worth: limits.Worth) -> bool:
     lacking = len(among) + count - most
-    return lacking <= 0 or sum(_worth(state, each) < worth for each in among) >= lacking
+    return lacking <= 0 or sum(limits.worth(state, each) < worth for each in among) >= lacking
 
 
 def _reported(state: State, device: Device) -> list[Condition]:
     return [condition for condition in state.on(Condition, device.id) if condition.report is not None]
-
-
-def for_promotion(state: State, device: Device, level: Level) -> bool:
-    """Whether there is room for a promotion by now, as for a condition."""
-    if limits.room_for_promotion(state):
-        return True
-    mildest = _mildest(state, state.all(Promotion), (True, PRECEDENCE[level], device.seen, True))
-    if mildest is not None:
-        promotions.release(state, mildest, WHY)
-    return mildest is not None
 
 
 def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition]:
@@ -104,26 +84,9 @@ def _injected(state: State) -> int:
     return sum(condition.injected for condition in state.cells[Condition].values())
 
 
-def _close_milder(state: State, among: Iterable[Condition], worth: Worth) -> bool:
-    mildest = _mildest(state, among, worth)
+def _close_milder(state: State, among: Iterable[Condition], worth: limits.Worth) -> bool:
+    mildest = limits.mildest(state, among, worth)
     if mildest is not None:
-        end(state, mildest, WHY)
+        end(state, mildest, limits.MADE_WAY)
         state.overflow = f"{mildest.code} made way for a worse fault"
     return mildest is not None
-
-
-def _mildest(state: State, among: Iterable[Ranked], worth: Worth) -> Ranked | None:
-    """The one of least worth, of several the one not reported for longest; None where none is worth less."""
-    found = min(among, key=lambda cell: (_worth(state, cell), _heard_ns(cell)))
-    return found if _worth(state, found) < worth else None
-
-
-def _worth(state: State, cell: Condition | Promotion) -> Worth:
-    is_seen = state.device(cell.device_id).seen
-    if isinstance(cell, Promotion):
-        return True, PRECEDENCE[cell.level], is_seen, True
-    return not cell.injected, PRECEDENCE[cell.level], is_seen, cell.report is None
-
-
-def _heard_ns(cell: Condition | Promotion) -> int:
-    return cell.heard_ns if isinstance(cell, Condition) else cell.fired_ns

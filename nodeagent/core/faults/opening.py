@@ -26,7 +26,7 @@ from nodeagent.core.model import (
     Signal,
     Trace,
 )
-from nodeagent.core.rules import promotions, relation_pairs
+from nodeagent.core.rules import kinds, relation
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
 
@@ -131,7 +131,7 @@ def condition_of(
         report=signal.report,
         reported_ns=at_ns if signal.report is not None else 0,
     )
-    condition = relation_pairs.joined(state, lowered_if_shared(state, condition))
+    condition = relation.joined(state, lowered_if_shared(state, condition))
     return replace(condition, level=conditions.level_in_force(state, condition))
 
 
@@ -140,7 +140,7 @@ def begin(state: State, device: Device, condition: Condition, why: str) -> None:
     state.put(condition)
     emit(state, EventKind.RAISED, device, about=condition, why=why)
     if condition.present_ns is not None:
-        promotions.present(state, condition)
+        kinds.present(state, condition)
 
 
 def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:

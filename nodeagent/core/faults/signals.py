@@ -16,7 +16,7 @@ from nodeagent.core.catalog.catalog import ClearOn, FrequencyRule
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.lookup import Facts, classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.faults import conditions, ending, eviction, kernel_lines, opening, relation
+from nodeagent.core.faults import conditions, ending, eviction, kernel_lines, opening, relations
 from nodeagent.core.faults.opening import ONE_CAUSE, learn_severity, lowered_if_shared, severity_of
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.events import emit, notice
@@ -32,7 +32,8 @@ from nodeagent.core.model import (
     Level,
     Signal,
 )
-from nodeagent.core.rules import frequency, promotions, relation_pairs, windows
+from nodeagent.core.rules import frequency, kinds, windows
+from nodeagent.core.rules.relation import level_of_new
 from nodeagent.core.rules.windows import gathered_evidence
 from nodeagent.core.state import occupancy, registry
 from nodeagent.core.state.cell_keys import changed
@@ -55,7 +56,7 @@ def noted_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
     )
     if device is None or facts.relations is None or signal.injected:
         return was_new
-    return relation.passed(state, device, facts, fault.level, at_ns) or was_new
+    return relations.passed(state, device, facts, fault.level, at_ns) or was_new
 
 
 def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
@@ -200,11 +201,11 @@ def _occurred(
     if condition is None:
         return device is None and registry.find(state, signal.device) is not None
     if facts.relations is not None:
-        condition = relation.occurred(state, condition)
+        condition = relations.occurred(state, condition)
     if condition.user_induced and is_held and frequency.counts_by_device(state, condition):
         frequency.was_held(state, condition, at_ns, kernel_lines.NEAR_NS)
     elif facts.duration is None:
-        frequency.occurred(state, condition, at_ns, signal.count)
+        kinds.occurred(state, condition, at_ns, signal.count)
     return True
 
 
@@ -262,8 +263,8 @@ def _is_absorbed(
     if device is None:
         return False
     if condition is None:
-        level = relation_pairs.level_of_new(state, facts, device.id, at_ns) or level
-    return relation.absorb(state, device, signal, facts, level, at_ns, rule)
+        level = level_of_new(state, facts, device.id, at_ns) or level
+    return relations.absorb(state, device, signal, facts, level, at_ns, rule)
 
 
 def _opened(
@@ -335,7 +336,7 @@ def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condi
     condition = kernel_lines.confirmed(state, condition, source)
     if condition.present_ns is None or condition.recovered_ns is not None:
         condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
-        promotions.present(state, condition)
+        kinds.present(state, condition)
     state.put(condition)
     return condition
 

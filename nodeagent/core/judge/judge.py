@@ -1,4 +1,5 @@
-"""The verdict of a device: what is open on it and its chip, and what reaches it from others, weighed together.
+"""The verdict of a device: what is open on it and its chip, and what reaches it from others, weighed
+together.
 
 Whether the device is observed is worked out in ``observed``. Nothing here emits anything.
 """

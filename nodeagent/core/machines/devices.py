@@ -49,7 +49,7 @@ from nodeagent.core.model import (
     Trace,
     Window,
 )
-from nodeagent.core.rules import promotions
+from nodeagent.core.rules import frequency
 from nodeagent.core.rules.windows import MAX_OCCURRENCES
 from nodeagent.core.state import answers, deadlines, limits, registry
 from nodeagent.core.state.answers import Answered
@@ -65,7 +65,7 @@ def exclude(state: State, device: Device) -> None:
         for condition in state.on(Condition, each.id):
             ending.close(state, condition, why)
         for promotion in state.on(Promotion, each.id):
-            promotions.release(state, promotion, why)
+            frequency.release(state, promotion, why)
 
 
 def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
@@ -76,7 +76,7 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
     for condition in state.on(Condition, device.id):
         ending.close(state, condition, why)
     for promotion in state.on(Promotion, device.id):
-        promotions.release(state, promotion, why)
+        frequency.release(state, promotion, why)
     for hold in state.on(Hold, device.id):
         ending.lift(state, hold, why)
     for cell in state.about(device.id):

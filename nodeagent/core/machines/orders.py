@@ -50,7 +50,7 @@ from nodeagent.core.model import (
     Reset,
     ResetMode,
 )
-from nodeagent.core.rules import promotions
+from nodeagent.core.rules import frequency
 from nodeagent.core.state import answers, job_chips, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.state import PART_OF, State
@@ -105,7 +105,7 @@ def release(state: State, given: Operator) -> Answered:
     why = f"released by {holds.said_by(given)}"
     for promotion in state.on(Promotion, device.id):
         if given.only in ("", promotion.id):
-            promotions.release(state, promotion, why)
+            frequency.release(state, promotion, why)
             ended.append(promotion.id)
     for condition in state.on(Condition, device.id):
         if given.only in ("", condition.id) and _is_for_a_person(state, condition):
@@ -120,9 +120,9 @@ def release(state: State, given: Operator) -> Answered:
 def _on(state: State, device: Device) -> list[str]:
     """The ids of what a release may name."""
     isolations = (hold.id for hold in holds.of_kind(state, device, HoldKind.ISOLATION))
-    promotions = (promotion.id for promotion in state.on(Promotion, device.id))
+    frequency = (promotion.id for promotion in state.on(Promotion, device.id))
     conditions = (condition.id for condition in state.on(Condition, device.id))
-    return [*isolations, *promotions, *conditions]
+    return [*isolations, *frequency, *conditions]
 
 
 def _unwell(state: State, device: Device) -> str:

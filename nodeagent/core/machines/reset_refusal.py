@@ -84,7 +84,8 @@ def _of_any_order(state: State, device: Device, members: tuple[str, ...]) -> str
     if not device.vendor:
         return f"no driver lists {device.name}, so nothing here can reset it"
     if (other := reset_blockers.covering(state, members)) is not None:
-        there = f"{other.id} of {reset_blockers.names(state, other.members)} is in progress already ({other.stage})"
+        names = reset_blockers.names(state, other.members)
+        there = f"{other.id} of {names} is in progress already ({other.stage})"
         return (
             f"{there}; to have it done: nodeagent approve {device.name}" if _may_be_approved(other) else there
         )

@@ -34,7 +34,7 @@ from nodeagent.core.model import (
     SourceLost,
     Started,
 )
-from nodeagent.core.rules import frequency, relation_pairs
+from nodeagent.core.rules import kinds, relation
 from nodeagent.core.state import deadlines, registry
 from nodeagent.core.state.state import State
 
@@ -281,7 +281,7 @@ def _confirmed(state: State, condition: Condition, source: str, facts: Facts) ->
     """What a kernel line reported counts as it came, once the driver shows it too."""
     after = kernel_lines.confirmed(state, condition, source)
     if after is not condition and facts.duration is None:
-        frequency.occurred(state, after, after.occurred_ns)
+        kinds.occurred(state, after, after.occurred_ns)
     return after
 
 
@@ -293,7 +293,7 @@ def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) 
         return state.get(Noticed, device.id, facts.code) is not None
     return (
         _is_older(state, given, device.id, facts)
-        or relation_pairs.absorbed(state, device.id, facts.key) is not None
+        or relation.absorbed(state, device.id, facts.key) is not None
     )
 
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeagent.core.catalog.catalog import CommonCauseRule
-from nodeagent.core.faults import signals
 from nodeagent.core.model import NODE, Absorbed, Assertion, Backing, Condition, RuleCell, Signal
-from nodeagent.core.rules.kind import RuleKind
+from nodeagent.core.rules.kind import Raise, Raising, RuleKind
 from nodeagent.core.state.state import State
 
 
@@ -40,13 +39,13 @@ class _Shown:
     source: str
 
 
-def review(state: State) -> None:
+def review(state: State, raise_: Raise) -> None:
     """What has changed may have met a rule, or ended that it is met."""
     for rule in state.lookup.catalog.common_cause:
-        _review(state, rule)
+        _review(state, rule, raise_)
 
 
-def _review(state: State, rule: CommonCauseRule) -> None:
+def _review(state: State, rule: CommonCauseRule, raise_: Raise) -> None:
     cell = state.get(CommonCause, state.node_id, rule.id)
     root = state.condition(state.node_id, state.lookup.facts(rule.code).key)
     if cell is None and root is None and len(state.indexes.shared.get(rule.id, ())) < rule.devices:
@@ -54,9 +53,9 @@ def _review(state: State, rule: CommonCauseRule) -> None:
     shown = _by_device(state, rule, root)
     if cell is not None and len(shown) < rule.devices:
         state.drop(cell)
-        _signal(state, rule, cell, Assertion.RECOVER)
+        _signal(state, rule, cell, Assertion.RECOVER, raise_)
     elif cell is not None or _is_at_once(rule, shown.values(), state.era.catalog_ns):
-        _stand(state, rule, cell, root, shown)
+        _stand(state, rule, cell, root, shown, raise_)
 
 
 def _stand(
@@ -65,6 +64,7 @@ def _stand(
     before: CommonCause | None,
     root: Condition | None,
     shown: Mapping[str, _Shown],
+    raise_: Raise,
 ) -> None:
     """The rule is met: its fault stands, and names these devices. One that joins is an occurrence of it."""
     newest = max(shown.values(), key=lambda each: (each.at_ns, each.source))
@@ -74,7 +74,7 @@ def _stand(
     if before is None or before.devices != cell.devices:
         state.put(cell)
     if before is None or root is None or not set(cell.devices) <= set(before.devices):
-        _signal(state, rule, cell, Assertion.OCCUR)
+        _signal(state, rule, cell, Assertion.OCCUR, raise_)
     elif (evidence := {**root.evidence, **_evidence(state, rule, cell)}) != root.evidence:
         state.put(replace(root, evidence=evidence))
 
@@ -116,10 +116,12 @@ def _evidence(state: State, rule: CommonCauseRule, cell: CommonCause) -> Mapping
     return {"rule": rule.id, "codes": rule.watches, "devices": ", ".join(names)}
 
 
-def _signal(state: State, rule: CommonCauseRule, cell: CommonCause, assertion: Assertion) -> None:
+def _signal(
+    state: State, rule: CommonCauseRule, cell: CommonCause, assertion: Assertion, raise_: Raise
+) -> None:
     evidence = _evidence(state, rule, cell) if assertion is Assertion.OCCUR else {}
     signal = Signal(source=cell.source, device=NODE, code=rule.code, assertion=assertion, evidence=evidence)
-    signals.signalled(state, signal, rule.id)
+    raise_(state, signal, rule.id)
 
 
-KIND = RuleKind(tag="CommonCause", cell=CommonCause, review=review)
+KIND = RuleKind(name="common cause", raising=Raising(tag="CommonCause", cell=CommonCause, review=review))

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from nodeagent.core.catalog.catalog import EACH_PART, CounterRule
-from nodeagent.core.faults import signals
 from nodeagent.core.model import Assertion, CounterMark, Device, RuleCell, Signal
-from nodeagent.core.rules import relation_pairs
-from nodeagent.core.rules.kind import RuleKind
+from nodeagent.core.rules import relation
+from nodeagent.core.rules.kind import Raise, Raising, RuleKind
 from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import State
 
@@ -51,7 +50,7 @@ class Tally(RuleCell):
         return self if self.reached_ns is None else replace(self, reached_ns=None, rises=())
 
 
-def marked(state: State, given: CounterMark) -> bool:
+def marked(state: State, given: CounterMark, raise_: Raise) -> bool:
     """A counter has this value. True if it is new to any rule."""
     device = registry.find(state, given.device)
     if device is None:
@@ -59,17 +58,17 @@ def marked(state: State, given: CounterMark) -> bool:
     changed = False
     for rule in state.lookup.watching(given.metric):
         if isinstance(rule, CounterRule):
-            changed = _take(state, device, rule, given) or changed
+            changed = _take(state, device, rule, given, raise_) or changed
     return changed
 
 
-def due(state: State, tally: Tally) -> None:
+def due(state: State, tally: Tally, raise_: Raise) -> None:
     """The rule was not met for a whole window, by this reading."""
     after = replace(tally, reached_ns=None)
     state.put(after)
     rule = state.lookup.raising_by_id(tally.rule)
     if isinstance(rule, CounterRule) and not _parts_that_meet(state, after):
-        _signal(state, after, rule, Assertion.RECOVER)
+        _signal(state, after, rule, Assertion.RECOVER, raise_)
 
 
 def risen(rises: tuple[tuple[int, int], ...], rule: CounterRule, at_ns: int) -> int:
@@ -77,7 +76,7 @@ def risen(rises: tuple[tuple[int, int], ...], rule: CounterRule, at_ns: int) -> 
     return sum(increase for rise_ns, increase in rises if rise_ns >= at_ns - rule.time_window_ns)
 
 
-def _take(state: State, device: Device, rule: CounterRule, given: CounterMark) -> bool:
+def _take(state: State, device: Device, rule: CounterRule, given: CounterMark, raise_: Raise) -> bool:
     part = given.metric.partition(".")[2] if rule.metric.endswith(EACH_PART) else ""
     tally = state.get(Tally, device.id, rule.id, *((part,) if part else ()))
     if tally is None:
@@ -93,7 +92,7 @@ def _take(state: State, device: Device, rule: CounterRule, given: CounterMark) -
     after = replace(after, reached_ns=state.moment_ns)
     state.put(after)
     if tally.reached_ns is None or not _is_shown(state, device, rule):
-        _signal(state, after, rule, Assertion.OCCUR)
+        _signal(state, after, rule, Assertion.OCCUR, raise_)
     return True
 
 
@@ -110,7 +109,7 @@ def _is_shown(state: State, device: Device, rule: CounterRule) -> bool:
     facts = state.lookup.facts(rule.code)
     return (
         state.condition(device.id, facts.key) is not None
-        or relation_pairs.absorbed(state, device.id, facts.key) is not None
+        or relation.absorbed(state, device.id, facts.key) is not None
         or (facts.row is not None and facts.row.notice)
     )
 
@@ -142,7 +141,7 @@ def _parts_that_meet(state: State, tally: Tally) -> list[str]:
     return sorted(meeting, key=lambda part: (len(part), part))
 
 
-def _signal(state: State, tally: Tally, rule: CounterRule, assertion: Assertion) -> None:
+def _signal(state: State, tally: Tally, rule: CounterRule, assertion: Assertion, raise_: Raise) -> None:
     evidence = {"rule": rule.id, "metric": rule.metric.removesuffix(EACH_PART), "value": str(tally.value)}
     if tally.part:
         evidence["part"] = ", ".join(_parts_that_meet(state, tally)[:_MAX_NAMED]) or tally.part
@@ -155,7 +154,9 @@ def _signal(state: State, tally: Tally, rule: CounterRule, assertion: Assertion)
         assertion=assertion,
         evidence=evidence,
     )
-    signals.signalled(state, signal, rule.id)
+    raise_(state, signal, rule.id)
 
 
-KIND = RuleKind(tag="Tally", cell=Tally, handlers={CounterMark: marked}, due=due)
+KIND = RuleKind(
+    name="counter", raising=Raising(tag="Tally", cell=Tally, handlers={CounterMark: marked}, due=due)
+)

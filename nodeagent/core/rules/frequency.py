@@ -1,8 +1,7 @@
 """The frequency rule: repetition promotes; a promotion outlives its fault until it is released.
 
-An occurrence is handed to ``occurred`` by whoever sees one (a signal, a duration's time-out). It is counted
-in ``windows``; what several chips show at once is ``correlation``'s, what becomes of a promotion that
-stands is in ``promotions``.
+Occurrences come from whatever sees one (a signal, a duration's time-out) and are counted in ``windows``. What
+several chips show at once is handled in ``correlation``.
 """
 
 from dataclasses import replace
@@ -10,7 +9,6 @@ from dataclasses import replace
 from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.levels import PRECEDENCE, SEPARATING_LEVELS
 from nodeagent.core.catalog.lookup import Facts
-from nodeagent.core.faults import eviction
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.events import emit
 from nodeagent.core.model import (
@@ -23,11 +21,63 @@ from nodeagent.core.model import (
     Promotion,
     Window,
 )
-from nodeagent.core.rules import correlation, promotions, windows
+from nodeagent.core.rules import correlation, windows
+from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.rules.windows import without_near
 from nodeagent.core.state import deadlines, limits, occupancy
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
+
+
+def present(state: State, condition: Condition) -> None:
+    """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
+    if state.lookup.facts(condition.code).duration is not None and not condition.judged:
+        return
+    for promotion in promotions_of(state, condition):
+        if promotion.quiet_since_ns is not None:
+            state.put(replace(promotion, quiet_since_ns=None))
+
+
+def recovered(state: State, condition: Condition, at_ns: int) -> None:
+    """The fault is no longer present: the quiet time of its promotions begins, unless another system reports
+    the same.
+    """
+    for promotion in promotions_of(state, condition):
+        if promotion.quiet_since_ns is None and not _is_shown_beside(state, condition):
+            state.put(replace(promotion, quiet_since_ns=at_ns))
+
+
+def requeue(state: State, promotion: Promotion) -> None:
+    """It has not taken effect: what fired it is counted again."""
+    state.drop(promotion)
+    key = state.lookup.facts(promotion.code).key
+    window = windows.window_of(state, promotion.device_id, key, promotion.rule)
+    times = tuple(sorted((*promotion.occurrences_ns, *window.occurrences_ns)))
+    limits.remember(state, replace(window, occurrences_ns=times))
+
+
+def release(state: State, promotion: Promotion, why: str) -> None:
+    """End it. One that had not taken effect was never published, and ends without an event."""
+    state.drop(promotion)
+    if promotion.effective:
+        emit(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)
+
+
+def promotions_of(state: State, condition: Condition) -> list[Promotion]:
+    if condition.injected:
+        return []
+    return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
+
+
+def _is_shown_beside(state: State, condition: Condition) -> bool:
+    key = state.lookup.facts(condition.code).key
+    return any(
+        other.id != condition.id
+        and other.present_ns is not None
+        and not other.injected
+        and state.lookup.facts(other.code).key == key
+        for other in state.on(Condition, condition.device_id)
+    )
 
 
 def counts_by_device(state: State, condition: Condition) -> bool:
@@ -94,7 +144,7 @@ def _fire(
     at_ns: int,
     occurrences_ns: tuple[int, ...],
 ) -> None:
-    if not eviction.for_promotion(state, device, rule.level):
+    if not _has_room(state, device, rule.level):
         state.overflow = f"a promotion of {condition.code} on {device.name} is one too many"
         return
     promotion = Promotion(
@@ -116,6 +166,16 @@ def _fire(
         state.put(promotion)
     else:
         _take_effect(state, promotion)
+
+
+def _has_room(state: State, device: Device, level: Level) -> bool:
+    """Whether there is room for a promotion by now, as for a condition."""
+    if limits.room_for_promotion(state):
+        return True
+    mildest = limits.mildest(state, state.all(Promotion), (True, PRECEDENCE[level], device.seen, True))
+    if mildest is not None:
+        release(state, mildest, limits.MADE_WAY)
+    return mildest is not None
 
 
 def _take_effect(state: State, promotion: Promotion) -> None:
@@ -180,9 +240,9 @@ def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> 
     """A line names the process that the application fault hit: what another source reported of it was
     counted as on a free device, and is taken back, but for what has taken effect.
     """
-    for promotion in promotions.of(state, condition):
+    for promotion in promotions_of(state, condition):
         if not promotion.effective:
-            promotions.requeue(state, promotion)
+            requeue(state, promotion)
     uncount(state, condition, at_ns, within_ns)
 
 
@@ -193,7 +253,7 @@ def due(state: State, promotion: Promotion) -> None:
     if not promotion.effective:
         _take_effect(state, promotion)
     elif release_ns is not None and release_ns <= state.moment_ns:
-        promotions.release(state, promotion, "quiet for the rule's release time")
+        release(state, promotion, "quiet for the rule's release time")
     else:
         state.put(replace(promotion, phase=promotion.phase + 1))
 
@@ -203,3 +263,6 @@ def _promotion(state: State, device_id: str, rule: FrequencyRule, facts: Facts) 
         if promotion.rule == rule.id:
             return promotion
     return None
+
+
+KIND = RuleKind(name="frequency", occurred=occurred, present=present, recovered=recovered)

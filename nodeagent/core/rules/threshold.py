@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from nodeagent.core.catalog.catalog import ThresholdRule
-from nodeagent.core.faults import signals
 from nodeagent.core.model import Assertion, Device, Edge, RuleCell, Signal
-from nodeagent.core.rules.kind import RuleKind
+from nodeagent.core.rules.kind import Raise, Raising, RuleKind
 from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import State
 
@@ -37,7 +36,7 @@ class Crossing(RuleCell):
         return self.raised or bounds == bounds_before
 
 
-def crossed(state: State, given: Edge) -> bool:
+def crossed(state: State, given: Edge, raise_: Raise) -> bool:
     """A reading has crossed a bound, or is reported anew where it is. True if that changed anything."""
     device = registry.find(state, given.device)
     rule = state.lookup.raising_by_id(given.rule)
@@ -45,20 +44,20 @@ def crossed(state: State, given: Edge) -> bool:
         return False
     crossing = state.get(Crossing, device.id, rule.id)
     if not given.above:
-        return crossing is not None and _fell(state, device, crossing, rule, given.value)
+        return crossing is not None and _fell(state, device, crossing, rule, given.value, raise_)
     if crossing is None:
         return _rose(state, device, given)
     if crossing.raised and state.condition(device.id, state.lookup.facts(rule.code).key) is None:
-        _raise(state, device, replace(crossing, value=given.value), rule)
+        _raise(state, device, replace(crossing, value=given.value), rule, raise_)
         return True
     return False
 
 
-def due(state: State, crossing: Crossing) -> None:
+def due(state: State, crossing: Crossing, raise_: Raise) -> None:
     """It was above for as long as its rule asks."""
     rule = state.lookup.raising_by_id(crossing.rule)
     if isinstance(rule, ThresholdRule):
-        _raise(state, state.device(crossing.device_id), crossing, rule)
+        _raise(state, state.device(crossing.device_id), crossing, rule, raise_)
 
 
 def _rose(state: State, device: Device, given: Edge) -> bool:
@@ -76,16 +75,18 @@ def _rose(state: State, device: Device, given: Edge) -> bool:
     return True
 
 
-def _fell(state: State, device: Device, crossing: Crossing, rule: ThresholdRule, value: float) -> bool:
+def _fell(
+    state: State, device: Device, crossing: Crossing, rule: ThresholdRule, value: float, raise_: Raise
+) -> bool:
     state.drop(crossing)
     if crossing.raised:
-        signals.signalled(state, _signal(device, crossing, rule, Assertion.RECOVER, value), rule.id)
+        raise_(state, _signal(device, crossing, rule, Assertion.RECOVER, value), rule.id)
     return True
 
 
-def _raise(state: State, device: Device, crossing: Crossing, rule: ThresholdRule) -> None:
+def _raise(state: State, device: Device, crossing: Crossing, rule: ThresholdRule, raise_: Raise) -> None:
     state.put(replace(crossing, raised=True))
-    signals.signalled(state, _signal(device, crossing, rule, Assertion.OCCUR, crossing.value), rule.id)
+    raise_(state, _signal(device, crossing, rule, Assertion.OCCUR, crossing.value), rule.id)
 
 
 def _signal(
@@ -100,4 +101,6 @@ def _signal(
     )
 
 
-KIND = RuleKind(tag="Crossing", cell=Crossing, handlers={Edge: crossed}, due=due)
+KIND = RuleKind(
+    name="threshold", raising=Raising(tag="Crossing", cell=Crossing, handlers={Edge: crossed}, due=due)
+)

@@ -1,7 +1,8 @@
 """When each live cell wants to be looked at again: pure functions of the cell and the lookup.
 
-They say when, never what then. ``arm`` sets the timers by them. A deadline is start + time-out + 1 ns, because "strictly longer" is
-the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
+They say when, never what then. ``arm`` sets the timers by them. A deadline is start + time-out + 1 ns,
+because "strictly longer" is the vendor's wording. Because deadlines follow from cells, putting cells back
+restores every timer.
 """
 
 from dataclasses import replace

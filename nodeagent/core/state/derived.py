@@ -1,4 +1,6 @@
-"""What is worked out of the cells and kept while it holds: values of those who judge. It works out nothing itself."""
+"""What is worked out of the cells and kept while it holds: values of those who judge. It works out nothing
+itself.
+"""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -56,7 +58,8 @@ class ClaimedJob(NamedTuple):
 @dataclass(slots=True)
 class Derived:
     """``contributions``: what each condition, promotion and hold says of its device. ``judgements``: of each
-    device, by its id. ``uses``: which devices jobs use. ``ended_jobs`` and ``claimed_jobs``: how jobs are shown.
+    device, by its id. ``uses``: which devices jobs use. ``ended_jobs`` and ``claimed_jobs``: how jobs are
+    shown.
     """
 
     contributions: dict[Key, Contribution] = field(default_factory=dict)

@@ -5,8 +5,11 @@ What changes a verdict is never forgotten: beyond its cap it is refused, or some
 forgotten, the longest unused first.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     Absorbed,
@@ -167,3 +170,32 @@ def _forget(state: State, oldest: Ordinal) -> None:
 def _last_forgotten(state: State, device_id: str) -> int:
     forgotten = state.get(Ordinal, device_id, _FORGOTTEN)
     return forgotten.last if forgotten is not None else 0
+
+
+# ---------------------------------------------------------------------- what makes way
+
+
+Ranked = TypeVar("Ranked", Condition, Promotion)
+Worth = tuple[bool, int, bool, bool]
+"""Real, how strict, of a device that a driver lists, and found by this node: of two that are compared, the
+greater stays.
+"""
+
+MADE_WAY = "it made way for a worse fault: there are too many"
+
+
+def mildest(state: State, among: Iterable[Ranked], than: Worth) -> Ranked | None:
+    """The one of least worth, of several the one not reported for longest; None where none is worth less."""
+    found = min(among, key=lambda cell: (worth(state, cell), _heard_ns(cell)))
+    return found if worth(state, found) < than else None
+
+
+def worth(state: State, cell: Condition | Promotion) -> Worth:
+    is_seen = state.device(cell.device_id).seen
+    if isinstance(cell, Promotion):
+        return True, PRECEDENCE[cell.level], is_seen, True
+    return not cell.injected, PRECEDENCE[cell.level], is_seen, cell.report is None
+
+
+def _heard_ns(cell: Condition | Promotion) -> int:
+    return cell.heard_ns if isinstance(cell, Condition) else cell.fired_ns

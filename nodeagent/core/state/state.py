@@ -1,9 +1,10 @@
-"""All that the engine remembers: cells by their keys, the indexes and timers over them, and what is due to be done.
+"""All that the engine remembers: cells by their keys, the indexes and timers over them, and what is due to be
+done.
 
-Putting a cell replaces its predecessor. What follows from that (an index, a timer, a device to judge again) is done
-by the functions that the engine registers for the type of the cell (``core.follow``): this module knows none of
-them. Everything here is a function of the cells and their order, so that putting them back restores everything.
-Nothing here judges or emits.
+Putting a cell replaces its predecessor. What follows from that (an index, a timer, a device to judge again)
+is done by the functions that the engine registers for the type of the cell (``core.follow``): this module
+knows none of them. Everything here is a function of the cells and their order, so that putting them back
+restores everything. Nothing here judges or emits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -43,18 +44,20 @@ EXCLUDED = "excluded"
 C = TypeVar("C", bound=Cell)
 R = TypeVar("R", bound=RuleCell)
 Follower = Callable[["State", Key, Any, Any], None]
-"""What follows from a change of a cell: its key, the cell before (None: it is new) and after (None: it is gone)."""
+"""What follows from a change of a cell: its key, the cell before (None: it is new) and after (None: it is
+gone).
+"""
 
 
 class State:
     """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
-    ``followers`` are called after each change of a cell of their type. ``rule_cells`` are the types of cells that
-    kinds of rules bring.
+    ``followers`` are called after each change of a cell of their type. ``rule_cells`` are the types of cells
+    that kinds of rules bring.
 
     ``now_ns`` is the rule clock, ``moment_ns`` the time of what is being handled. ``muted``: a replay emits
-    nothing. ``events``, ``actions`` and ``answer`` are what the step gives out. ``dirty`` are the devices whose
-    verdict is to be worked out and shown again, ``unreviewed`` those which the policies of resets and jobs must
-    look at, ``overflow`` is what was too much. ``derived`` is what was worked out and still holds.
+    nothing. ``events``, ``actions`` and ``answer`` are what the step gives out. ``dirty`` are the devices
+    whose verdict is to be worked out and shown again, ``unreviewed`` those which the policies of resets and
+    jobs must look at, ``overflow`` is what was too much. ``derived`` is what was worked out and still holds.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from nodeagent.core.engine import Engine
+from nodeagent.core.follow import FOLLOWERS
 from nodeagent.core.machines import resets
 from nodeagent.core.machines.resets import TRANSITIONS, Happened
 from nodeagent.core.model import ActionState, Cell, Reset, ResetMode, ResetStage
@@ -74,7 +75,7 @@ def reset(stage: ResetStage) -> Reset:
 @pytest.mark.parametrize("stage", ResetStage)
 @pytest.mark.parametrize("happened", Happened)
 def test_what_is_not_in_the_table_changes_nothing(stage: ResetStage, happened: Happened) -> None:
-    state = State({})
+    state = State({}, FOLLOWERS)
     before = reset(stage)
     state.put(before)
     after = resets.advance(state, before, happened, report="changed")

@@ -7,6 +7,7 @@ from typing import Any
 from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.model import Absorbed, Condition
 from nodeagent.core.rules import common_cause
+from nodeagent.core.rules.kind import Raise
 from nodeagent.core.state.state import State
 from tests.simulation.mutations.defects import carrying_no
 from tests.simulation.mutations.mutation import Mutation, Replacement
@@ -30,9 +31,9 @@ def _whatever_the_tables(rule: CommonCauseRule, shown: Any, _tables_ns: int) -> 
     return _is_at_once(rule, shown, -1)
 
 
-def _until_the_last(state: State, rule: CommonCauseRule) -> None:
+def _until_the_last(state: State, rule: CommonCauseRule, raise_: Raise) -> None:
     stands = state.get(common_cause.CommonCause, state.node_id, rule.id) is not None
-    _review(state, replace(rule, devices=1) if stands else rule)
+    _review(state, replace(rule, devices=1) if stands else rule, raise_)
 
 
 def _unnamed(state: State, rule: CommonCauseRule, before: Any, *rest: Any) -> None:

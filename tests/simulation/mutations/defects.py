@@ -37,7 +37,8 @@ from nodeagent.core.model import (
     Verdict,
     Window,
 )
-from nodeagent.core.rules import duration, frequency, promotions, windows
+from nodeagent.core.rules import frequency, windows
+from nodeagent.core.rules.frequency import recovered, release
 from nodeagent.core.state import deadlines, registry
 from nodeagent.core.state.derived import Contribution, Judgement
 from nodeagent.core.state.state import State
@@ -48,8 +49,8 @@ from tests.simulation.mutations.mutation import Replacement
 _count, _fire, _recovered, _release = (
     windows.count,
     frequency._fire,
-    promotions.recovered,
-    promotions.release,
+    recovered,
+    release,
 )
 _occurred = frequency.occurred
 
@@ -150,7 +151,7 @@ def ignores_recovery(state: State, given: Signal) -> bool:
 
 # ---------------------------------------------------------------------- passages of a duration rule
 
-_timed_out = duration.timed_out
+_timed_out = ending._time_out
 
 
 def short_presence_counts(state: State, condition: Condition) -> bool:

@@ -11,7 +11,6 @@ from nodeagent.core.engine import Engine
 from nodeagent.core.faults import ending, signals
 from nodeagent.core.judge import judge, recovery_action
 from nodeagent.core.machines import holds, sources
-from nodeagent.core.machines import sources as polls
 from nodeagent.core.model import (
     ActiveSet,
     CatalogChanged,
@@ -23,7 +22,7 @@ from nodeagent.core.model import (
     Started,
     Window,
 )
-from nodeagent.core.rules import correlation, duration, frequency, promotions
+from nodeagent.core.rules import correlation, frequency, kinds
 from nodeagent.core.state import deadlines, limits, occupancy, timers
 from nodeagent.core.state.state import State
 from nodeagent.daemon.clock import Clock
@@ -87,11 +86,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a suppressed correlation removes none", ((correlation, "_leave", never),)),
     Mutation(
         "the release time is measured from the first recovery",
-        ((frequency, "_keep_alive", never), (promotions, "present", never)),
+        ((frequency, "_keep_alive", never), (kinds, "present", never)),
     ),
     Mutation("a promotion is released a nanosecond early", (earlier("release_ns", 1),)),
-    Mutation("a promotion ends with its fault", ((promotions, "recovered", end_with_fault),)),
-    Mutation("only the first occurrence of a fault counts", ((frequency, "occurred", count_first_only),)),
+    Mutation("a promotion ends with its fault", ((kinds, "recovered", end_with_fault),)),
+    Mutation("only the first occurrence of a fault counts", ((kinds, "occurred", count_first_only),)),
     Mutation("what repeats while promoted is counted anew", ((frequency, "_promotion", never),)),
     Mutation("correlation is not waited for", ((correlation, "has_siblings", lambda *_: False),)),
     Mutation("correlation asks for no job", ((occupancy, "same_job", lambda *_: True),)),
@@ -101,7 +100,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a presence shorter than its time-out counts", ((ending, "recover", short_presence_counts),)),
     Mutation(
         "further presences within its recovery time count",
-        ((duration, "timed_out", each_presence_counts),),
+        ((ending, "_time_out", each_presence_counts),),
     ),
     Mutation("a once prolongs a presence", handlers={Signal: once_prolongs}),
     Mutation("a once ends a presence", handlers={Signal: once_ends}),
@@ -116,8 +115,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a recovery ends the code on every device", ((ending, "recover", recover_everywhere),)),
     Mutation("an incomplete active set closes", handlers={ActiveSet: taken_complete}),
     Mutation("an active set closes what came since it began", handlers={ActiveSet: begun_now}),
-    Mutation("an active set opens nothing", ((polls, "_shown", lambda *_: False),)),
-    Mutation("an active set closes nothing", ((polls, "_close_absent", lambda *_: False),)),
+    Mutation("an active set opens nothing", ((sources, "_shown", lambda *_: False),)),
+    Mutation("an active set closes nothing", ((sources, "_close_absent", lambda *_: False),)),
     Mutation("a reboot clears before anything is read", handlers={Started: reboot_clears_unread}),
     Mutation("a reboot clears nothing", ((ending, "close_after_reboot", lambda *_: False),)),
     Mutation("timers run while nothing is observed", ((State, "awaits", lambda *_: False),)),

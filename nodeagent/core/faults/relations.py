@@ -12,7 +12,7 @@ from nodeagent.core.catalog.lookup import Facts, Relations
 from nodeagent.core.faults import conditions, ending
 from nodeagent.core.judge.events import notice
 from nodeagent.core.model import Assertion, Condition, Device, Level, Signal, Trace
-from nodeagent.core.rules import frequency, relation_pairs
+from nodeagent.core.rules import frequency, relation
 from nodeagent.core.state import limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
@@ -55,7 +55,7 @@ def occurred(state: State, condition: Condition) -> Condition:
         _join(state, condition)
     _join_others(state, device_id, facts.key, facts.relations, at_ns)
     for rule in facts.relations.absorbing:
-        for companion in relation_pairs.subjects(state, rule, device_id, facts.key, at_ns):
+        for companion in relation.subjects(state, rule, device_id, facts.key, at_ns):
             _absorb_earlier(state, rule, condition.id, companion)
     _cancel(state, device_id, facts, at_ns)
     return state.get(Condition, condition.id) or condition
@@ -106,7 +106,7 @@ def _close_as_absorbed(state: State, companion: Condition, root: Condition | Tra
     device = state.device(root.device_id)
     why = f"absorbed: it goes with {root.code} on {device.name}"
     ending.close(state, companion, why, goes_on=_is_there(companion) and isinstance(root, Condition))
-    relation_pairs.remember_trace(state, companion, root=False)
+    relation.remember_trace(state, companion, root=False)
     if isinstance(root, Condition):
         ending.count_in_root(state, root.id, companion.code, companion.count)
         if _is_there(companion):
@@ -125,12 +125,12 @@ def _is_there(condition: Condition) -> bool:
 
 def _join_others(state: State, device_id: str, key: str, relations: Relations, at_ns: int) -> None:
     for rule in relations.levelling:
-        for subject in relation_pairs.subjects(state, rule, device_id, key, at_ns):
+        for subject in relation.subjects(state, rule, device_id, key, at_ns):
             _join(state, subject)
 
 
 def _join(state: State, condition: Condition) -> None:
-    after = relation_pairs.joined(state, condition)
+    after = relation.joined(state, condition)
     if after is not condition:
         conditions.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
 
@@ -139,7 +139,7 @@ def _cancel(state: State, device_id: str, facts: Facts, at_ns: int) -> bool:
     assert facts.relations is not None, "asked of a code that no relation rule names"
     cancelled = False
     for rule in facts.relations.cancelling:
-        for fault in relation_pairs.ended_by(state, rule, device_id, facts.key, at_ns):
+        for fault in relation.ended_by(state, rule, device_id, facts.key, at_ns):
             ending.close(state, fault, f"cancelled by {facts.code}")
             cancelled = True
     return cancelled

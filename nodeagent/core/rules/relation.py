@@ -12,6 +12,7 @@ from nodeagent.core.catalog.catalog import RelationRule
 from nodeagent.core.catalog.levels import stricter
 from nodeagent.core.catalog.lookup import Facts, Lookup, Side, is_undecided, side
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
+from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import State
 
@@ -130,3 +131,10 @@ def _others(
 
 def _is_of_the_job(state: State, device_id: str, fault: Condition | Trace) -> bool:
     return fault.device_id == device_id or occupancy.same_job(state, device_id, fault.device_id)
+
+
+def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
+    return level_by_relations(lookup, condition) or level
+
+
+KIND = RuleKind(name="relation", level=_level, ended=remember_trace)
