@@ -73,7 +73,7 @@ from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kind import Raise
 from nodeagent.core.rules.kinds import RAISING
 from nodeagent.core.state import registry
-from nodeagent.core.state.cell_keys import TAGS
+from nodeagent.core.state.cells import TAGS
 from nodeagent.core.state.state import State
 from nodeagent.core.view import view_of
 

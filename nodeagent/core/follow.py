@@ -28,12 +28,11 @@ from nodeagent.core.model import (
     Trace,
 )
 from nodeagent.core.rules.kinds import RAISING
-from nodeagent.core.state import deadlines, job_chips
-from nodeagent.core.state.cell_keys import judged_alike, restarts_anew, shown_alike, weighed_alike
+from nodeagent.core.state import deadlines, occupancy
+from nodeagent.core.state.cells import Key, judged_alike, restarts_anew, shown_alike, weighed_alike
 from nodeagent.core.state.derived import Uses
 from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.state import PART_OF, Follower, State
-from nodeagent.core.state.timers import Key
 
 OnDevice = Condition | Promotion | Hold
 
@@ -130,7 +129,7 @@ def _judge_by_jobs(state: State) -> None:
     wanted = state.lookup.settings.jobs.in_place_registered
     if not before and not wanted:
         return
-    state.in_place = job_chips.in_place(state) if wanted else frozenset()
+    state.in_place = occupancy.in_place(state) if wanted else frozenset()
     for chip_id in sorted(before ^ state.in_place):
         if (chip := state.get(Device, chip_id)) is None:
             continue

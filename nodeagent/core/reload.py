@@ -1,10 +1,8 @@
-"""New tables over what rules have raised: what a rule that is gone or changed leaves behind.
+"""New tables: open conditions take their rows and levels, and what rules have raised ends with its rule.
 
-A rule that is gone takes its fault with it, for nobody would ever say that it is over. One whose bounds
-changed forgets what it was still waiting for: what it hears next begins it anew, so that a reload raises
-nothing.
-
-A change of the catalog under open conditions: they take the new words; nothing is raised or promoted.
+A reload raises and promotes nothing. A rule that is gone takes its fault with it, because nothing would
+report its end. A rule whose bounds changed forgets what it was waiting for and begins again with the next
+input.
 """
 
 from dataclasses import replace

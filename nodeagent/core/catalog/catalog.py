@@ -1,9 +1,7 @@
-"""How a source reports faults, as the tables say it: what a signal by itself does not show.
+"""The catalog: every row, rule and pattern of the tables, and the settings that decide, immutable.
 
-The catalog: every table row, rule and pattern, and the deciding settings, immutable, as the core sees it.
-
-It answers "what does the table say of this code". It never loads, checks or merges files: that is
-``nodeagent.tables``. It judges nothing: that is ``classify`` and the rules.
+It answers what the tables contain about a code. It never loads, checks or merges files (that is
+``nodeagent.tables``), and it judges nothing: that is ``lookup.classify`` and the rules.
 """
 
 from collections.abc import Mapping

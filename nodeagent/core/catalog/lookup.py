@@ -1,10 +1,7 @@
-"""The catalog's rows and rules, indexed by code: what the engine asks many thousand times a second.
+"""The catalog's rows and rules by code, and from a raw code to a fault: its name and level.
 
-It adds nothing to the catalog and holds no state of its own but the indexes.
-
-From a raw code to a fault: the row's words, or the rules for codes that no row names.
-
-It decides a level, never a verdict, and changes nothing.
+The engine asks this many thousand times a second. It keeps nothing but indexes, decides a level but never a
+verdict, and changes nothing.
 """
 
 from collections.abc import Iterable

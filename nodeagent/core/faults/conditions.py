@@ -1,18 +1,21 @@
-"""The level that a condition has: its row's, or what relation and duration rules make of it.
+"""A condition: the level that is in force, how it ends, and what makes way where a bound of ``limits`` is
+reached.
 
-It decides no rule: whoever changes what the level follows from puts the condition by way of ``relevel``.
-
-A condition ends: it is removed, an event says so, and what depends on it follows.
-
-It ends that one alone: what went with it and is still there, ``closing.close`` sees to.
+The level is that of the row, or what rules make of it; a change of what it follows from is put by
+``relevel``. ``end`` ends one condition alone; what went with it and is still there is handled in
+``ending.close``. Where a bound is reached the milder makes way for the stricter: a thousand notes on a chip
+must not hide the fault that breaks it, and what is injected, or is on a chip that only kernel lines name,
+hides nothing real. What makes way is closed, and its event gives the reason.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from nodeagent.core.catalog.levels import milder
+from nodeagent.core.catalog.levels import PRECEDENCE, milder
 from nodeagent.core.judge.events import emit
-from nodeagent.core.model import Backing, Condition, EventKind, Level
+from nodeagent.core.model import NODE, Backing, Condition, Device, EventKind, Level
 from nodeagent.core.rules import kinds
+from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
 
 
@@ -53,3 +56,82 @@ def end(state: State, condition: Condition, why: str, *, goes_on: bool = False) 
 def has_ended(state: State, condition: Condition) -> bool:
     """Where many end together, what one of them hid may have needed the place of another."""
     return state.get(Condition, condition.id) is None
+
+
+def make_room(
+    state: State,
+    device: Device | None,
+    level: Level,
+    injected: bool,
+    leaving_id: str = "",
+    *,
+    is_reported: bool = False,
+) -> bool:
+    """Whether there is room for it by now. ``device`` None: it would be a new one. ``leaving_id`` is still
+    there, and about to close. ``is_reported``: by another system.
+    """
+    if device is None and not limits.room_for_device(state):
+        return False
+    if injected and _injected(state) >= limits.MAX_INJECTED:
+        return False
+    worth = (not injected, PRECEDENCE[level], device is not None and device.seen, not is_reported)
+    if device is not None and is_reported:
+        reported = _reported(state, device)
+        if len(reported) >= limits.MAX_REPORTED_ON_DEVICE and not _close_milder(state, reported, worth):
+            return False
+    on_device = _staying(state.on(Condition, device.id), leaving_id) if device is not None else []
+    if len(on_device) >= limits.MAX_CONDITIONS_ON_DEVICE and not _close_milder(state, on_device, worth):
+        return False
+    if len(state.cells[Condition]) - bool(leaving_id) < limits.MAX_CONDITIONS:
+        return True
+    return _close_milder(state, _staying(state.cells[Condition].values(), leaving_id), worth)
+
+
+def room_for_reports(state: State, arriving: Mapping[str, Sequence[Level]]) -> str:
+    """Whether all has room that another system reports, levels by the id of the device: "", or the name of
+    a device that has none. It makes none. Where they differ in level there must be room for so many of the
+    mildest, so that none of them makes way for another.
+    """
+    for device_id, levels in arriving.items():
+        device = state.get(Device, device_id)
+        if device is None:  # a part that becomes known by this: nothing is open on it
+            continue
+        worth = (True, min(PRECEDENCE[level] for level in levels), device.seen, False)
+        on_device = state.on(Condition, device_id)
+        bounds = (
+            (_reported(state, device), limits.MAX_REPORTED_ON_DEVICE),
+            (on_device, limits.MAX_CONDITIONS_ON_DEVICE),
+        )
+        if not all(_fit(state, len(levels), among, most, worth) for among, most in bounds):
+            return device.name
+    total = sum(map(len, arriving.values()))
+    if len(state.cells[Condition]) + total <= limits.MAX_CONDITIONS:
+        return ""
+    mildest = min(PRECEDENCE[level] for levels in arriving.values() for level in levels)
+    among = state.all(Condition)
+    return "" if _fit(state, total, among, limits.MAX_CONDITIONS, (True, mildest, False, False)) else NODE
+
+
+def _fit(state: State, count: int, among: Sequence[Condition], most: int, worth: limits.Worth) -> bool:
+    lacking = len(among) + count - most
+    return lacking <= 0 or sum(limits.worth(state, each) < worth for each in among) >= lacking
+
+
+def _reported(state: State, device: Device) -> list[Condition]:
+    return [condition for condition in state.on(Condition, device.id) if condition.report is not None]
+
+
+def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition]:
+    return [condition for condition in conditions if condition.id != leaving_id]
+
+
+def _injected(state: State) -> int:
+    return sum(condition.injected for condition in state.cells[Condition].values())
+
+
+def _close_milder(state: State, among: Iterable[Condition], worth: limits.Worth) -> bool:
+    mildest = limits.mildest(state, among, worth)
+    if mildest is not None:
+        end(state, mildest, limits.MADE_WAY)
+        state.overflow = f"{mildest.code} made way for a worse fault"
+    return mildest is not None

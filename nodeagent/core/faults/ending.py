@@ -1,15 +1,11 @@
-"""Companions: faults that go with another, their root, by a relation rule that absorbs.
+"""How conditions end: by recovery, a reboot, the end of the job, or time; and the companions that outlive
+them.
 
-While its source shows a companion, it stays with its root for as long as that is open (``Absorbed``). When
-the root ends and the companion does not, it goes with another open root that it occurred near, or else is a
-fault of its own from that moment on: there is no time at which neither of them is open. That it continues is
-no occurrence, and counts for no rule. A root that has closed explains nothing that is there now.
-
-What else an occurrence does is ``relation``.
-
-How conditions and holds end: recovery, reboot, the end of the job.
-
-A deadline of a condition has passed: it closes, takes another level, or enters its next phase.
+A companion is a fault that goes with another, its root, by a relation rule that absorbs. While its source
+shows a companion, it stays with its root for as long as that is open (``Absorbed``). When the root ends and
+the companion does not, it goes with another open root that it occurred near, or else is a fault of its own
+from that moment on: there is no time at which neither of them is open. That it continues is no occurrence,
+and counts for no rule. A root that has closed explains nothing that is there now.
 """
 
 from collections.abc import Mapping
@@ -18,7 +14,8 @@ from dataclasses import replace
 from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.catalog.lookup import Facts, classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.faults import conditions, eviction, kernel_lines, opening
+from nodeagent.core.faults import conditions, kernel_lines, opening
+from nodeagent.core.faults.conditions import make_room
 from nodeagent.core.faults.opening import severity_of
 from nodeagent.core.judge.events import emit
 from nodeagent.core.model import (
@@ -36,7 +33,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import duration, kinds, relation
 from nodeagent.core.state import deadlines, limits
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import State
 
 COMPANIONS = "companions"
@@ -140,7 +137,7 @@ def _outlive(state: State, cell: Absorbed, root: Condition) -> None:
     if isinstance(other, Condition):
         count_in_root(state, other.id, facts.code, 0)
         keep_companion(state, device.id, facts.key, cell.source, other, cell.last_ns, cell.rule)
-    elif eviction.for_condition(state, device, fault.level, injected=False, leaving_id=root.id):
+    elif make_room(state, device, fault.level, injected=False, leaving_id=root.id):
         moment_ns = state.moment_ns
         condition = opening.condition_of(
             state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns, rule=cell.rule

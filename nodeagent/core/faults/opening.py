@@ -1,10 +1,7 @@
-"""Codes that no table names: as severe as the driver says, or as they come where it cannot say.
+"""How a condition begins: its fields by the tables and by what occurred near it, and its event.
 
-What the driver once said of a code holds for the code, on every device. It opens and closes nothing.
-
-A condition begins: what it is by the tables and by what stands near it; and its event.
-
-Whether it should, and what it counts for, is for those who ask.
+A code that no row names has the severity that its driver gives. What a driver has once given for a code holds
+for that code on every device. Whether a condition opens, and what it counts for, is decided in ``signals``.
 """
 
 from dataclasses import replace

@@ -1,9 +1,10 @@
-"""The relation rule: what one fault does to another that occurred near it (``relation_pairs`` says which).
+"""What one fault does to another that occurred near it, by relation rules (``rules.relation`` finds the
+pairs).
 
 Xid 45 only follows whatever stopped the GPU: by ``then = "absorb"`` it is counted in that fault, its root,
-and opens nothing. ``level`` gives ``code`` another level beside ``with``, ``cancel`` lets it close ``with``.
-docs/tables.md says what each does. The order at one occurrence: it is absorbed or opened, then come levels,
-companions that came first, what it cancels, and only then frequency rules count it.
+and opens nothing. ``level`` gives ``code`` another level next to ``with``, ``cancel`` lets it close ``with``.
+docs/tables.md describes each. The order at one occurrence: it is absorbed or opened; then come levels,
+companions that came first, and what it cancels; only then do frequency rules count it.
 """
 
 from nodeagent.core.catalog.catalog import RelationRule
@@ -14,7 +15,7 @@ from nodeagent.core.judge.events import notice
 from nodeagent.core.model import Assertion, Condition, Device, Level, Signal, Trace
 from nodeagent.core.rules import frequency, relation
 from nodeagent.core.state import limits
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import State
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from nodeagent.core.catalog.lookup import classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.faults import ending, eviction, signals
+from nodeagent.core.faults import conditions, ending, signals
 from nodeagent.core.model import (
     PUBLIC,
     Answer,
@@ -37,7 +37,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state import answers, limits, registry
 from nodeagent.core.state.answers import Answered
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.deadlines import RENEWALS
 from nodeagent.core.state.registry import id_of, why_none, without_room
 from nodeagent.core.state.state import EXCLUDED, State
@@ -88,7 +88,7 @@ def _without_room(state: State, given: PublicFaults) -> Answered | None:
     if full := without_room(state, arriving):
         most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
         return answers.no_room(f"{full} has no room for more parts; {most}", changed=False)
-    if full := eviction.for_reports(state, arriving):
+    if full := conditions.room_for_reports(state, arriving):
         why = f"{full} has no room for more, nor is any fault there milder"
         most = f"at most {limits.MAX_REPORTED_ON_DEVICE} reported faults are open on a device"
         return answers.no_room(f"{why}; {most}: report the recovery of some first", changed=False)

@@ -1,11 +1,10 @@
-"""Signals that open nothing: those that the tables call no fault, and those that anybody may forge.
+"""What a signal does: it opens a condition, keeps one open, lets it recover, or opens nothing.
 
-What the agent reports once, and only a person ends: all of it stands in one condition until that is seen.
+Nothing is opened by a code that the tables call a notice, by a line that user space may have forged, by a
+line of the previous boot, or by one that names a chip which its driver does not list: each gives a notice.
 
-Each has an event, and its words stand beside those reported before: ``reason``, ``reason.2``.
-What others report is left as it is: lines of the kernel come in any number, and each has words of its own.
-
-What a signal does: open a condition, keep it alive, or let it recover.
+What the agent itself reports once, and only a person ends, stays in one condition until then: each report has
+an event, and its text is kept next to those before it (``reason``, ``reason.2``).
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,8 @@ from nodeagent.core.catalog.catalog import ClearOn, FrequencyRule
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.lookup import Facts, classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.faults import conditions, ending, eviction, kernel_lines, opening, relations
+from nodeagent.core.faults import conditions, ending, kernel_lines, opening, relations
+from nodeagent.core.faults.conditions import make_room
 from nodeagent.core.faults.opening import ONE_CAUSE, learn_severity, lowered_if_shared, severity_of
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.events import emit, notice
@@ -36,7 +36,7 @@ from nodeagent.core.rules import frequency, kinds, windows
 from nodeagent.core.rules.relation import level_of_new
 from nodeagent.core.rules.windows import gathered_evidence
 from nodeagent.core.state import occupancy, registry
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.registry import addressed
 from nodeagent.core.state.state import EXCLUDED, State
@@ -273,7 +273,7 @@ def _opened(
     """A new condition; None where a bound was reached, or the signal names no device."""
     fault = classify(state.lookup, signal.source, facts, severity_of(state, signal, facts))
     is_own = facts.key == _TOO_MANY_KEY
-    if not is_own and not eviction.for_condition(
+    if not is_own and not make_room(
         state, device, fault.level, signal.injected, is_reported=signal.report is not None
     ):
         state.overflow = f"{signal.code} on {signal.device} is one too many"

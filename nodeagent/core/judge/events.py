@@ -1,9 +1,7 @@
-"""Events: what happened to a device, with the state it is in after the change.
+"""Events: what happened to a device, with its state after the change; and notices, events that open nothing.
 
-It sees to it that every change of verdict or handling is in exactly one event. It changes nothing
-but the record of what was last shown.
-
-Notices: events that open nothing. One kind is emitted at most once a minute, with its count.
+Every change of verdict or handling is in exactly one event. One kind of notice is emitted at most once a
+minute, with its count. Nothing here changes anything but what was last shown.
 """
 
 from collections.abc import Mapping

@@ -1,19 +1,13 @@
-"""Devices that the configuration excludes: they are listed, and nothing that is reported of them is taken.
+"""The life of a device: a driver reads it, another part replaces it, it is gone, excluded or forgotten.
 
-Who lists devices marks them (``EXCLUDED`` says why). What was open on one closes once it is excluded.
-Isolations are a person's, so they stay.
+The part's own id is the key of everything known of it. Only a valid, different id replaces; a renumbering
+changes names alone. Which device a name means is worked out in ``registry``.
 
-A device is known no longer: what is open on it closes, what was kept of it goes.
+A device that the configuration excludes is listed, and no report about it is taken; what was open on it
+closes, and isolations stay, because a person ordered them.
 
-Identity: what happens when a driver reads a part, another part answers to its name, or it is gone.
-
-The part's own id is the key of everything known of it. Only a valid, different id replaces; a
-renumbering changes names alone. Which device a name stands for says ``registry``.
-
-Baselines: what a driver has seen of a part while it was well, kept for the workers that come after it.
-
-The core keeps it by the part, so that it outlives workers, daemons and boots, and goes with the part. It
-reads nothing of it: what a change means is the driver's to say.
+A baseline is what a driver has seen of a part while it was well. It is kept by the part, so that it outlives
+workers, daemons and boots; only the driver knows what a difference means.
 """
 
 from dataclasses import replace

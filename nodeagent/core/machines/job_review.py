@@ -1,13 +1,9 @@
-"""Why a job is asked to stop, is sent away, or must wait: read from the state, which it does not change.
+"""What becomes of each supervised job after any change: it is granted, asked to stop, held, or sent away.
 
-A fault that only restarts its job, such as an application fault, counts for the run that it hit and for no
-later one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
-
-What becomes of each supervised job, after any change: granted, asked to stop, held, sent away.
-
-It is looked at again whenever a device, a reset, a hold, a holder or a claim has changed, and when the time
-of its stage is over. The reasons are in ``causes``, the stages in ``lifecycle``. A job whose policy allows
-nothing is only watched: it is granted, whatever its chips are, unless they are just being reset.
+A job is reviewed whenever a device, a reset, a hold, a process or a claim has changed, and when the time of
+its stage is over. A job whose policy allows nothing is only watched: it is granted whatever its chips are,
+unless they are being reset. A fault that only restarts its job, such as an application fault, counts for the
+run that it hit and for no later one. What only a reload of the tables brought up asks no job to stop.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +30,7 @@ from nodeagent.core.model import (
     ResetStage,
     Verdict,
 )
-from nodeagent.core.state import job_chips
+from nodeagent.core.state import occupancy
 from nodeagent.core.state.derived import Contribution
 from nodeagent.core.state.state import State
 
@@ -54,7 +50,7 @@ def own_reset(state: State, job: Job) -> Cause | None:
     """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
     for its chip to be free stops nobody.
     """
-    own = job_chips.chips_of(state, job)
+    own = occupancy.chips_of(state, job)
     for reset in _to_be_done(state):
         for chip_id in reset.members:
             if chip_id not in own:
@@ -86,7 +82,7 @@ def _neighbours_reset(state: State, job: Job) -> Cause | None:
     """A reset of its chip for another's fault, which waits for nobody but jobs that make way."""
     if not job.policy.yields:
         return None
-    own = job_chips.chips_of(state, job)
+    own = occupancy.chips_of(state, job)
     for reset in _to_be_done(state):
         if own.isdisjoint(reset.members) or not _waits_for_such_alone(state, reset):
             continue
@@ -97,8 +93,8 @@ def _neighbours_reset(state: State, job: Job) -> Cause | None:
 
 def _waits_for_such_alone(state: State, reset: Reset) -> bool:
     """The job of the faulty chip stops first: nobody makes way for a reset that may never come."""
-    using = {job.name: job for chip_id in reset.members for job in job_chips.supervised_on(state, chip_id)}
-    others = [job for job in using.values() if not job_chips.is_out_of_the_way(job)]
+    using = {job.name: job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)}
+    others = [job for job in using.values() if not occupancy.is_out_of_the_way(job)]
     if not all(_makes_way(job) and own_reset(state, job) is None for job in others):
         return False
     settings = state.lookup.settings.reset
@@ -142,7 +138,7 @@ def cause_of_no_return(state: State, job: Job) -> Cause | None:
 def is_awaited(state: State, job: Job) -> bool:
     """Whether a reset of one of its chips is to be expected, which is not proposed yet."""
     return any(
-        reset_policy.is_awaited(state, state.device(each)) for each in sorted(job_chips.chips_of(state, job))
+        reset_policy.is_awaited(state, state.device(each)) for each in sorted(occupancy.chips_of(state, job))
     )
 
 
@@ -177,7 +173,7 @@ def cause_of_wait(state: State, job: Job) -> Cause | None:
     """Why no run may begin now; None where one may. One that is only watched waits for nothing but the end of
     a reset that is being done: it would begin in the middle of it.
     """
-    own = job_chips.chips_of(state, job)
+    own = occupancy.chips_of(state, job)
     for reset in state.all(Reset):
         if reset.has_ended or reset.mode is ResetMode.DRY_RUN or own.isdisjoint(reset.members):
             continue
@@ -197,7 +193,7 @@ def _of_rule(state: State, job: Job) -> Cause | None:
     """One of its chips is about to be taken out for what came again and again, unless others turn out to show
     the same: a run would only begin to be ended.
     """
-    for device in job_views.concerned(state, job_chips.used_by(state, job)):
+    for device in job_views.concerned(state, occupancy.used_by(state, job)):
         for promotion in state.on(Promotion, device.id):
             if not promotion.effective and promotion.level in SEPARATING_LEVELS:
                 level = f"{promotion.level} by the rule {promotion.rule}"
@@ -218,7 +214,7 @@ def _to_be_done(state: State) -> Iterator[Reset]:
 
 
 def _contributions(state: State, job: Job) -> Iterator[tuple[Device, Contribution]]:
-    for device in job_views.concerned(state, job_chips.used_by(state, job)):
+    for device in job_views.concerned(state, occupancy.used_by(state, job)):
         for said in contributions(state, device):
             yield device, said
 
@@ -247,7 +243,7 @@ def _is_heard(state: State, said: Contribution) -> bool:
 def review(state: State) -> bool:
     """Look at every job that has not ended. True if that changed one."""
     changed = False
-    for job in job_chips.live(state):
+    for job in occupancy.live_jobs(state):
         move = _BY_STAGE.get(job.stage)
         changed = (move is not None and move(state, job)) or changed
     return changed
@@ -269,7 +265,7 @@ def due(state: State, job: Job) -> None:
 def _why_too_late(state: State, job: Job) -> str:
     settings = state.lookup.settings.jobs
     if job.stage is JobStage.ASKED:
-        left = job_chips.left_of(state, job) if job.stopped else ""
+        left = occupancy.left_of(state, job) if job.stopped else ""
         within = f"it did not stop within {settings.stop_timeout_ns // SECOND_NS} s"
         return f"{within}: {left}" if left else within
     cause = cause_of_wait(state, job)
@@ -328,7 +324,7 @@ def _watch(state: State, job: Job, due_ns: int | None) -> bool:
 
 
 def _asked(state: State, job: Job) -> bool:
-    if job.stopped and not job_chips.left_of(state, job):
+    if job.stopped and not occupancy.left_of(state, job):
         stopped = jobs.stop(state, job, job.run)
         if stopped is not None:
             why, evidence = f"nothing of run {job.run} is left", jobs.durations(stopped)

@@ -1,10 +1,5 @@
-"""What a scheduler does best with a job that uses this node: a pure function of what is known of the job.
-
-It is a word for schedulers that do not know the levels. It asks nothing of the job itself.
-
-What the outlets see of jobs: those with a supervisor, and those that only claimed a device.
-
-It shows what the state says, and changes nothing.
+"""How a job is shown: its devices, their handling, and what a scheduler does best with it. It changes
+nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +19,7 @@ from nodeagent.core.model import (
     Verdict,
     Wanted,
 )
-from nodeagent.core.state import job_chips
+from nodeagent.core.state import occupancy
 from nodeagent.core.state.derived import ClaimedJob, Judgement
 from nodeagent.core.state.state import State
 
@@ -92,7 +87,7 @@ def is_isolated(state: State, device_ids: Iterable[str]) -> bool:
 
 
 def note_of(state: State, job: Job, run: int, why: str) -> JobNote:
-    handling, isolated = _stands(state, job, job_chips.used_by(state, job))
+    handling, isolated = _stands(state, job, occupancy.used_by(state, job))
     return JobNote(
         name=job.name,
         run=run,
@@ -131,7 +126,7 @@ def _view(state: State, job: Job) -> JobView:
 
 
 def _supervised(state: State, job: Job) -> JobView:
-    device_ids = job_chips.used_by(state, job)
+    device_ids = occupancy.used_by(state, job)
     handling, isolated = _stands(state, job, device_ids)
     return JobView(
         name=job.name,
@@ -166,7 +161,7 @@ def _claimed(state: State) -> list[JobView]:
             devices.setdefault(job, []).append(cell.device_id)
     known, state.derived.claimed_jobs = state.derived.claimed_jobs, {}
     for name in sorted(devices):
-        if job_chips.is_supervised(state, name):
+        if occupancy.is_supervised(state, name):
             continue
         device_ids = tuple(devices[name])
         judged = tuple(judgement(state, device) for device in concerned(state, device_ids))

@@ -22,7 +22,7 @@ from typing import Any, Final
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import job_views
 from nodeagent.core.model import EventKind, Job, JobSaid, JobStage, JobWord
-from nodeagent.core.state import job_chips, limits
+from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import State
 
 
@@ -130,7 +130,7 @@ def send_away(state: State, job: Job, cause: Cause) -> bool:
     """It is to give up this node, where its policy allows anything at all; True if this is new."""
     if job.policy.only_watches:
         return False
-    isolated = job_views.is_isolated(state, job_chips.used_by(state, job))
+    isolated = job_views.is_isolated(state, occupancy.used_by(state, job))
     leaving = advance(state, job, Happened.SENT_AWAY, isolated=isolated, held=False, **_of(cause))
     if leaving is None:
         return False

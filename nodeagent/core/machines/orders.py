@@ -1,20 +1,10 @@
-"""A person's order to forget a part that was taken out for good.
+"""Orders of operators by their verb, and the answer to each: release, forget, approve, refuse, stop and rerun
+a job, and those of ``holds`` and ``devices``.
 
-Nothing else forgets one that a driver has read: it stays UNKNOWN, also over a reboot, for nobody but a person
-knows that it is not to come back. If it does, it is a new device; how often it was reset is kept.
-
-A person's release of a device: what it ends, and whether the device may go back into service.
-
-It ends the owner's isolations, the device's promotions, and what only a person may clear; or one by its id.
-
-Orders about a supervised job, which ``Operator.only`` names: stop it, or run it again.
-
-One that an operator has stopped stays so until an operator runs it again, or its supervisor leaves. Only a
-job that allows to be stopped is.
-
-Orders about a reset that is proposed: approve or refuse it. Its id names it, or a device of it.
-
-A person's orders, by their verb, and the answer to each. Each verb's meaning is elsewhere.
+A release ends the owner's isolations, the device's promotions, and what only a person may clear; or one of
+these by its id. An order about a reset names it by its id, or by a device of it. A job that an operator has
+stopped stays so until an operator runs it again, or its supervisor leaves; only a job whose policy allows it
+is stopped.
 """
 
 from collections.abc import Callable
@@ -51,7 +41,7 @@ from nodeagent.core.model import (
     ResetMode,
 )
 from nodeagent.core.rules import frequency
-from nodeagent.core.state import answers, job_chips, registry
+from nodeagent.core.state import answers, occupancy, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.state import PART_OF, State
 
@@ -206,7 +196,7 @@ def _awaits(state: State, job: Job) -> str:
 
 
 def _job_named(state: State, given: Operator) -> Job | Answered:
-    there = job_chips.live(state)
+    there = occupancy.live_jobs(state)
     found = next((job for job in there if job.name == given.only), None)
     if found is not None:
         return found

@@ -1,19 +1,11 @@
-"""What justifies a reset: a real fault of the hardware that wants one, seen in this life of the daemon.
+"""What blocks a reset: users of its members, barriers on them, limits, other resets; and which faults ask for
+one.
 
-It judges single faults. What blocks a reset is in ``blockers``.
-
-How often a device, and the node, was reset of late: what the limits of resets count.
-
-It counts and forgets; what follows from a limit that is reached is decided elsewhere.
-
-Jobs that may be ended for a reset: where the configuration says so, those that claimed the faulty chip.
-
-A job on another chip of the group is not among them, nor is any that nobody registered; and a fault that
-waits for its chip to be free ends nobody.
-
-What blocks a reset: users of its members, barriers on them, limits, other resets.
-
-It answers in words that name who or what, and changes nothing.
+A fault justifies a reset if it is one of the hardware, wants a reset, and was seen in this life of the
+daemon. The limits count past resets of a device and of the node. Jobs that claimed the faulty chip may be
+ended for a reset where the configuration allows it: no job on another chip of the group, none that is not
+registered, and none for a fault that waits until its chip is idle. The answers name who or what; nothing is
+changed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -42,7 +34,7 @@ from nodeagent.core.model import (
     Reset,
     ResetsRecorded,
 )
-from nodeagent.core.state import job_chips
+from nodeagent.core.state import occupancy
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
 
@@ -163,13 +155,13 @@ def registered_jobs(state: State, reset: Reset, settings: ResetSettings) -> froz
 
 def _stops_by_itself(state: State, name: str) -> bool:
     """Whether its supervisor is asked to stop it, and has not been given up yet."""
-    supervised = [job for job in job_chips.live(state) if job_chips.covers(name, job.name)]
+    supervised = [job for job in occupancy.live_jobs(state) if occupancy.covers(name, job.name)]
     return any(job.policy.in_place and job.stage is not JobStage.LEAVING for job in supervised)
 
 
 def has_registered_jobs(registered: frozenset[str], job: str) -> bool:
     """Whether a process of that job belongs to one: to the job itself, or to a step of it, ``JOB.STEP``."""
-    return any(job_chips.covers(each, job) for each in registered)
+    return any(occupancy.covers(each, job) for each in registered)
 
 
 def users_of_registered_jobs(state: State, reset: Reset, settings: ResetSettings) -> tuple[Holder, ...]:
@@ -273,17 +265,17 @@ def users(
         for holder in held.holders if held is not None else ():
             if has_registered_jobs(ended_first, holder.job):
                 continue
-            if any(job_chips.is_of(holder, job) for job in without):
+            if any(occupancy.is_process_of(holder, job) for job in without):
                 continue
             job = f", job {holder.job}" if holder.job else ""
             yield f"{name} is held by {holder.command or 'a process'} (pid {holder.pid}{job})"
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
-            if job in ended_first or job_chips.is_supervised(state, job):
+            if job in ended_first or occupancy.is_supervised(state, job):
                 continue
             yield f"{name} is claimed by the {kind or 'job'} {job}"
-        for user in job_chips.supervised_on(state, device_id):
-            if job_chips.is_out_of_the_way(user) or user in without:
+        for user in occupancy.supervised_on(state, device_id):
+            if occupancy.is_out_of_the_way(user) or user in without:
                 continue
             if not has_registered_jobs(ended_first, user.name):
                 yield f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"

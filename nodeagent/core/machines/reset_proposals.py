@@ -22,7 +22,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.state import job_chips, limits
+from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import State
 
 OWNER = "nodeagent"
@@ -113,8 +113,8 @@ def _is_awaited_by_all(state: State, reset: Reset) -> bool:
     """Whether nobody needs the time that it is announced: who uses the group are jobs that have stopped."""
     if reset.mode is not ResetMode.ON and not (reset.mode is ResetMode.ASK and reset.approved):
         return False
-    using = [job for chip_id in reset.members for job in job_chips.supervised_on(state, chip_id)]
-    are_stopped = bool(using) and all(map(job_chips.is_out_of_the_way, using))
+    using = [job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)]
+    are_stopped = bool(using) and all(map(occupancy.is_out_of_the_way, using))
     return are_stopped and not any(reset_blockers.users(state, reset.members, state.lookup.settings.reset))
 
 

@@ -1,12 +1,6 @@
-"""Resets that nobody does here by themselves: which setting says so, and what a person can do about it.
+"""Why a reset is not begun, which setting is the reason, what would help, and what an order would do now.
 
-The words are the same for every order that meets this, so that none of them is a dead end.
-
-Why a person's order to reset a device begins nothing, and what would help. It proposes nothing.
-
-What a person's order to reset a device would do now: who, what blocks it, and step by step what.
-
-A pure reading of the state, in words that name who or what. It changes nothing and proposes nothing.
+The text is the same for every order that meets a reason. Everything here only reads the state.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""What is not observed is not judged: sources lost, back, and awaited after a start.
+"""Sources: lost, back, awaited after a start, and what a poll of one does. What is not observed is not
+judged.
 
-What a poll's active set does: it heals lost callbacks both ways. An incomplete set closes nothing,
-and a complete one nothing of what it could not ask for.
+A poll heals lost callbacks both ways. An incomplete poll closes nothing, and a complete one nothing of what
+it could not ask for.
 """
 
 from dataclasses import replace

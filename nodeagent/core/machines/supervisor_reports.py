@@ -22,7 +22,7 @@ from nodeagent.core.model import (
     JobWord,
     Refused,
 )
-from nodeagent.core.state import job_chips, limits, registry
+from nodeagent.core.state import limits, occupancy, registry
 from nodeagent.core.state.state import State
 
 UNKILLABLE = "process_unkillable"
@@ -163,7 +163,7 @@ def _ended_run(state: State, job: Job, given: JobSaid) -> None:
     """Nothing of the run is left, by its word. One that was asked stays so, and that is reported, when the
     lists of processes say the same (``review``).
     """
-    if given.run >= job.run and job.stage is JobStage.ASKED and job_chips.left_of(state, job):
+    if given.run >= job.run and job.stage is JobStage.ASKED and occupancy.left_of(state, job):
         state.put(replace(job, run=given.run, stopped=True, end=given))
         return
     if given.run >= job.run:
@@ -227,7 +227,7 @@ def ended(state: State, given: JobEnded) -> bool:
 def began_again(state: State) -> None:
     """After a start of the daemon: nobody could say anything meanwhile, so that all have their time anew."""
     settings = state.lookup.settings.jobs
-    for job in job_chips.live(state):
+    for job in occupancy.live_jobs(state):
         if job.due_ns is not None:
             is_held = job.stage is JobStage.HOLDING
             time_ns = settings.heal_timeout_ns if is_held else settings.stop_timeout_ns
@@ -236,5 +236,5 @@ def began_again(state: State) -> None:
 
 def rebooted(state: State) -> None:
     """No supervisor outlives its boot."""
-    for job in job_chips.live(state):
+    for job in occupancy.live_jobs(state):
         jobs.end(state, job, "the node was rebooted", None)

@@ -1,6 +1,6 @@
 """Who uses a device: its processes, as a driver lists them, and the jobs that claim it.
 
-What follows from it is asked of ``occupancy``. It opens nothing.
+What follows from that is worked out in ``occupancy``. Nothing is opened here.
 """
 
 from dataclasses import replace

@@ -35,6 +35,7 @@ from nodeagent.core.model.enums import (
     ResetMode,
     ResetStage,
     Verdict,
+    decides,
 )
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ __all__ = [
     "Wanted",
     "Window",
     "Withdrawn",
+    "decides",
 ]
 
 

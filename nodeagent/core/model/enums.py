@@ -46,6 +46,15 @@ CHIP_KINDS: Final = frozenset({Kind.CHIP, Kind.INSTANCE})
 """Parts on which programs run: a chip, and a part of one."""
 
 
+def decides(kind: Kind | None, name: str) -> bool:
+    """Whether the verdict of a device is one of those by which the whole node takes work: those of chips, and
+    the node's own, which includes what any other part does to the node.
+
+    The node is known by its name: a part may be of the node's kind, such as one that a firmware record names.
+    """
+    return kind is Kind.CHIP or name == NODE
+
+
 class Level(StrEnum):
     """How a fault is to be handled."""
 

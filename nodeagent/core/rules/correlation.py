@@ -13,7 +13,7 @@ from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
 from nodeagent.core.rules import windows
 from nodeagent.core.state import limits, occupancy
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import State
 
 _SIGHTINGS = 16

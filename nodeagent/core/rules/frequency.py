@@ -25,7 +25,7 @@ from nodeagent.core.rules import correlation, windows
 from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.rules.windows import without_near
 from nodeagent.core.state import deadlines, limits, occupancy
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import State
 
 

@@ -1,15 +1,9 @@
-"""The sliding window of a rule that counts by job, or by place: pure, and forgets what is too old.
+"""The sliding window: which occurrences of a code on a device a frequency rule counts, and whose they are.
 
-By job, occurrences of one job are counted together. By place, each job counts once, and only where it failed
-at one place alone: a program that is wrong fails wherever it runs. What nobody can attribute counts for
-nothing. Whose an occurrence is says ``attribution``; what follows from the count is ``frequency``'s.
-
-Whose an occurrence is: the job, and the place on the device that the kernel's lines name.
-
-A program that fails as often as its user likes says nothing of the device, nor of the programs of others: so
-rules may count by that (``attributed_window``). Nothing here counts.
-
-The sliding window: the occurrences of one code on one device that a rule counts. It promotes nothing.
+A rule counts by device, by job or by place. By job, occurrences of one job are counted together. By place,
+each job counts once, and only where it failed at one place alone: a program that is wrong fails wherever it
+runs. A program that fails as often as its user likes is no sign of a broken device, so an occurrence that
+belongs to no known job counts for nothing there. Nothing here promotes.
 """
 
 from bisect import insort
@@ -21,7 +15,7 @@ from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Claimed, Condition, CountedBy, Holder, Occurrence, Window
 from nodeagent.core.state import limits, occupancy
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import State
 
 PLACE = "place"

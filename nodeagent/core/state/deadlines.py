@@ -12,8 +12,8 @@ from nodeagent.core.catalog.catalog import FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
+from nodeagent.core.state.cells import Key
 from nodeagent.core.state.state import State
-from nodeagent.core.state.timers import Key
 
 Timed = TypeVar("Timed", Condition, Promotion)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nodeagent.core.catalog.levels import Stance
 from nodeagent.core.model import Handling, JobView, Level, Reason, Verdict
-from nodeagent.core.state.timers import Key
+from nodeagent.core.state.cells import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

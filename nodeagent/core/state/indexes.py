@@ -1,9 +1,6 @@
-"""Keys of cells in groups, each group in the order in which its keys came. It knows no meaning of either.
+"""Which faults are where, by their codes: all the indexes over cells that depend on the catalog.
 
-Which faults stand where, by their codes: all the indexes over cells that hang on the catalog.
-
-A new catalog compares codes in other ways and has other rules, so it takes a new one of these. Nothing
-here judges.
+A new catalog compares codes in other ways and has other rules, so it needs new indexes. Nothing here judges.
 """
 
 from collections.abc import Hashable
@@ -12,7 +9,7 @@ from typing import TypeVar
 from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.catalog.lookup import Lookup, Side, side
 from nodeagent.core.model import Affects, Condition, Promotion, Trace
-from nodeagent.core.state.timers import Key
+from nodeagent.core.state.cells import Key
 
 G = TypeVar("G", bound=Hashable)
 

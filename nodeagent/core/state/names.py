@@ -1,11 +1,8 @@
-"""Names of devices: which one stands behind a name or an address, and their order.
+"""Names of devices and of jobs: which device a name or an address means, their order, and what proves a job.
 
-Of two that were given the same name or address it is the later one.
-
-What the name of a supervised job says: whether a cgroup proves it, and who answers for it.
-
-``slurm:7.0``, ``pod:UID`` and ``container:ID`` are proven by a cgroup; ``NAME/PID`` is a further supervisor
-of that job, and ``pid:PID`` one whose cgroup proves nothing.
+Of two devices with one name or address it is the later one. Of jobs, ``slurm:7.0``, ``pod:UID`` and
+``container:ID`` are proven by a cgroup; ``NAME/PID`` is a further supervisor of that job, and ``pid:PID`` one
+whose cgroup proves nothing.
 """
 
 from typing import Final

@@ -1,17 +1,12 @@
-"""Parts of a chip that are given to jobs by themselves: MIG instances, devices named ``gpu3/gi5``.
+"""Which device a name means: a device, a part of a chip such as ``gpu3/gi5``, or a new, provisional one; and
+which chips work through a link.
 
-A driver lists the chip. A part is known once a fault of it was reported, as with the ports of a switch. A
-part is observed as its chip is. What concerns the chip concerns each part of it, never the other way; what
-only a reset of the chip repairs is a fault of the chip, whichever part was named.
-
-Finds the device of a name; makes a provisional one for an unknown name.
-
-What a driver's reading of a part changes is ``identity``'s. It ends nothing.
-
-Which chips are behind a link: those that work through it. It judges nothing.
+A driver lists the chip. A part (a MIG instance) is known once a fault of it was reported, as with the ports
+of a switch, and is observed as its chip is. What concerns the chip concerns each part of it, never the other
+way; what only a reset of the chip repairs is a fault of the chip, whichever part was named.
 
 A PCI Express bridge has behind it the chips that name it among the bridges above them (``upstream``). A
-network port says itself which chips use it (``chips``: names, ids or PCI addresses, comma separated).
+network port lists the chips that use it (``chips``: names, ids or PCI addresses, comma separated).
 """
 
 from collections import Counter

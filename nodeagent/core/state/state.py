@@ -29,11 +29,10 @@ from nodeagent.core.model import (
     RuleCell,
     Source,
 )
-from nodeagent.core.state.cell_keys import KEYS, NEWEST_LAST, TAGS, Key, keys_of
+from nodeagent.core.state.cells import KEYS, NEWEST_LAST, TAGS, Key, Timers, keys_of
 from nodeagent.core.state.derived import Derived
 from nodeagent.core.state.indexes import Groups, Indexes
 from nodeagent.core.state.names import Names
-from nodeagent.core.state.timers import Timers
 
 PART_OF = "part_of"
 """The attribute of a part that holds the id of its chip: see ``registry``."""

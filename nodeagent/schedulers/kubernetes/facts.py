@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from nodeagent.client import Condition, Device, HoldKind, Kind, Level, Position, ResetStage, Snapshot, Verdict
-from nodeagent.core.judge.deciding_kinds import decides
-from nodeagent.core.model import NODE
+from nodeagent.core.model import NODE, decides
 from nodeagent.core.state.names import natural
 
 _WORST_FIRST: Final = tuple(reversed(Verdict))

@@ -2,7 +2,7 @@
 
 from nodeagent.core.machines import job_review, job_views, jobs, supervisor_reports
 from nodeagent.core.model import Job, JobBegun, JobSaid
-from nodeagent.core.state import job_chips
+from nodeagent.core.state import occupancy
 from nodeagent.core.state.state import State
 from tests.simulation.acting.defects import users_without
 from tests.simulation.jobs.defects import (
@@ -27,11 +27,11 @@ from tests.simulation.mutations.defects import carrying_no
 from tests.simulation.mutations.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
-    Mutation("that a job has stopped is believed", ((job_chips, "left_of", no_words),)),
-    Mutation("every job is out of the way", ((job_chips, "is_out_of_the_way", yes),)),
+    Mutation("that a job has stopped is believed", ((occupancy, "left_of", no_words),)),
+    Mutation("every job is out of the way", ((occupancy, "is_out_of_the_way", yes),)),
     Mutation(
         "a job that is to leave is out of the way",
-        ((job_chips, "is_out_of_the_way", out_of_the_way_as_it_leaves),),
+        ((occupancy, "is_out_of_the_way", out_of_the_way_as_it_leaves),),
     ),
     Mutation("a job that uses a chip is ignored", (users_without("is used by the job"),)),
     Mutation("what was said is taken again", handlers={JobSaid: said_again}),

@@ -23,7 +23,7 @@ from nodeagent.core.model import (
     Window,
 )
 from nodeagent.core.rules import correlation, frequency, kinds
-from nodeagent.core.state import deadlines, limits, occupancy, timers
+from nodeagent.core.state import cells, deadlines, limits, occupancy
 from nodeagent.core.state.state import State
 from nodeagent.daemon.clock import Clock
 from tests.simulation.mutations.defects import (
@@ -158,5 +158,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         ((limits, "next_id", lambda _, __, device_id, name, *___: f"{device_id}/{name}#1"),),
     ),
     Mutation("windows go by the wall clock", ((Clock, "rule_ns", lambda clock: clock.wall_ns()),)),
-    Mutation("outlived timers are kept", ((timers.Timers, "_shed", never),)),
+    Mutation("outlived timers are kept", ((cells.Timers, "_shed", never),)),
 )
