@@ -114,7 +114,7 @@ class FrequencyRule:
     tables say of the source of the signal. ``at_least``: the rule
     counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
     it counts none that came while nobody used the device. ``counted_by``: which occurrences are counted
-    together (see ``core.faults.attribution``). A rule whose codes hold "*" yields to any that names the code.
+    together (see ``core.rules.windows``). A rule whose codes hold "*" yields to any that names the code.
     """
 
     id: str
@@ -212,7 +212,7 @@ class CommonCauseRule(RaisingRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationRule:
-    """Two faults near each other: what becomes of ``code`` is said by ``then`` (see ``core.rules.relation``).
+    """Two faults near each other: ``then`` is what becomes of ``code`` (see ``core.faults.relations``).
 
     ``with_codes`` may hold families. ``level`` goes with ``then = "level"`` only.
     """
@@ -233,7 +233,7 @@ class Pattern:
     ``npu{id}``, which else is ``node`` or a group. ``unnamed``: the code of a line that does not name the
     device, and so speaks for the node; "" the same. ``assertion`` recover: of lines that say a fault is over.
     ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``: where
-    its groups took part, the fault is of that part of the device (see ``core.devices.instances``).
+    its groups took part, the fault is of that part of the device (see ``core.state.registry``).
     """
 
     id: str

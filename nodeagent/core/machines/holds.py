@@ -1,4 +1,4 @@
-"""Holds of people: isolate a device, quiesce and resume the node. How a device is released is in ``release``.
+"""Holds of people: isolate a device, quiesce and resume the node. How a device is released is in ``orders``.
 
 A hold is its owner's, and for one reason: another owner or another reason makes another hold, and the same
 order again only ever moves its end to later. It ends when its time is over, by its owner, by its id, or by

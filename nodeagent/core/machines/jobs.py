@@ -10,7 +10,7 @@
     each of them, leaving ────> ended
 
 A run is counted up on the way back to ``holding``. What is not in the table does not happen: nobody who was
-asked to stop is told to go on, and nobody who was sent away is kept. Why a job moves is in ``review``; what
+asked to stop is told to go on, and nobody who was sent away is kept. Why a job moves is in ``job_review``; what
 its supervisor says is in ``supervisor_reports``.
 """
 

@@ -2,7 +2,7 @@
 
 A fault asks if a reset can end it, its level wants one now, and it is seen to be there: not injected, not the
 application's, not one that only a replay or a reload of the tables brought up. How one reset moves once it
-is proposed is in ``lifecycle``; what blocks it in ``blockers``.
+is proposed is in ``resets``; what blocks it in ``reset_blockers``.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """A reset before it starts: proposed, held, announced, approved, and waiting until nothing blocks it.
 
-A dry run takes the same steps and holds nothing. Which stage follows which is in ``lifecycle``; what is done
-from the start on is in ``attempts``.
+A dry run takes the same steps and holds nothing. Which stage follows which, and what is done
+from the start on, is in ``resets``.
 """
 
 from dataclasses import replace

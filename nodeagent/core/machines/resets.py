@@ -11,13 +11,10 @@
     running ─────────────────────> ended    dry run, refused, given up
     verifying ───────────────────> ended    verified, given up
 
-``proposals`` makes a reset and moves it up to its start, ``attempts`` from there on; ``policy`` forgets one
-that ended. Each change is one of three kinds of event (proposed, started, finished) about the device
-that asked, with the reset's id.
-
-An attempt of a reset: started, its result, verified by polls, and once more where it did not help.
-
-Which stage follows which is in ``lifecycle``; what comes before the start is in ``proposals``.
+``reset_proposals`` makes a reset and moves it up to its start; ``reset_policy`` forgets one that ended. Each
+attempt is started here, has a result, is verified by polls, and is made once more where it did not help. Each
+change of stage is one of three kinds of event (proposed, started, finished) about the device that asked, with
+the reset's id.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What supervisors say: a job begins, a run has started or ended, the supervisor leaves.
 
 It takes their word for what runs, and for nothing else: whether the chips are free of the job, the lists of
-processes say. What is to become of the job is decided in ``review``.
+processes say. What is to become of the job is decided in ``job_review``.
 """
 
 from collections.abc import Callable
@@ -161,7 +161,7 @@ def _started(state: State, job: Job, given: JobSaid) -> None:
 
 def _ended_run(state: State, job: Job, given: JobSaid) -> None:
     """Nothing of the run is left, by its word. One that was asked stays so, and that is reported, when the
-    lists of processes say the same (``review``).
+    lists of processes say the same (``job_review``).
     """
     if given.run >= job.run and job.stage is JobStage.ASKED and occupancy.left_of(state, job):
         state.put(replace(job, run=given.run, stopped=True, end=given))

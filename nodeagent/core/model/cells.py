@@ -1,7 +1,7 @@
 """The live cells of devices, sources and faults: all that the engine remembers is a set of cells.
 
 A cell is replaced, never changed. Those that each occurrence of a fault replaces have no slots: see
-``state.cell_keys.changed``. A stored ``Carried`` holds one, so compaction needs no knowledge
+``state.cells.changed``. A stored ``Carried`` holds one, so compaction needs no knowledge
 of any rule.
 """
 

@@ -95,7 +95,7 @@ class Handling(StrEnum):
 
 
 class Backing(StrEnum):
-    """Which source a fault stands on; ``core.faults.kernel_lines`` says how that changes."""
+    """Which source a fault stands on; how that changes is in ``core.faults.kernel_lines``."""
 
     OWN = "own"
     """The device's own driver shows it, or another source that has seen it for itself. So it is also with a
@@ -132,7 +132,7 @@ class CountedBy(StrEnum):
 
 
 class Recovery(StrEnum):
-    """What a row's level means for the work on a chip: see ``core.verdicts.recovery_action``.
+    """What a row's level means for the work on a chip: see ``core.judge.recovery_action``.
 
     ``level``: what the level says. ``vendor``: the level names the recovery that the vendor asks for.
     ``none``: the chip needs none, whatever hit its job.
@@ -215,7 +215,7 @@ class Loss(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """Why a device is held: what that means for its verdict is in ``core.verdicts.contributions``."""
+    """Why a device is held: what that means for its verdict is in ``core.judge.judge``."""
 
     ISOLATION = "isolation"
     RESET_PENDING = "reset_pending"

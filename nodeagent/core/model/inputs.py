@@ -212,7 +212,7 @@ class TablesRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person's order: ``what`` is the verb, one of ``core.orders.orders``.
+    """A person's order: ``what`` is the verb, one of ``core.machines.orders``.
 
     ``device`` is the name or id of a device; an approval or refusal may name a reset instead. ``who``
     called, as the daemon knows the caller; ``owner`` is in whose name, as the caller says, "" in orders that

@@ -1,7 +1,7 @@
 """What is kept of the parts of a source for the workers that come after the one that saw it. Pure.
 
 What a worker says goes to the core, which keeps it, once its part is listed; until then it is said again.
-Nobody here reads it: see ``core.devices.baselines``.
+Nobody here reads it: see ``core.machines.devices``.
 """
 
 from collections.abc import Collection, Mapping, MutableMapping
