@@ -13,9 +13,8 @@ import pytest
 
 from nodeagent import wire
 from nodeagent.config.load import load_config
-from nodeagent.core.faults.kernel_lines import NO_EVENTS
-from nodeagent.core.judge.recovery_action import NAMED_BY_DRIVER
 from nodeagent.core.model import Device, Kind
+from nodeagent.core.model.traits import NAMED_BY_DRIVER, NO_EVENTS
 from nodeagent.core.state import registry
 from nodeagent.daemon.recovery import _node
 from nodeagent.daemon.sources.observed import excluded

@@ -32,7 +32,7 @@ from nodeagent.core.state import deadlines, occupancy
 from nodeagent.core.state.cells import Key, judged_alike, restarts_anew, shown_alike, weighed_alike
 from nodeagent.core.state.derived import Uses
 from nodeagent.core.state.indexes import Coded, Indexes
-from nodeagent.core.state.state import PART_OF, Follower, State
+from nodeagent.core.state.state import Follower, State
 
 OnDevice = Condition | Promotion | Hold
 
@@ -165,11 +165,11 @@ def _device(state: State, key: Key, before: Device | None, after: Device | None)
     if before is not None:
         state.names.remove(before)
         state.mark((before.id,))
-        if chip_id := before.attributes.get(PART_OF):
+        if chip_id := before.traits.chip_id:
             state.parts_of.remove(chip_id, key)
     if after is not None:
         state.names.add(after)
-        if chip_id := after.attributes.get(PART_OF):
+        if chip_id := after.traits.chip_id:
             state.parts_of.add(chip_id, key)
         state.mark((after.id,))
         if before is None or before.attributes != after.attributes:

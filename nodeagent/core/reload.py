@@ -11,7 +11,7 @@ from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.lookup import Facts, Lookup, classify
 from nodeagent.core.faults import conditions, ending, reported
 from nodeagent.core.judge.events import emit
-from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
+from nodeagent.core.model import AGENT, CatalogChanged, Condition, EventKind, Promotion, TablesRejected
 from nodeagent.core.rules import frequency, kinds
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
@@ -49,7 +49,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
     state.put(replace(before, digest=given.digest, catalog_ns=state.moment_ns))
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
-        emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
+        emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source=AGENT, why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
         if (other := state.stand_in(condition)) is not None:
@@ -69,7 +69,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
 
 def rejected(state: State, given: TablesRejected) -> bool:
     node = state.device(state.node_id)
-    emit(state, EventKind.TABLES_REJECTED, node, source="agent", why=given.reason)
+    emit(state, EventKind.TABLES_REJECTED, node, source=AGENT, why=given.reason)
     return True
 
 

@@ -6,12 +6,12 @@ A line of a log is gone by the time somebody looks. It decides nothing: what is 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nodeagent.core.model import NODE, Assertion, Signal, View
+from nodeagent.core.model import AGENT, NODE, Assertion, Signal, View
 
 CONFIGURATION: Final = "configuration_rejected"
 TABLES: Final = "tables_rejected"
 
-_SOURCE: Final = "agent"
+_SOURCE: Final = AGENT
 _REASON: Final = "reason"
 _REASON_LENGTH: Final = 2000
 

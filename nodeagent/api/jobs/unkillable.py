@@ -22,6 +22,7 @@ from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.machines.supervisor_reports import UNKILLABLE
 from nodeagent.core.model import (
+    AGENT,
     Assertion,
     Condition,
     DeviceView,
@@ -42,7 +43,7 @@ LASTS_S: Final = 30.0
 
 OUTLIVES_S: Final = 60.0
 
-SOURCE: Final = "agent"
+SOURCE: Final = AGENT
 
 _KEY: Final = canonical(UNKILLABLE)
 _PID, _START = "pid", "start_time"

@@ -18,6 +18,7 @@ from nodeagent.cli.offline.wait_limit import WaitLimit
 from nodeagent.config.config import Config
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
+    AGENT,
     NODE,
     CatalogChanged,
     DeviceSeen,
@@ -84,7 +85,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
 def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> Iterator[Input]:
     """The inputs with which a daemon begins."""
     yield configured.started(config, clock)
-    yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=host_ids.machine_id())
+    yield DeviceSeen(source=AGENT, device=NODE, kind=Kind.NODE, vendor="", identity=host_ids.machine_id())
     yield from configured.switched_off(config, engine.view())
     yield CatalogChanged(digest=digest)
 

@@ -36,11 +36,6 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.state import State
 
-EVENTS = "events"
-NO_EVENTS = "none"
-"""An attribute of a chip whose driver reports no fault as it happens: there the kernel log decides."""
-
-
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel report one fault at most this far apart."""
 
@@ -51,7 +46,7 @@ SILENCE_HOLDS = 10
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
     """What a fault stands on that this source reports first."""
     chip = state.chip_of(device)
-    speaks_for_itself = chip.source and chip.attributes.get(EVENTS) != NO_EVENTS
+    speaks_for_itself = chip.source and chip.traits.reports_events
     is_line = source == KERNEL_LOG and device.kind in CHIP_KINDS and device.source != source
     if not is_line or not speaks_for_itself or _reported_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN

@@ -40,7 +40,7 @@ from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.deadlines import RENEWALS
 from nodeagent.core.state.registry import id_of, why_none, without_room
-from nodeagent.core.state.state import EXCLUDED, State
+from nodeagent.core.state.state import State
 
 SENDER = "sender"
 FAULT_ID = "fault_id"
@@ -78,7 +78,7 @@ def _refusal(state: State, fault: PublicFault) -> Answered | None:
             return answers.unknown_device(name)
         if part and (why := why_none(device)):
             return answers.unknown(f"device: {name!r} is not known: {why}")
-        if excluded := state.chip_of(device).attributes.get(EXCLUDED):
+        if excluded := state.chip_of(device).traits.excluded:
             return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {excluded}")
     return None
 

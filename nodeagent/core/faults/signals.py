@@ -21,6 +21,7 @@ from nodeagent.core.faults.opening import ONE_CAUSE, learn_severity, lowered_if_
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.events import emit, notice
 from nodeagent.core.model import (
+    AGENT,
     NODE,
     PREVIOUS_BOOT,
     Assertion,
@@ -39,7 +40,7 @@ from nodeagent.core.state import occupancy, registry
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.registry import addressed
-from nodeagent.core.state.state import EXCLUDED, State
+from nodeagent.core.state.state import State
 
 
 def noted_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
@@ -101,13 +102,12 @@ def _notice(state: State, signal: Signal, facts: Facts, why: str, userspace: boo
 MAX_REASONS: Final = 16
 """Beyond it the newest takes the place of the last: each has its event."""
 
-_AGENT: Final = "agent"
 _ACKNOWLEDGED: Final = ClearOn(operator=True)
 
 
 def acknowledged(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
     """The open condition with what the signal adds to it; an event where that is anything."""
-    is_once = signal.source == _AGENT and signal.assertion is Assertion.ONCE and not signal.injected
+    is_once = signal.source == AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
         return condition
     evidence = _beside(condition.evidence, signal.evidence)
@@ -159,7 +159,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         return of_previous_boot(state, signal, facts)
     signal = addressed(state, signal, facts)
     device = registry.find(state, signal.device)
-    if device is not None and EXCLUDED in state.chip_of(device).attributes:
+    if device is not None and state.chip_of(device).traits.excluded:
         return False
     if not signal.trusted:
         return from_user_space(state, signal, facts)
@@ -235,9 +235,7 @@ def overflowed(state: State) -> bool:
     open_fault = state.condition(node.id, _TOO_MANY_KEY)
     if open_fault is not None and state.moment_ns - open_fault.last_ns < _TOO_MANY_AGAIN_NS:
         return False
-    once = Signal(
-        source="agent", device=NODE, code=_TOO_MANY, assertion=Assertion.ONCE, evidence={"why": why}
-    )
+    once = Signal(source=AGENT, device=NODE, code=_TOO_MANY, assertion=Assertion.ONCE, evidence={"why": why})
     return signalled(state, once)
 
 

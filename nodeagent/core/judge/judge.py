@@ -26,7 +26,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.derived import Contribution, Judgement
 from nodeagent.core.state.registry import is_behind
-from nodeagent.core.state.state import EXCLUDED, State
+from nodeagent.core.state.state import State
 
 C = TypeVar("C", Condition, Promotion, Hold)
 
@@ -88,7 +88,7 @@ def contributions(state: State, device: Device) -> Iterator[Contribution]:
     concerned = dict.fromkeys((device.id, chip.id))
     for device_id in concerned:
         yield from _contributions_on(state, device_id)
-    if EXCLUDED in chip.attributes:
+    if chip.traits.excluded:
         return
     for device_id, affects, said in _reaching(state):
         if device_id not in concerned and _reaches(state, device_id, affects, chip):

@@ -8,7 +8,7 @@ that was let go on purpose is known to be let go.
 from collections.abc import Iterator
 
 from nodeagent.core.model import NODE, PREVIOUS_BOOT, Device, Reason, Source
-from nodeagent.core.state.state import EXCLUDED, State
+from nodeagent.core.state.state import State
 
 
 def unobserved_reasons(state: State, device: Device) -> tuple[Reason, ...]:
@@ -44,7 +44,7 @@ def last_observed_ns(state: State, device: Device) -> int:
 
 
 def _why_unobserved(state: State, device: Device) -> Reason | None:
-    if why := device.attributes.get(EXCLUDED):
+    if why := device.traits.excluded:
         return Reason(kind="device", id=device.id, text=why)
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)

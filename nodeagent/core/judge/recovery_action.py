@@ -11,10 +11,6 @@ from nodeagent.core.catalog.levels import BELOW_RESET, JOB_LEVELS, WHEN_IDLE, St
 from nodeagent.core.model import Condition, Level, Recovery
 from nodeagent.core.state.state import State
 
-ACTION = "recovery_action"
-NAMED_BY_DRIVER = "told"
-"""An attribute of a chip whose driver says which recovery it needs."""
-
 
 def chip_needs_no_recovery(state: State, condition: Condition) -> bool:
     """Whether the driver, or the fault itself, says that the chip needs no recovery from it."""
@@ -25,7 +21,7 @@ def chip_needs_no_recovery(state: State, condition: Condition) -> bool:
             return True
         case Recovery.VENDOR:
             chip = state.chip_of(state.device(condition.device_id))
-            return chip.attributes.get(ACTION) == NAMED_BY_DRIVER
+            return chip.traits.driver_names_recovery
         case _:
             return False
 

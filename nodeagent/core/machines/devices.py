@@ -43,18 +43,19 @@ from nodeagent.core.model import (
     Trace,
     Window,
 )
+from nodeagent.core.model.traits import PART_OF, PCI
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.windows import MAX_OCCURRENCES
 from nodeagent.core.state import answers, deadlines, limits, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.registry import PROVISIONAL, find
-from nodeagent.core.state.state import EXCLUDED, PART_OF, State
+from nodeagent.core.state.state import State
 
 
 def exclude(state: State, device: Device) -> None:
     """From now on it is excluded."""
-    why = device.attributes[EXCLUDED]
+    why = device.traits.excluded
     for each in (device, *state.parts(device.id)):
         for condition in state.on(Condition, each.id):
             ending.close(state, condition, why)
@@ -180,11 +181,11 @@ def gone(state: State, given: DeviceGone) -> bool:
 
 def _in_slot(state: State, given: DeviceSeen) -> Device | None:
     """The slot is the PCI address; a name stands for it only where one of the two addresses is not known."""
-    pci = given.attributes.get("pci", "")
+    pci = given.traits.pci
     if pci and (by_pci := find(state, pci)) is not None:
         return by_pci
     by_name = find(state, given.device)
-    if by_name is not None and pci and by_name.attributes.get("pci", pci) != pci:
+    if by_name is not None and pci and by_name.traits.pci not in ("", pci):
         return None
     return by_name
 
@@ -207,7 +208,7 @@ def _update(
 
     ``was`` is the id that ends with this, and becomes evidence.
     """
-    pci = given.attributes.get("pci", given.device)
+    pci = given.traits.pci or given.device
     after = Device(
         id=known.id if known else given.identity or f"{PROVISIONAL}{pci}",
         name=given.device,
@@ -223,9 +224,9 @@ def _update(
     _vacate(state, after, known)
     state.put(after)
     registry.follow(state, after)
-    if EXCLUDED in after.attributes:
+    if after.traits.excluded:
         exclude(state, after)
-    if after.attributes.get("mig") == "disabled":
+    if after.traits.is_whole:
         for part in state.parts(after.id):
             forget_named(state, part, f"{after.name} is not partitioned any more", given.source)
     if known is not None and not known.source:
@@ -248,9 +249,9 @@ def _vacate(state: State, arriving: Device, before: Device | None) -> None:
         moved = replace(namesake, name=free)
         state.put(moved)
         registry.follow(state, moved)
-    neighbour = state.get(Device, state.names.by_pci.get(arriving.attributes.get("pci", ""), ""))
+    neighbour = state.get(Device, state.names.by_pci.get(arriving.traits.pci, ""))
     if neighbour is not None and neighbour.id != arriving.id:
-        left = {key: value for key, value in neighbour.attributes.items() if key != "pci"}
+        left = {key: value for key, value in neighbour.attributes.items() if key != PCI}
         state.put(replace(neighbour, attributes=left))
 
 
@@ -353,7 +354,7 @@ def _replace_part(state: State, old: Device) -> None:
 def _is_double(known: Device, given: DeviceSeen) -> bool:
     if known.gone or not known.seen:
         return False
-    here, there = given.attributes.get("pci", ""), known.attributes.get("pci", "")
+    here, there = given.traits.pci, known.traits.pci
     return bool(here and there) and here != there
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.faults import ending
 from nodeagent.core.judge.events import emit, notice
-from nodeagent.core.model import Device, Event, EventKind, Hold, HoldKind, Operator
+from nodeagent.core.model import AGENT, Device, Event, EventKind, Hold, HoldKind, Operator
 from nodeagent.core.state import answers, limits, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.state import State
@@ -118,7 +118,7 @@ def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> Answ
     before = _same(state, device, kind, given)
     if before is None:
         if why := _no_room(state, device, given):
-            changed = notice(state, device, code="", why=why, source="agent")
+            changed = notice(state, device, code="", why=why, source=AGENT)
             return answers.no_room(f"{why}; release some first", changed=changed)
         hold = _begun(state, device, kind, given)
     elif not given.owner:

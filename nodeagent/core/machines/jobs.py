@@ -10,8 +10,8 @@
     each of them, leaving ────> ended
 
 A run is counted up on the way back to ``holding``. What is not in the table does not happen: nobody who was
-asked to stop is told to go on, and nobody who was sent away is kept. Why a job moves is in ``job_review``; what
-its supervisor says is in ``supervisor_reports``.
+asked to stop is told to go on, and nobody who was sent away is kept. Why a job moves is in ``job_review``;
+what its supervisor says is in ``supervisor_reports``.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import job_views
-from nodeagent.core.model import EventKind, Job, JobSaid, JobStage, JobWord
+from nodeagent.core.model import AGENT, EventKind, Job, JobSaid, JobStage, JobWord
 from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import State
 
@@ -211,7 +211,7 @@ def emit_event(
         kind,
         node,
         code=job.code,
-        source="agent",
+        source=AGENT,
         why=why,
         evidence=evidence or {},
         job=job_views.note_of(state, job, job.run if run is None else run, why),

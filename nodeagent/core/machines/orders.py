@@ -43,7 +43,7 @@ from nodeagent.core.model import (
 from nodeagent.core.rules import frequency
 from nodeagent.core.state import answers, occupancy, registry
 from nodeagent.core.state.answers import Answered
-from nodeagent.core.state.state import PART_OF, State
+from nodeagent.core.state.state import State
 
 
 def forget(state: State, given: Operator) -> Answered:
@@ -60,7 +60,7 @@ def _refusal(state: State, device: Device, given: Operator) -> str:
     """Why it is not forgotten, and what to do; "" where it is."""
     if device.id == state.node_id:
         return "the node itself cannot be forgotten"
-    if (chip := device.attributes.get(PART_OF)) is not None:
+    if chip := device.traits.chip_id:
         return f"{device.name} is a part of {state.device(chip).name} and is forgotten with it"
     if device.source and not device.gone:
         return f"the driver {device.source} lists {device.name}; take the part out first"

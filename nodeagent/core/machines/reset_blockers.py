@@ -185,21 +185,18 @@ _IN_STAGE: Final[Mapping[JobStage, str]] = {
     JobStage.LEAVING: ", which is asked to leave",
 }
 
-NO_RESET = "no_reset"
-"""An attribute of a device that nothing on this node can reset: why."""
-
 
 def group_of(state: State, device: Device) -> tuple[str, ...]:
     """The ids of the devices that are reset together, the device first, then by name. A driver names the
     group; one that it lists no longer is in it as before, for as long as it sits in its slot.
     """
-    group = device.attributes.get("group", "")
+    group = device.traits.group
     if not group:
         return (device.id,)
     others = [
         other
         for other in state.all(Device)
-        if (other.vendor, other.attributes.get("group")) == (device.vendor, group)
+        if (other.vendor, other.traits.group) == (device.vendor, group)
         and (not other.gone or is_in_its_slot(state, other))
         and other.id != device.id
     ]
@@ -211,7 +208,7 @@ def never(state: State, members: tuple[str, ...]) -> str:
     """Why the group can be reset by nobody here, "" where it can."""
     for device_id in members:
         device = state.get(Device, device_id)
-        if device is not None and (why := device.attributes.get(NO_RESET)):
+        if device is not None and (why := device.traits.no_reset):
             return f"{device.name} cannot be reset: {why}"
     return ""
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.machines import reset_blockers
-from nodeagent.core.machines.reset_blockers import NO_RESET
 from nodeagent.core.machines.resets import FIRST_STAGE
 from nodeagent.core.model import Condition, Device, Kind, Reset, ResetMode
 from nodeagent.core.state import limits
@@ -40,7 +39,7 @@ def why_switched_off(settings: ResetSettings, device: Device) -> Said:
 
 def can_be_ordered(device: Device) -> bool:
     """Whether there is a way to reset it, by its driver."""
-    return device.kind is Kind.CHIP and device.vendor != "" and NO_RESET not in device.attributes
+    return device.kind is Kind.CHIP and device.vendor != "" and not device.traits.no_reset
 
 
 def why_switched_off_for_faults(state: State, device: Device) -> Said:

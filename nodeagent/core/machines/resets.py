@@ -28,6 +28,7 @@ from nodeagent.core.faults import ending, signals
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import reset_blockers
 from nodeagent.core.model import (
+    AGENT,
     Action,
     ActionResult,
     ActionState,
@@ -166,7 +167,7 @@ def raise_own(state: State, device_id: str, code: str, why: str) -> None:
         signals.signalled(
             state,
             Signal(
-                source="agent", device=device_id, code=code, assertion=Assertion.ONCE, evidence={"why": why}
+                source=AGENT, device=device_id, code=code, assertion=Assertion.ONCE, evidence={"why": why}
             ),
         )
 
@@ -219,7 +220,7 @@ def _emit(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[s
         **more,
     }
     code = reset.codes[0] if reset.codes else ""
-    emit(state, kind, device, code=code, condition_id=reset.id, source="agent", why=why, evidence=evidence)
+    emit(state, kind, device, code=code, condition_id=reset.id, source=AGENT, why=why, evidence=evidence)
 
 
 _MOST_ATTEMPTS = 2

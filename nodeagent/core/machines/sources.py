@@ -13,6 +13,7 @@ from nodeagent.core.faults import ending, kernel_lines, opening, reported, signa
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import devices, reset_proposals, supervisor_reports, users
 from nodeagent.core.model import (
+    AGENT,
     ALL_DEVICES,
     NODE,
     PUBLIC,
@@ -39,7 +40,7 @@ from nodeagent.core.rules import kinds, relation
 from nodeagent.core.state import deadlines, registry
 from nodeagent.core.state.state import State
 
-_NOT_POLLED = frozenset({"agent", PUBLIC})
+_NOT_POLLED = frozenset({AGENT, PUBLIC})
 """Sources that are not polled: the agent itself, and others who report to it."""
 
 
@@ -64,7 +65,7 @@ def started(state: State, given: Started) -> bool:
     deadlines.rearm(state)
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""
-    emit(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
+    emit(state, EventKind.STARTED, state.device(state.node_id), source=AGENT, why=why)
     if rebooted:
         users.rebooted(state)
         supervisor_reports.rebooted(state)

@@ -12,6 +12,7 @@ from nodeagent.core.judge.events import notice
 from nodeagent.core.machines import job_review, jobs, reset_policy
 from nodeagent.core.machines.jobs import Cause, Happened
 from nodeagent.core.model import (
+    AGENT,
     Answer,
     EventKind,
     Job,
@@ -130,7 +131,7 @@ def _devices(state: State, known: tuple[str, ...], given: JobBegun) -> tuple[str
 def _no_room(state: State, given: JobBegun, full: str) -> bool:
     why = f"{given.job} is not supervised: {full}"
     state.answer = Answer(refused=Refused.NO_ROOM, reason=why)
-    return notice(state, state.device(state.node_id), code="", why=why, source="agent")
+    return notice(state, state.device(state.node_id), code="", why=why, source=AGENT)
 
 
 # ---------------------------------------------------------------------- what is said of a run

@@ -12,6 +12,7 @@ only, and to make the classes of all values takes a third of its start.
 from typing import TYPE_CHECKING
 
 from nodeagent.core.model.enums import (
+    AGENT,
     ALL_DEVICES,
     CHIP_KINDS,
     KERNEL_LOG,
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
 
 __all__ = [
+    "AGENT",
     "ALL_DEVICES",
     "CHIP_KINDS",
     "KERNEL_LOG",

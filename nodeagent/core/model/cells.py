@@ -13,6 +13,7 @@ from nodeagent.core.model.inputs import Holder, Report
 from nodeagent.core.model.jobs import Job
 from nodeagent.core.model.reset_cells import Claimed, Hold, PastResets, Reset
 from nodeagent.core.model.rule_cells import Promotion, RuleCell, Sighting, Window
+from nodeagent.core.model.traits import Traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,10 @@ class Device:
     gone: str = ""
     seen: bool = False
     unread: bool = False
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.attributes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,9 @@ PREVIOUS_BOOT = "previous_boot"
 """The name of the source that reads the kernel's lines: they name devices of others."""
 
 
+AGENT = "agent"
+"""The name of the source of what nodeagent itself finds and does."""
+
 PUBLIC = "public"
 """The name of the source of faults that other systems found."""
 

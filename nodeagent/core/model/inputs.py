@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeagent.core.model.enums import ActionState, Assertion, Kind, Loss
+from nodeagent.core.model.traits import Traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +133,7 @@ class CounterMark:
 class DeviceSeen:
     """A device answers under ``device`` (its name). ``identity`` is the part's own id, "" if unreadable.
 
-    Attributes in use: ``pci`` (domain:bus:device.function), ``slot``, ``product``, ``board``,
-    ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
-    separated, nearest first), ``events`` ("none": its driver reports no fault as it happens),
-    ``recovery_action`` ("told": its driver says which recovery it needs), ``mig`` ("disabled": it has no
-    parts), ``no_reset`` (why nothing on this node can reset it), ``excluded`` (why nothing that is reported
-    of it is taken), ``chips`` (of a port: those that use it).
+    Those of its attributes that decide anything are ``Traits``; docs/attributes.md lists all.
     """
 
     source: str
@@ -146,6 +142,10 @@ class DeviceSeen:
     vendor: str
     identity: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.attributes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

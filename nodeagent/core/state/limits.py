@@ -1,8 +1,8 @@
 """What bounds the core's memory: how many of each thing it keeps, and what it forgets first.
 
 What changes a verdict is never forgotten: beyond its cap it is refused, or something milder makes way
-(``faults.conditions``), and ``too_many_faults`` reports it. What only counts (windows, sightings, traces, notices) is
-forgotten, the longest unused first.
+(``faults.conditions``), and ``too_many_faults`` reports it. What only counts (windows, sightings, traces,
+notices) is forgotten, the longest unused first.
 """
 
 from collections.abc import Iterable

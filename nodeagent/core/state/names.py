@@ -51,13 +51,13 @@ class Names(dict[str, str]):
     def add(self, device: Device) -> None:
         if device.name:
             self[device.name] = device.id
-        if pci := device.attributes.get("pci"):
+        if pci := device.traits.pci:
             self.by_pci[pci] = device.id
 
     def remove(self, device: Device) -> None:
         if self.get(device.name) == device.id:
             del self[device.name]
-        pci = device.attributes.get("pci", "")
+        pci = device.traits.pci
         if self.by_pci.get(pci) == device.id:
             del self.by_pci[pci]
 

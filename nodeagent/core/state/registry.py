@@ -22,9 +22,10 @@ from nodeagent.core.model import (
     Kind,
     Signal,
 )
+from nodeagent.core.model.traits import PART_OF
 from nodeagent.core.state import limits, names
 from nodeagent.core.state.names import natural, part_of
-from nodeagent.core.state.state import PART_OF, State
+from nodeagent.core.state.state import State
 
 
 def addressed(state: State, signal: Signal, facts: Facts) -> Signal:
@@ -47,8 +48,7 @@ def why_none(chip: Device) -> str:
     """Why a device has no parts, "" where it may have some."""
     if chip.kind is not Kind.CHIP:
         return f"{chip.name} is no chip"
-    is_whole = chip.attributes.get("mig") == "disabled"
-    return f"{chip.name} is not divided into instances" if is_whole else ""
+    return f"{chip.name} is not divided into instances" if chip.traits.is_whole else ""
 
 
 def without_room(state: State, device_ids: Iterable[str]) -> str:
@@ -192,12 +192,11 @@ def is_behind(chip: Device, link: Device) -> bool:
     """Whether ``chip`` is a chip, and works through ``link``."""
     if chip.kind is not Kind.CHIP:
         return False
-    pci = chip.attributes.get("pci")
-    bridge = link.attributes.get("pci")
-    if bridge is not None and bridge in chip.attributes.get("upstream", "").split(","):
+    one, other = chip.traits, link.traits
+    if other.pci and other.pci in one.upstream:
         return True
-    named = link.attributes.get("chips", "").split(",")
-    return chip.name in named or chip.id in named or (pci is not None and pci in named)
+    named = other.chips
+    return chip.name in named or chip.id in named or (one.pci != "" and one.pci in named)
 
 
 def names_behind(state: State, link: Device) -> str:

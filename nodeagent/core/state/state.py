@@ -29,16 +29,11 @@ from nodeagent.core.model import (
     RuleCell,
     Source,
 )
+from nodeagent.core.model.traits import PART_OF
 from nodeagent.core.state.cells import KEYS, NEWEST_LAST, TAGS, Key, Timers, keys_of
 from nodeagent.core.state.derived import Derived
 from nodeagent.core.state.indexes import Groups, Indexes
 from nodeagent.core.state.names import Names
-
-PART_OF = "part_of"
-"""The attribute of a part that holds the id of its chip: see ``registry``."""
-
-EXCLUDED = "excluded"
-"""The attribute of a device that the configuration excludes: why. See ``core.machines.devices``."""
 
 C = TypeVar("C", bound=Cell)
 R = TypeVar("R", bound=RuleCell)

@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from nodeagent.core.machines.reset_blockers import NO_RESET
-from nodeagent.core.state.state import EXCLUDED
+from nodeagent.core.model.traits import EXCLUDED, NO_RESET
 from nodeagent.wire import Device
 
 WHY: Final = "excluded by agent.exclude_devices"
