@@ -74,35 +74,35 @@ from nodeagent.core.rules.kind import Raise
 from nodeagent.core.rules.kinds import RAISING
 from nodeagent.core.state import registry
 from nodeagent.core.state.cells import TAGS
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from nodeagent.core.view import view_of
 
 _MAX_FIRINGS = 1_000_000
 
-Handler = Callable[[State, Any], bool]
+Handler = Callable[[EngineState, Any], bool]
 
 
-def _signalled(state: State, given: Signal) -> bool:
+def _signalled(state: EngineState, given: Signal) -> bool:
     changed = given.backdated and sources.history_begun(state, given.source)
     return signals.signalled(state, given) or changed
 
 
-def _polled(state: State, given: ActiveSet) -> bool:
+def _polled(state: EngineState, given: ActiveSet) -> bool:
     changed = polled(state, given)
     return reset_proposals.polled(state, given) or changed
 
 
-def _ordered(state: State, given: Operator) -> bool:
+def _ordered(state: EngineState, given: Operator) -> bool:
     changed, state.answer = orders.ordered(state, given)
     return changed
 
 
-def _reported(state: State, given: PublicFaults) -> bool:
+def _reported(state: EngineState, given: PublicFaults) -> bool:
     changed, state.answer = reported.reported(state, given)
     return changed
 
 
-def _carried(state: State, given: Carried) -> bool:
+def _carried(state: EngineState, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
@@ -119,19 +119,19 @@ def _beside_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
     return handlers
 
 
-def _nothing(_: State, __: Any) -> bool:
+def _nothing(_: EngineState, __: Any) -> bool:
     return False
 
 
-def _both(first: Handler, of_rule: Callable[[State, Any, Raise], bool]) -> Handler:
-    def both(state: State, given: Any) -> bool:
+def _both(first: Handler, of_rule: Callable[[EngineState, Any, Raise], bool]) -> Handler:
+    def both(state: EngineState, given: Any) -> bool:
         changed = first(state, given)
         return of_rule(state, given, signals.signalled) or changed
 
     return both
 
 
-def _due_of_rule(due: Callable[[State, Any, Raise], None]) -> Callable[[State, Any], None]:
+def _due_of_rule(due: Callable[[EngineState, Any, Raise], None]) -> Callable[[EngineState, Any], None]:
     return lambda state, cell: due(state, cell, signals.signalled)
 
 
@@ -162,7 +162,7 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
 )
 """An input without a handler lets only time pass."""
 
-_DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
+_DUE: dict[str, tuple[type, Callable[[EngineState, Any], None]]] = {
     "condition": (Condition, ending.due),
     "promotion": (Promotion, frequency.due),
     "source": (Source, sources.due),
@@ -173,7 +173,7 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
 }
 
 
-def _followed(state: State, changed: bool) -> bool:
+def _followed(state: EngineState, changed: bool) -> bool:
     """What every change is followed by: what rules find in it, what was too much, what is to be done about
     it, and its verdicts.
     """
@@ -194,7 +194,7 @@ class Engine:
     """``catalogs`` maps digests to catalogs; the shell adds one before it steps a CatalogChanged to it."""
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
-        self._state = State(catalogs, FOLLOWERS, (kind.cell for kind in RAISING))
+        self._state = EngineState(catalogs, FOLLOWERS, (kind.cell for kind in RAISING))
         registry.resolve(self._state, NODE, None)
 
     @property

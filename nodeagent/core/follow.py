@@ -32,12 +32,12 @@ from nodeagent.core.state import deadlines, occupancy
 from nodeagent.core.state.cells import Key, judged_alike, restarts_anew, shown_alike, weighed_alike
 from nodeagent.core.state.derived import Uses
 from nodeagent.core.state.indexes import Coded, Indexes
-from nodeagent.core.state.state import Follower, State
+from nodeagent.core.state.state import EngineState, Follower
 
 OnDevice = Condition | Promotion | Hold
 
 
-def _condition(state: State, key: Key, before: Condition | None, after: Condition | None) -> None:
+def _condition(state: EngineState, key: Key, before: Condition | None, after: Condition | None) -> None:
     if before is None or after is None:
         _index(state, key, before, after)
         _group(state, key, before, after)
@@ -58,13 +58,13 @@ def _condition(state: State, key: Key, before: Condition | None, after: Conditio
     deadlines.arm(state, key, after)
 
 
-def _may_ask_now(state: State, before: Condition, after: Condition) -> bool:
+def _may_ask_now(state: EngineState, before: Condition, after: Condition) -> bool:
     """Whether it may ask for a reset for which it did not ask before: what continues is not weighed."""
     era = state.era
     return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
 
 
-def _promotion(state: State, key: Key, before: Promotion | None, after: Promotion | None) -> None:
+def _promotion(state: EngineState, key: Key, before: Promotion | None, after: Promotion | None) -> None:
     deadlines.arm(state, key, after)
     if before is not None and after is not None and weighed_alike(before, after):
         return
@@ -81,19 +81,19 @@ def _promotion(state: State, key: Key, before: Promotion | None, after: Promotio
         state.mark_affected(affects)
 
 
-def _hold(state: State, key: Key, before: Hold | None, after: Hold | None) -> None:
+def _hold(state: EngineState, key: Key, before: Hold | None, after: Hold | None) -> None:
     state.derived.contributions.pop(key, None)
     _on_device(state, key, before, after)
     state.timers.set(key, None if after is None else deadlines.of_hold(after))
 
 
-def _reset(state: State, key: Key, _: Reset | None, after: Reset | None) -> None:
+def _reset(state: EngineState, key: Key, _: Reset | None, after: Reset | None) -> None:
     state.timers.set(key, None if after is None else after.due_ns)
     if after is not None:
         state.unreviewed[after.asker_id] = None
 
 
-def _job(state: State, key: Key, before: Job | None, after: Job | None) -> None:
+def _job(state: EngineState, key: Key, before: Job | None, after: Job | None) -> None:
     """Whatever waits for one of its chips is reviewed again; which these are, claims say too."""
     state.timers.set(key, None if after is None else after.due_ns)
     if after is None or after.stage is JobStage.ENDED:
@@ -115,13 +115,13 @@ def _use_alike(before: Job | None, after: Job | None) -> bool:
     return is_ended is (after.stage is JobStage.ENDED) and before.devices == after.devices
 
 
-def _claimed(state: State, _: Key, __: Claimed | None, ___: Claimed | None) -> None:
+def _claimed(state: EngineState, _: Key, __: Claimed | None, ___: Claimed | None) -> None:
     if state.live_jobs:
         state.derived.uses = Uses()
     _judge_by_jobs(state)
 
 
-def _judge_by_jobs(state: State) -> None:
+def _judge_by_jobs(state: EngineState) -> None:
     """Where the configuration asks for it, chips that are used only by jobs which may be run again in place
     are judged as in mode graceful: their faults ask for something else, and at other times.
     """
@@ -141,7 +141,7 @@ def _judge_by_jobs(state: State) -> None:
         state.mark((chip_id,))
 
 
-def _judge_again(state: State, key: Key, cell: deadlines.Timed) -> None:
+def _judge_again(state: EngineState, key: Key, cell: deadlines.Timed) -> None:
     """It is in the phase that it would have reached, and nothing falls due in the past."""
     after = cell
     if not state.awaits(cell.source, cell.device_id):
@@ -152,14 +152,14 @@ def _judge_again(state: State, key: Key, cell: deadlines.Timed) -> None:
     deadlines.arm(state, key, after)
 
 
-def _sighting(state: State, key: Key, before: Sighting | None, after: Sighting | None) -> None:
+def _sighting(state: EngineState, key: Key, before: Sighting | None, after: Sighting | None) -> None:
     if after is not None and after.suppressed_ns is not None:
         state.suppressed.add(after.code, key)
     elif before is not None and before.suppressed_ns is not None:
         state.suppressed.remove(before.code, key)
 
 
-def _device(state: State, key: Key, before: Device | None, after: Device | None) -> None:
+def _device(state: EngineState, key: Key, before: Device | None, after: Device | None) -> None:
     if state.live_jobs:
         state.derived.uses = Uses()
     if before is not None:
@@ -181,7 +181,7 @@ def _device(state: State, key: Key, before: Device | None, after: Device | None)
         _judge_by_jobs(state)
 
 
-def _mark_reached_from(state: State, device_id: str) -> None:
+def _mark_reached_from(state: EngineState, device_id: str) -> None:
     """Whom the faults of this device reach: which chips are behind it may have changed."""
     for reaching in state.reaching:
         condition: Condition = state.cells[Condition][reaching]
@@ -192,7 +192,7 @@ def _mark_reached_from(state: State, device_id: str) -> None:
             state.mark_affected(affects)
 
 
-def _source(state: State, key: Key, before: Source | None, after: Source | None) -> None:
+def _source(state: EngineState, key: Key, before: Source | None, after: Source | None) -> None:
     name = (after or before or Source(name="")).name
     state.mark(device.id for device in state.cells[Device].values() if device.source == name)
     state.mark((state.node_id,))
@@ -203,7 +203,7 @@ def _source(state: State, key: Key, before: Source | None, after: Source | None)
     state.timers.set(key, None if after is None else deadlines.of_source(state.lookup, after))
 
 
-def _era(state: State, _: Key, before: Era | None, after: Era | None) -> None:
+def _era(state: EngineState, _: Key, before: Era | None, after: Era | None) -> None:
     if after is not None and after.digest and (before is None or before.digest != after.digest):
         state.lookup = Lookup(state.catalogs[after.digest])
         state.derived.contributions.clear()
@@ -215,11 +215,11 @@ def _era(state: State, _: Key, before: Era | None, after: Era | None) -> None:
     state.mark(device.id for device in state.cells[Device].values())
 
 
-def _rule_cell(state: State, key: Key, _: RuleCell | None, after: RuleCell | None) -> None:
+def _rule_cell(state: EngineState, key: Key, _: RuleCell | None, after: RuleCell | None) -> None:
     deadlines.arm(state, key, after)
 
 
-def _index(state: State, key: Key, before: Coded | None, after: Coded | None) -> None:
+def _index(state: EngineState, key: Key, before: Coded | None, after: Coded | None) -> None:
     if before is None and after is not None:
         state.indexes.add(key, after)
     elif before is not None and after is None:
@@ -227,13 +227,13 @@ def _index(state: State, key: Key, before: Coded | None, after: Coded | None) ->
 
 
 def _on_device(
-    state: State, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
+    state: EngineState, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
 ) -> None:
     _group(state, key, before, after)
     state.mark(cell.device_id for cell in (before, after) if cell is not None)
 
 
-def _group(state: State, key: Key, before: OnDevice | None, after: OnDevice | None) -> None:
+def _group(state: EngineState, key: Key, before: OnDevice | None, after: OnDevice | None) -> None:
     if before is None and after is not None:
         state.on_device.add((type(after), after.device_id), key)
     elif before is not None and after is None:

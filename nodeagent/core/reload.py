@@ -14,10 +14,10 @@ from nodeagent.core.judge.events import emit
 from nodeagent.core.model import AGENT, CatalogChanged, Condition, EventKind, Promotion, TablesRejected
 from nodeagent.core.rules import frequency, kinds
 from nodeagent.core.state import deadlines
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def review_rules(state: State, before: Lookup) -> None:
+def review_rules(state: EngineState, before: Lookup) -> None:
     """After a change of the catalog; ``before`` is what judged until now."""
     for of in state.rule_cells:
         for cell in state.all(of):
@@ -35,7 +35,7 @@ def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
     return old is not None and new is not None and old.raises_as(new)
 
 
-def changed(state: State, given: CatalogChanged) -> bool:
+def changed(state: EngineState, given: CatalogChanged) -> bool:
     """Judge by the catalog of that digest from here on.
 
     Raises KeyError where the shell did not add the catalog before the input: its error, not a bad input.
@@ -67,13 +67,13 @@ def changed(state: State, given: CatalogChanged) -> bool:
     return True
 
 
-def rejected(state: State, given: TablesRejected) -> bool:
+def rejected(state: EngineState, given: TablesRejected) -> bool:
     node = state.device(state.node_id)
     emit(state, EventKind.TABLES_REJECTED, node, source=AGENT, why=given.reason)
     return True
 
 
-def _reword(state: State, condition: Condition, same_unknown_level: bool) -> None:
+def _reword(state: EngineState, condition: Condition, same_unknown_level: bool) -> None:
     """The open condition takes the row's level and words. A code that lost its row keeps what it had."""
     facts = state.lookup.facts(condition.code)
     after = condition
@@ -93,7 +93,7 @@ def _reword(state: State, condition: Condition, same_unknown_level: bool) -> Non
         kinds.present(state, after)
 
 
-def _in_time(state: State, condition: Condition) -> Condition:
+def _in_time(state: EngineState, condition: Condition) -> Condition:
     """Time-outs past by the new tables: their levels follow, and none counts as reached just now."""
     if state.lookup.facts(condition.code).duration is None:
         condition = replace(condition, judged=False, timed_out=False)
@@ -104,11 +104,11 @@ def _in_time(state: State, condition: Condition) -> Condition:
     return deadlines.in_its_phase(state.lookup_on(condition.device_id), condition, state.moment_ns)
 
 
-def _is_past(state: State, at_ns: int | None) -> bool:
+def _is_past(state: EngineState, at_ns: int | None) -> bool:
     return at_ns is not None and at_ns <= state.moment_ns
 
 
-def _review(state: State, promotion: Promotion) -> None:
+def _review(state: EngineState, promotion: Promotion) -> None:
     rule = state.lookup.frequency_by_id(promotion.rule)
     if rule is None or not _names(rule, state.lookup.facts(promotion.code), state):
         frequency.release(state, promotion, "its rule was removed from the tables")
@@ -123,5 +123,5 @@ def _review(state: State, promotion: Promotion) -> None:
             emit(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
 
 
-def _names(rule: FrequencyRule, facts: Facts, state: State) -> bool:
+def _names(rule: FrequencyRule, facts: Facts, state: EngineState) -> bool:
     return any(code == "*" or state.lookup.facts(code).key == facts.key for code in rule.codes)

@@ -18,10 +18,10 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.core.state.names import natural
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def view_of(state: State) -> View:
+def view_of(state: EngineState) -> View:
     """The node comes first, then the devices in the order of their names."""
     views = [_device_view(state, device) for device in state.all(Device)]
     return View(
@@ -39,7 +39,7 @@ def view_of(state: State) -> View:
     )
 
 
-def _device_view(state: State, device: Device) -> DeviceView:
+def _device_view(state: EngineState, device: Device) -> DeviceView:
     now = judgement(state, device)
     held = state.get(Held, device.id)
     claimed = state.get(Claimed, device.id)

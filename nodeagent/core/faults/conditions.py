@@ -16,10 +16,10 @@ from nodeagent.core.judge.events import emit
 from nodeagent.core.model import NODE, Backing, Condition, Device, EventKind, Level
 from nodeagent.core.rules import kinds
 from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def level_in_force(state: State, condition: Condition) -> Level:
+def level_in_force(state: EngineState, condition: Condition) -> Level:
     """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of
     what is disregarded no more than that it is reported.
     """
@@ -28,7 +28,7 @@ def level_in_force(state: State, condition: Condition) -> Level:
     return milder(level, Level.SUB_HEALTH) if disregarded else level
 
 
-def relevel(state: State, before: Condition, after: Condition, why: str) -> Condition:
+def relevel(state: EngineState, before: Condition, after: Condition, why: str) -> Condition:
     """Put ``after`` with the level that is now in force, and emit an event where it changed."""
     level = level_in_force(state, after)
     if level == before.level:
@@ -41,7 +41,7 @@ def relevel(state: State, before: Condition, after: Condition, why: str) -> Cond
     return after
 
 
-def end(state: State, condition: Condition, why: str, *, goes_on: bool = False) -> None:
+def end(state: EngineState, condition: Condition, why: str, *, goes_on: bool = False) -> None:
     """What went with it is left to the next poll: a reload raises nothing, nor does what makes way. What
     ``goes_on`` as part of another fault is still there for the rule that raised it.
     """
@@ -53,13 +53,13 @@ def end(state: State, condition: Condition, why: str, *, goes_on: bool = False) 
     kinds.recovered(state, condition, state.moment_ns)
 
 
-def has_ended(state: State, condition: Condition) -> bool:
+def has_ended(state: EngineState, condition: Condition) -> bool:
     """Where many end together, what one of them hid may have needed the place of another."""
     return state.get(Condition, condition.id) is None
 
 
 def make_room(
-    state: State,
+    state: EngineState,
     device: Device | None,
     level: Level,
     injected: bool,
@@ -87,7 +87,7 @@ def make_room(
     return _close_milder(state, _staying(state.cells[Condition].values(), leaving_id), worth)
 
 
-def room_for_reports(state: State, arriving: Mapping[str, Sequence[Level]]) -> str:
+def room_for_reports(state: EngineState, arriving: Mapping[str, Sequence[Level]]) -> str:
     """Whether all has room that another system reports, levels by the id of the device: "", or the name of
     a device that has none. It makes none. Where they differ in level there must be room for so many of the
     mildest, so that none of them makes way for another.
@@ -112,12 +112,12 @@ def room_for_reports(state: State, arriving: Mapping[str, Sequence[Level]]) -> s
     return "" if _fit(state, total, among, limits.MAX_CONDITIONS, (True, mildest, False, False)) else NODE
 
 
-def _fit(state: State, count: int, among: Sequence[Condition], most: int, worth: limits.Worth) -> bool:
+def _fit(state: EngineState, count: int, among: Sequence[Condition], most: int, worth: limits.Worth) -> bool:
     lacking = len(among) + count - most
     return lacking <= 0 or sum(limits.worth(state, each) < worth for each in among) >= lacking
 
 
-def _reported(state: State, device: Device) -> list[Condition]:
+def _reported(state: EngineState, device: Device) -> list[Condition]:
     return [condition for condition in state.on(Condition, device.id) if condition.report is not None]
 
 
@@ -125,11 +125,11 @@ def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition
     return [condition for condition in conditions if condition.id != leaving_id]
 
 
-def _injected(state: State) -> int:
+def _injected(state: EngineState) -> int:
     return sum(condition.injected for condition in state.cells[Condition].values())
 
 
-def _close_milder(state: State, among: Iterable[Condition], worth: limits.Worth) -> bool:
+def _close_milder(state: EngineState, among: Iterable[Condition], worth: limits.Worth) -> bool:
     mildest = limits.mildest(state, among, worth)
     if mildest is not None:
         end(state, mildest, limits.MADE_WAY)

@@ -34,7 +34,7 @@ from nodeagent.core.model import (
 from nodeagent.core.rules import duration, kinds, relation
 from nodeagent.core.state import deadlines, limits
 from nodeagent.core.state.cells import changed
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 COMPANIONS = "companions"
 """The key of a root's evidence that names the codes of its companions."""
@@ -43,7 +43,7 @@ _MAX_NAMED = 16
 
 
 def root_of(
-    state: State,
+    state: EngineState,
     device_id: str,
     facts: Facts,
     level: Level,
@@ -66,21 +66,21 @@ def root_of(
 
 
 def keep_companion(
-    state: State, device_id: str, key: str, source: str, root: Condition, at_ns: int, rule: str
+    state: EngineState, device_id: str, key: str, source: str, root: Condition, at_ns: int, rule: str
 ) -> None:
     """Its source, or a rule, shows it: it stays with its root."""
     cell = Absorbed(device_id=device_id, code=key, source=source, root_id=root.id, last_ns=at_ns, rule=rule)
     limits.remember(state, cell)
 
 
-def count_in_root(state: State, root_id: str, code: str, count: int) -> None:
+def count_in_root(state: EngineState, root_id: str, code: str, count: int) -> None:
     """Into its root's condition, and into the evidence there."""
     root = state.get(Condition, root_id)
     assert root is not None, f"no root {root_id}"
     state.put(changed(root, count=root.count + count, evidence=_naming(root.evidence, code)))
 
 
-def end_companion(state: State, device_id: str, key: str) -> bool:
+def end_companion(state: EngineState, device_id: str, key: str) -> bool:
     """The source says that the companion is gone, or it is a fault of its own. True if it was one."""
     absorbed = state.get(Absorbed, device_id, key)
     if absorbed is not None:
@@ -89,7 +89,7 @@ def end_companion(state: State, device_id: str, key: str) -> bool:
 
 
 def end_absent_companions(
-    state: State, source: str, device_id: str | None, shown: frozenset[str], begun_ns: int
+    state: EngineState, source: str, device_id: str | None, shown: frozenset[str], begun_ns: int
 ) -> bool:
     """A complete poll does not show these companions: they are companions no longer. True if any was."""
     gone = [
@@ -106,20 +106,20 @@ def end_absent_companions(
     return bool(gone)
 
 
-def forget_companions(state: State, device_id: str) -> None:
+def forget_companions(state: EngineState, device_id: str) -> None:
     """The device is another part from now on, which has none."""
     for cell in state.all(Absorbed):
         if cell.device_id == device_id:
             state.drop(cell)
 
 
-def move_companions(state: State, root: Condition, heir: Condition) -> None:
+def move_companions(state: EngineState, root: Condition, heir: Condition) -> None:
     """Another condition stands for the root's fault: its companions go with that."""
     for cell in _of(state, root):
         state.put(replace(cell, root_id=heir.id))
 
 
-def let_companions_outlive(state: State, root: Condition) -> None:
+def let_companions_outlive(state: EngineState, root: Condition) -> None:
     """Before the root closes: what of its companions is still there."""
     for cell in _of(state, root):
         state.drop(cell)
@@ -127,7 +127,7 @@ def let_companions_outlive(state: State, root: Condition) -> None:
             _outlive(state, cell, root)
 
 
-def _outlive(state: State, cell: Absorbed, root: Condition) -> None:
+def _outlive(state: EngineState, cell: Absorbed, root: Condition) -> None:
     device, facts = state.device(cell.device_id), state.lookup.facts(cell.code)
     signal = Signal(source=cell.source, device=device.name, code=facts.code, assertion=Assertion.OCCUR)
     fault = classify(state.lookup, cell.source, facts, severity_of(state, signal, facts))
@@ -149,7 +149,7 @@ def _outlive(state: State, cell: Absorbed, root: Condition) -> None:
         state.overflow = f"{facts.code} on {device.name} is one too many"
 
 
-def _of(state: State, root: Condition) -> list[Absorbed]:
+def _of(state: EngineState, root: Condition) -> list[Absorbed]:
     return [cell for cell in state.cells[Absorbed].values() if cell.root_id == root.id]
 
 
@@ -171,7 +171,7 @@ def _naming(evidence: Mapping[str, str], code: str) -> Mapping[str, str]:
     return {**evidence, COMPANIONS: ", ".join((*named, code))}
 
 
-def close(state: State, condition: Condition, why: str, *, goes_on: bool = False) -> None:
+def close(state: EngineState, condition: Condition, why: str, *, goes_on: bool = False) -> None:
     """What went with it and is still there is a fault of its own before this one has ended. ``goes_on``: it
     is over as a fault of its own alone.
     """
@@ -181,12 +181,12 @@ def close(state: State, condition: Condition, why: str, *, goes_on: bool = False
     conditions.end(state, condition, why, goes_on=goes_on)
 
 
-def lift(state: State, hold: Hold, why: str) -> None:
+def lift(state: EngineState, hold: Hold, why: str) -> None:
     state.drop(hold)
     emit(state, EventKind.RELEASED, state.device(hold.device_id), condition_id=hold.id, why=why)
 
 
-def recover(state: State, condition: Condition) -> bool:
+def recover(state: EngineState, condition: Condition) -> bool:
     """The driver says the fault is gone. True if that changed anything."""
     if condition.recovered_ns is not None or conditions.has_ended(state, condition):
         return False
@@ -209,14 +209,14 @@ def recover(state: State, condition: Condition) -> bool:
     return True
 
 
-def _remember_recovery(state: State, condition: Condition, key: str) -> None:
+def _remember_recovery(state: EngineState, condition: Condition, key: str) -> None:
     ordinal = state.get(Ordinal, condition.device_id, key)
     if ordinal is not None and not condition.injected:
         state.put(replace(ordinal, recovered_ns=state.moment_ns))
 
 
 def close_after_reboot(
-    state: State, source: str, device: Device | None, still_shown: frozenset[tuple[str, str]]
+    state: EngineState, source: str, device: Device | None, still_shown: frozenset[tuple[str, str]]
 ) -> bool:
     """After the boot's first complete read: what a reboot clears and was not shown again is over.
 
@@ -236,7 +236,7 @@ def close_after_reboot(
     return changed
 
 
-def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -> None:
+def close_after_job(state: EngineState, device_id: str, holders: tuple[Holder, ...]) -> None:
     """Where a job's end clears: none of the processes that held the device remains.
 
     Of those that nobody knew when it opened, whatever remains is among the first that are listed.
@@ -252,7 +252,7 @@ def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -
             state.put(replace(condition, held_by=held_by))
 
 
-def due(state: State, condition: Condition) -> None:
+def due(state: EngineState, condition: Condition) -> None:
     """A deadline of the condition has passed; where several fall together it rather closes than escalates."""
     at_ns = state.moment_ns
     clearing_ns = deadlines.clearing_ns(state.lookup, condition)
@@ -271,7 +271,7 @@ def due(state: State, condition: Condition) -> None:
         state.put(replace(condition, phase=condition.phase + 1))
 
 
-def _why_time_closed(state: State, condition: Condition) -> str:
+def _why_time_closed(state: EngineState, condition: Condition) -> str:
     if condition.injected:
         return "injected faults end by themselves"
     if condition.report is not None and condition.present_ns is not None:
@@ -283,7 +283,7 @@ def _why_time_closed(state: State, condition: Condition) -> str:
     return "not seen again"
 
 
-def _time_out(state: State, condition: Condition) -> None:
+def _time_out(state: EngineState, condition: Condition) -> None:
     """Its presence has lasted: raise the level, and count one occurrence where that was not in force."""
     after = conditions.relevel(state, condition, duration.timed_out(condition), duration.TIMED_OUT)
     kinds.present(state, after)

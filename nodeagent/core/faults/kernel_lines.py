@@ -34,7 +34,7 @@ from nodeagent.core.model import (
     Signal,
     Source,
 )
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel report one fault at most this far apart."""
@@ -43,7 +43,7 @@ SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
 
-def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
+def backing(state: EngineState, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
     """What a fault stands on that this source reports first."""
     chip = state.chip_of(device)
     speaks_for_itself = chip.source and chip.traits.reports_events
@@ -53,7 +53,7 @@ def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int)
     return Backing.ALONE
 
 
-def confirm(state: State, device: Device, facts: Facts, source: str) -> bool:
+def confirm(state: EngineState, device: Device, facts: Facts, source: str) -> bool:
     """Its driver reports a code: lines of it that say more, or other, than the code are confirmed too."""
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
@@ -64,7 +64,7 @@ def confirm(state: State, device: Device, facts: Facts, source: str) -> bool:
     return changed
 
 
-def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
+def _reported_by_driver(state: EngineState, device: Device, code: str, at_ns: int) -> bool:
     """Just now, the same code or a refined form of it."""
     reported = [
         (each.code, each.told_ns)
@@ -81,7 +81,7 @@ def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> 
     )
 
 
-def confirmed(state: State, condition: Condition, source: str) -> Condition:
+def confirmed(state: EngineState, condition: Condition, source: str) -> Condition:
     """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log has
     seen it for itself.
     """
@@ -91,7 +91,7 @@ def confirmed(state: State, condition: Condition, source: str) -> Condition:
     return conditions.relevel(state, condition, after, f"{source} confirms it")
 
 
-def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
+def contradicted(state: EngineState, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
     """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
     for condition in state.on_chip(device.id):
@@ -109,7 +109,7 @@ def _first_ns(condition: Condition) -> int:
     return max(min(condition.opened_ns, condition.occurred_ns), condition.believed_ns)
 
 
-def again(state: State, before: Condition, after: Condition, source: str) -> Condition:
+def again(state: EngineState, before: Condition, after: Condition, source: str) -> Condition:
     """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
     silence_ns = SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
     is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
@@ -119,7 +119,7 @@ def again(state: State, before: Condition, after: Condition, source: str) -> Con
     return conditions.relevel(state, before, believed, "it comes again after a long silence")
 
 
-def disregard(state: State, condition: Condition) -> None:
+def disregard(state: EngineState, condition: Condition) -> None:
     """Its time is over. A chip that is not read just now is not called well by anybody."""
     if unobserved_reason(state, state.device(condition.device_id)) is not None:
         state.put(replace(condition, backing=Backing.ALONE))
@@ -128,7 +128,7 @@ def disregard(state: State, condition: Condition) -> None:
     conditions.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
 
 
-def listed(state: State, device: Device) -> None:
+def listed(state: EngineState, device: Device) -> None:
     """A driver lists it for the first time: what only lines have reported until now stays unconfirmed."""
     for condition in state.on(Condition, device.id):
         if condition.source == KERNEL_LOG:
@@ -137,7 +137,7 @@ def listed(state: State, device: Device) -> None:
             state.put(replace(condition, backing=of_line))
 
 
-def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
+def is_of_no_chip(state: EngineState, signal: Signal, facts: Facts) -> bool:
     """Whether a line names a chip that nobody knows, though its vendor's driver lists all that there are."""
     row = facts.row
     if signal.source != KERNEL_LOG or signal.device == NODE or row is None or row.kind is not Kind.CHIP:

@@ -25,20 +25,20 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import kinds, relation
 from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 ONE_CAUSE = "the same unknown code came on another chip: one cause"
 SHARED_NS = 30 * SECOND_NS
 """Two chips that show an unknown code within this time have a common cause, not a broken chip each."""
 
 
-def severity_of(state: State, signal: Signal, facts: Facts) -> int | None:
+def severity_of(state: EngineState, signal: Signal, facts: Facts) -> int | None:
     """What the signal says, else what was learnt of the code."""
     learnt = state.get(Severity, facts.key)
     return signal.severity if signal.severity is not None or learnt is None else learnt.severity
 
 
-def learn_severity(state: State, facts: Facts, severity: int | None) -> bool:
+def learn_severity(state: EngineState, facts: Facts, severity: int | None) -> bool:
     """The driver has said how severe a code is: open conditions are judged by it. True if it was new."""
     if severity is None:
         return False
@@ -55,7 +55,7 @@ def learn_severity(state: State, facts: Facts, severity: int | None) -> bool:
     return True
 
 
-def lowered_if_shared(state: State, condition: Condition) -> Condition:
+def lowered_if_shared(state: EngineState, condition: Condition) -> Condition:
     """An undecided code that two chips show is hardly two broken chips: no new jobs, no more.
 
     Returns the condition, which may not be put yet, as it is then; those of other chips are put.
@@ -72,7 +72,7 @@ def lowered_if_shared(state: State, condition: Condition) -> Condition:
     return replace(condition, base_level=Level.PRE_SEPARATE_NPU) if lowers else condition
 
 
-def _shown_elsewhere(state: State, condition: Condition) -> list[Condition | Trace]:
+def _shown_elsewhere(state: EngineState, condition: Condition) -> list[Condition | Trace]:
     key = state.lookup.facts(condition.code).key
     found: list[Condition | Trace] = []
     for chip in state.all(Device):
@@ -85,7 +85,7 @@ def _shown_elsewhere(state: State, condition: Condition) -> list[Condition | Tra
 
 
 def condition_of(
-    state: State,
+    state: EngineState,
     device: Device,
     signal: Signal,
     facts: Facts,
@@ -132,7 +132,7 @@ def condition_of(
     return replace(condition, level=conditions.level_in_force(state, condition))
 
 
-def begin(state: State, device: Device, condition: Condition, why: str) -> None:
+def begin(state: EngineState, device: Device, condition: Condition, why: str) -> None:
     """Put it, and emit its event."""
     state.put(condition)
     emit(state, EventKind.RAISED, device, about=condition, why=why)
@@ -140,7 +140,7 @@ def begin(state: State, device: Device, condition: Condition, why: str) -> None:
         kinds.present(state, condition)
 
 
-def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
+def _backing(state: EngineState, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
     return (
         Backing.OWN if signal.injected else kernel_lines.backing(state, device, facts, signal.source, at_ns)
     )

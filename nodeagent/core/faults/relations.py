@@ -16,11 +16,11 @@ from nodeagent.core.model import Assertion, Condition, Device, Level, Signal, Tr
 from nodeagent.core.rules import frequency, relation
 from nodeagent.core.state import limits
 from nodeagent.core.state.cells import changed
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 def absorb(
-    state: State, device: Device, signal: Signal, facts: Facts, level: Level, at_ns: int, rule: str
+    state: EngineState, device: Device, signal: Signal, facts: Facts, level: Level, at_ns: int, rule: str
 ) -> bool:
     """Attach an occurrence to its root. False where it has none: it is a fault of its own.
 
@@ -45,7 +45,7 @@ def absorb(
     return True
 
 
-def occurred(state: State, condition: Condition) -> Condition:
+def occurred(state: EngineState, condition: Condition) -> Condition:
     """An occurrence was put in its condition: all that follows for it and for others. Returns it anew."""
     facts = state.lookup.facts(condition.code)
     if facts.relations is None or condition.injected:
@@ -62,7 +62,7 @@ def occurred(state: State, condition: Condition) -> Condition:
     return state.get(Condition, condition.id) or condition
 
 
-def passed(state: State, device: Device, facts: Facts, level: Level, at_ns: int) -> bool:
+def passed(state: EngineState, device: Device, facts: Facts, level: Level, at_ns: int) -> bool:
     """What an occurrence that opens nothing still does to others: it makes pairs, and it cancels.
 
     True if it was remembered or changed anything.
@@ -79,7 +79,7 @@ def passed(state: State, device: Device, facts: Facts, level: Level, at_ns: int)
 # --------------------------------------------------------------------------- companions
 
 
-def _attach(state: State, device: Device, root: Condition | Trace, code: str, signal: Signal) -> None:
+def _attach(state: EngineState, device: Device, root: Condition | Trace, code: str, signal: Signal) -> None:
     if isinstance(root, Condition):
         ending.count_in_root(state, root.id, code, signal.count)
         return
@@ -94,7 +94,7 @@ def _attach(state: State, device: Device, root: Condition | Trace, code: str, si
     )
 
 
-def _absorb_earlier(state: State, rule: RelationRule, root_id: str, companion: Condition) -> None:
+def _absorb_earlier(state: EngineState, rule: RelationRule, root_id: str, companion: Condition) -> None:
     """The root has come: a companion that came first is no fault of its own."""
     root = state.get(Condition, root_id)
     assert root is not None, f"no root {root_id}"
@@ -103,7 +103,7 @@ def _absorb_earlier(state: State, rule: RelationRule, root_id: str, companion: C
         _close_as_absorbed(state, companion, root)
 
 
-def _close_as_absorbed(state: State, companion: Condition, root: Condition | Trace) -> None:
+def _close_as_absorbed(state: EngineState, companion: Condition, root: Condition | Trace) -> None:
     device = state.device(root.device_id)
     why = f"absorbed: it goes with {root.code} on {device.name}"
     ending.close(state, companion, why, goes_on=_is_there(companion) and isinstance(root, Condition))
@@ -124,19 +124,19 @@ def _is_there(condition: Condition) -> bool:
 # --------------------------------------------------------------------------- levels and ends
 
 
-def _join_others(state: State, device_id: str, key: str, relations: Relations, at_ns: int) -> None:
+def _join_others(state: EngineState, device_id: str, key: str, relations: Relations, at_ns: int) -> None:
     for rule in relations.levelling:
         for subject in relation.subjects(state, rule, device_id, key, at_ns):
             _join(state, subject)
 
 
-def _join(state: State, condition: Condition) -> None:
+def _join(state: EngineState, condition: Condition) -> None:
     after = relation.joined(state, condition)
     if after is not condition:
         conditions.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
 
 
-def _cancel(state: State, device_id: str, facts: Facts, at_ns: int) -> bool:
+def _cancel(state: EngineState, device_id: str, facts: Facts, at_ns: int) -> bool:
     assert facts.relations is not None, "asked of a code that no relation rule names"
     cancelled = False
     for rule in facts.relations.cancelling:

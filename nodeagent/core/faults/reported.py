@@ -40,7 +40,7 @@ from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.deadlines import RENEWALS
 from nodeagent.core.state.registry import id_of, why_none, without_room
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 SENDER = "sender"
 FAULT_ID = "fault_id"
@@ -59,7 +59,7 @@ Taken = tuple[bool, Reported]
 """Whether anything changed, and what became of it."""
 
 
-def reported(state: State, given: PublicFaults) -> Answered:
+def reported(state: EngineState, given: PublicFaults) -> Answered:
     for fault in given.faults:
         if (refused := _refusal(state, fault)) is not None:
             return refused
@@ -70,7 +70,7 @@ def reported(state: State, given: PublicFaults) -> Answered:
     return any(did for did, _ in taken), Answer(reported=outcomes)
 
 
-def _refusal(state: State, fault: PublicFault) -> Answered | None:
+def _refusal(state: EngineState, fault: PublicFault) -> Answered | None:
     """Why nothing may open where it is said to be. Where a recovery says that it is, does not matter."""
     for name in () if fault.assertion is Assertion.RECOVER else fault.devices:
         device, part = registry.located(state, name)
@@ -83,7 +83,7 @@ def _refusal(state: State, fault: PublicFault) -> Answered | None:
     return None
 
 
-def _without_room(state: State, given: PublicFaults) -> Answered | None:
+def _without_room(state: EngineState, given: PublicFaults) -> Answered | None:
     arriving = _arriving(state, given)
     if full := without_room(state, arriving):
         most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
@@ -95,7 +95,7 @@ def _without_room(state: State, given: PublicFaults) -> Answered | None:
     return None
 
 
-def began_again(state: State) -> None:
+def began_again(state: EngineState) -> None:
     """The time until each expires: the daemon was away, so that nobody could repeat anything; or senders have
     to repeat more often from now on.
     """
@@ -112,7 +112,7 @@ def named_in(event: Event) -> Report | None:
     return Report(sender=evidence[SENDER], fault_id=evidence[FAULT_ID], began_ms=0, by=evidence.get(BY, ""))
 
 
-def _arriving(state: State, given: PublicFaults) -> dict[str, list[Level]]:
+def _arriving(state: EngineState, given: PublicFaults) -> dict[str, list[Level]]:
     """The levels of what is not open yet, by the id of the device."""
     found: dict[tuple[str, str, str], Level] = {}
     for fault in given.faults:
@@ -130,11 +130,11 @@ def _arriving(state: State, given: PublicFaults) -> dict[str, list[Level]]:
     return arriving
 
 
-def _level(state: State, fault: PublicFault) -> Level:
+def _level(state: EngineState, fault: PublicFault) -> Level:
     return classify(state.lookup, PUBLIC, state.lookup.facts(fault.code), None).level
 
 
-def _device_ids(state: State, fault: PublicFault) -> list[str]:
+def _device_ids(state: EngineState, fault: PublicFault) -> list[str]:
     """Where it opens: on what was named, which may be a part of a chip that nobody has named before; or on
     the chip, where the fault asks for a reset, for no part of it is reset by itself.
     """
@@ -143,7 +143,7 @@ def _device_ids(state: State, fault: PublicFault) -> list[str]:
     return [device_id for device_id in found if device_id]
 
 
-def _opens_on(state: State, name: str, is_of_the_chip: bool) -> str:
+def _opens_on(state: EngineState, name: str, is_of_the_chip: bool) -> str:
     device, part = registry.located(state, name)
     if device is None:
         return ""
@@ -152,7 +152,7 @@ def _opens_on(state: State, name: str, is_of_the_chip: bool) -> str:
     return id_of(device, part) if part else device.id
 
 
-def _as_opened(state: State, fault: PublicFault) -> Report:
+def _as_opened(state: EngineState, fault: PublicFault) -> Report:
     """Under whose word it stands: the caller's, or that of a version that kept nobody's; and, where no time
     was given, behind all that was said of it before.
     """
@@ -170,7 +170,7 @@ def _as_opened(state: State, fault: PublicFault) -> Report:
     return replace(report, began_ms=max((report.began_ms, *times_ms)))
 
 
-def _taken(state: State, fault: PublicFault) -> Taken:
+def _taken(state: EngineState, fault: PublicFault) -> Taken:
     report = _as_opened(state, fault)
     if fault.assertion is Assertion.RECOVER:
         return _recovered(state, fault, report)
@@ -188,7 +188,7 @@ def _taken(state: State, fault: PublicFault) -> Taken:
     return did, Reported.TAKEN if is_new else Reported.REPEATED
 
 
-def _occurred(state: State, fault: PublicFault, report: Report, device_id: str) -> bool:
+def _occurred(state: EngineState, fault: PublicFault, report: Report, device_id: str) -> bool:
     return signals.signalled(
         state,
         Signal(
@@ -209,7 +209,7 @@ def _is_known(condition: Condition, assertion: Assertion, report: Report) -> boo
     return condition.report is not None and condition.report.began_ms >= report.began_ms
 
 
-def _renewed(state: State, condition: Condition) -> bool:
+def _renewed(state: EngineState, condition: Condition) -> bool:
     """The sender still says so. True if that is to be kept: see ``RENEWALS``."""
     if condition.report is None or condition.present_ns is None:
         return False
@@ -220,7 +220,7 @@ def _renewed(state: State, condition: Condition) -> bool:
     return True
 
 
-def _recovered(state: State, fault: PublicFault, report: Report) -> Taken:
+def _recovered(state: EngineState, fault: PublicFault, report: Report) -> Taken:
     """It is over wherever it is open, whichever devices the recovery names: the id stands for the fault."""
     there = list(_ended_by(state, fault))
     over = [each for each in there if each.report is not None and each.report.began_ms <= report.began_ms]
@@ -235,7 +235,7 @@ def _recovered(state: State, fault: PublicFault, report: Report) -> Taken:
     return is_new, Reported.OUTDATED if there else Reported.NOT_OPEN
 
 
-def _ended_by(state: State, fault: PublicFault) -> Iterator[Condition]:
+def _ended_by(state: EngineState, fault: PublicFault) -> Iterator[Condition]:
     """What is open under its name and is its caller's to end."""
     for condition in state.reported(fault.report):
         by = "" if condition.report is None else condition.report.by
@@ -243,7 +243,7 @@ def _ended_by(state: State, fault: PublicFault) -> Iterator[Condition]:
             yield condition
 
 
-def _withdraw(state: State, report: Report) -> bool:
+def _withdraw(state: EngineState, report: Report) -> bool:
     """What occurred up to then is over, also where a message about it comes late. True if that is new."""
     if _is_withdrawn(state, report):
         return False
@@ -251,7 +251,7 @@ def _withdraw(state: State, report: Report) -> bool:
     return True
 
 
-def _is_withdrawn(state: State, report: Report) -> bool:
+def _is_withdrawn(state: EngineState, report: Report) -> bool:
     known = state.get(Withdrawn, report.key)
     if known is None or report.began_ms > known.began_ms:
         return False

@@ -40,10 +40,10 @@ from nodeagent.core.state import occupancy, registry
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.registry import addressed
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def noted_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
+def noted_only(state: EngineState, signal: Signal, facts: Facts, at_ns: int) -> bool:
     """Its row says that it is no fault. A condition from before the row said so is left to close.
 
     To relation rules it is an occurrence as any other: what ends a fault is often no fault.
@@ -60,24 +60,24 @@ def noted_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
     return relations.passed(state, device, facts, fault.level, at_ns) or was_new
 
 
-def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
+def from_user_space(state: EngineState, signal: Signal, facts: Facts) -> bool:
     """Anyone with a privileged container can write such a line: it informs."""
     why = "written to the kernel log by user space, which may forge any line"
     return _notice(state, signal, facts, why, userspace=True)
 
 
-def of_previous_boot(state: State, signal: Signal, facts: Facts) -> bool:
+def of_previous_boot(state: EngineState, signal: Signal, facts: Facts) -> bool:
     """What the node logged before it stopped: it tells why, and says nothing of how the node is."""
     why = "logged in the previous boot, which no shutdown ended; nothing is done about it"
     return _notice(state, signal, facts, why, userspace=not signal.trusted)
 
 
-def of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
+def of_no_chip(state: EngineState, signal: Signal, facts: Facts) -> bool:
     """A line names a chip that the vendor's driver does not list."""
     return _notice(state, signal, facts, "its vendor's driver lists no such chip")
 
 
-def _notice(state: State, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
+def _notice(state: EngineState, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
     """Emit it about the device if it is known, else about the node: it makes no device."""
     device = registry.find(state, signal.device) or registry.resolve(state, NODE, None)
     if device is None:
@@ -105,7 +105,7 @@ MAX_REASONS: Final = 16
 _ACKNOWLEDGED: Final = ClearOn(operator=True)
 
 
-def acknowledged(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
+def acknowledged(state: EngineState, condition: Condition, signal: Signal, facts: Facts) -> Condition:
     """The open condition with what the signal adds to it; an event where that is anything."""
     is_once = signal.source == AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
@@ -149,7 +149,7 @@ another.
 """
 
 
-def signalled(state: State, signal: Signal, rule: str = "") -> bool:
+def signalled(state: EngineState, signal: Signal, rule: str = "") -> bool:
     """Judge one signal. True if anything changed. ``rule`` is the rule that makes it, from what it watches.
 
     Where a duration rule names the code, ``rules.duration`` counts it instead, and a ``once`` does not count.
@@ -182,7 +182,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
 
 
 def _occurred(
-    state: State,
+    state: EngineState,
     device: Device | None,
     condition: Condition | None,
     signal: Signal,
@@ -219,14 +219,14 @@ def _was_held(signal: Signal, before: Condition | None, at_ns: int) -> bool:
 
 
 def _recovered(
-    state: State, device: Device | None, condition: Condition | None, signal: Signal, facts: Facts
+    state: EngineState, device: Device | None, condition: Condition | None, signal: Signal, facts: Facts
 ) -> bool:
     if condition is not None:
         return ending.recover(state, condition)
     return device is not None and not signal.injected and ending.end_companion(state, device.id, facts.key)
 
 
-def overflowed(state: State) -> bool:
+def overflowed(state: EngineState) -> bool:
     """A bound was reached: a fault of the agent, renewed once a minute. Nothing is kept of the signal."""
     why, state.overflow = state.overflow, ""
     node = registry.resolve(state, NODE, Kind.NODE)
@@ -240,7 +240,7 @@ def overflowed(state: State) -> bool:
 
 
 def _is_absorbed(
-    state: State,
+    state: EngineState,
     device: Device | None,
     condition: Condition | None,
     signal: Signal,
@@ -266,7 +266,7 @@ def _is_absorbed(
 
 
 def _opened(
-    state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
+    state: EngineState, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition | None:
     """A new condition; None where a bound was reached, or the signal names no device."""
     fault = classify(state.lookup, signal.source, facts, severity_of(state, signal, facts))
@@ -288,7 +288,7 @@ def _opened(
 
 
 def _renew(
-    state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int, rule: str
+    state: EngineState, condition: Condition, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
     is_once = signal.assertion is Assertion.ONCE
@@ -329,7 +329,7 @@ def _evidence(condition: Condition, signal: Signal, rule: str) -> Mapping[str, s
     return {**condition.evidence, **signal.evidence}
 
 
-def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condition:
+def appear(state: EngineState, condition: Condition, source: str, at_ns: int) -> Condition:
     """The fault is present: from now on, where it was not already. Whoever shows that can say it is over."""
     condition = kernel_lines.confirmed(state, condition, source)
     if condition.present_ns is None or condition.recovered_ns is not None:
@@ -340,7 +340,7 @@ def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condi
 
 
 def _count_user_induced(
-    state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
+    state: EngineState, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
     if condition.injected or not recovery_action.only_restarts_its_job(state, condition):
@@ -356,7 +356,7 @@ def _count_user_induced(
     return replace(condition, rescheduling=third)
 
 
-def _occurred_ns(state: State, signal: Signal) -> int:
+def _occurred_ns(state: EngineState, signal: Signal) -> int:
     """The time of receipt; the source's own stamp only where it is read late, and never the future."""
     if signal.backdated and signal.last_ns is not None:
         return min(signal.last_ns, state.moment_ns)

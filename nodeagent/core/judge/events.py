@@ -24,11 +24,11 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.limits import MAX_NOTICED
 from nodeagent.core.state.registry import CHIPS_BEHIND, names_behind
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 def emit(
-    state: State,
+    state: EngineState,
     kind: EventKind,
     device: Device,
     *,
@@ -89,7 +89,7 @@ def emit(
     )
 
 
-def settle(state: State) -> None:
+def settle(state: EngineState) -> None:
     """Emit the changes of verdict or handling that no event has carried yet."""
     if state.muted:
         return
@@ -107,7 +107,7 @@ def settle(state: State) -> None:
             emit(state, EventKind.VERDICT_CHANGED, device, why=why)
 
 
-def show_as_emitted(state: State) -> None:
+def show_as_emitted(state: EngineState) -> None:
     """After a muted replay: take what follows from the state as what the published events have shown."""
     state.dirty.clear()
     for device in state.all(Device):
@@ -119,7 +119,7 @@ REPEAT_NS = 60 * SECOND_NS
 
 
 def notice(
-    state: State,
+    state: EngineState,
     device: Device,
     *,
     code: str,
@@ -156,7 +156,7 @@ def notice(
     return True
 
 
-def _make_room(state: State) -> bool:
+def _make_room(state: EngineState) -> bool:
     """The oldest is forgotten, unless it was emitted within the minute."""
     if len(state.cells[Noticed]) < MAX_NOTICED:
         return True

@@ -26,7 +26,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state.derived import Contribution, Judgement
 from nodeagent.core.state.registry import is_behind
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 C = TypeVar("C", Condition, Promotion, Hold)
 
@@ -38,7 +38,7 @@ _OF_HOLDS: dict[HoldKind, Stance] = {
 """A pending reset keeps new work off the whole group; what runs on the others is judged by their faults."""
 
 
-def judgement(state: State, device: Device) -> Judgement:
+def judgement(state: EngineState, device: Device) -> Judgement:
     """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
     known = state.derived.judgements.get(device.id)
     if known is None:
@@ -80,7 +80,7 @@ def judge(given: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown
     )
 
 
-def contributions(state: State, device: Device) -> Iterator[Contribution]:
+def contributions(state: EngineState, device: Device) -> Iterator[Contribution]:
     """Conditions, promotions and holds on the device and on the chip that it is a part of, then what reaches
     that from others.
     """
@@ -95,7 +95,7 @@ def contributions(state: State, device: Device) -> Iterator[Contribution]:
             yield said if affects is Affects.NODE else replace(said, level=None)
 
 
-def _reaching(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
+def _reaching(state: EngineState) -> Iterator[tuple[str, Affects, Contribution]]:
     """What speaks for more than its own device: that device, whom it affects, and what it says."""
     for key in state.reaching:
         condition: Condition = state.cells[Condition][key]
@@ -107,7 +107,7 @@ def _reaching(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
             yield promotion.device_id, affects, _said(state, promotion, _of_promotion)
 
 
-def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
+def _contributions_on(state: EngineState, device_id: str) -> Iterator[Contribution]:
     for condition in state.on(Condition, device_id):
         if condition.affect_verdict:
             yield _said(state, condition, _of_condition)
@@ -118,7 +118,7 @@ def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
         yield _said(state, hold, _of_hold)
 
 
-def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
+def _said(state: EngineState, cell: C, work_out: Callable[[EngineState, C], Contribution]) -> Contribution:
     """Worked out once, as long as the cell says the same."""
     key = (type(cell).__name__.lower(), cell.id)
     said = state.derived.contributions.get(key)
@@ -127,7 +127,7 @@ def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -
     return said
 
 
-def _of_promotion(state: State, promotion: Promotion) -> Contribution:
+def _of_promotion(state: EngineState, promotion: Promotion) -> Contribution:
     return Contribution(
         reason=Reason(
             kind="promotion",
@@ -141,14 +141,14 @@ def _of_promotion(state: State, promotion: Promotion) -> Contribution:
     )
 
 
-def _of_hold(_: State, hold: Hold) -> Contribution:
+def _of_hold(_: EngineState, hold: Hold) -> Contribution:
     return Contribution(
         reason=Reason(kind="hold", id=hold.id, text=f"{hold.owner}: {hold.reason}"),
         stance=_OF_HOLDS[hold.kind],
     )
 
 
-def _of_condition(state: State, condition: Condition) -> Contribution:
+def _of_condition(state: EngineState, condition: Condition) -> Contribution:
     is_none_needed = recovery_action.only_restarts_its_job(state, condition) and not condition.user_induced
     reason = Reason(
         kind="condition",
@@ -166,7 +166,7 @@ def _of_condition(state: State, condition: Condition) -> Contribution:
     )
 
 
-def _reaches(state: State, device_id: str, affects: Affects, device: Device) -> bool:
+def _reaches(state: EngineState, device_id: str, affects: Affects, device: Device) -> bool:
     if affects is Affects.NODE:
         return device.name == NODE
     return is_behind(device, state.device(device_id))

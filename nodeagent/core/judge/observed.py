@@ -8,10 +8,10 @@ that was let go on purpose is known to be let go.
 from collections.abc import Iterator
 
 from nodeagent.core.model import NODE, PREVIOUS_BOOT, Device, Reason, Source
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def unobserved_reasons(state: State, device: Device) -> tuple[Reason, ...]:
+def unobserved_reasons(state: EngineState, device: Device) -> tuple[Reason, ...]:
     """Why the device is not observed now; () if it is. The node has one for each source that is missed."""
     device = state.chip_of(device)
     if device.name == NODE:
@@ -20,12 +20,12 @@ def unobserved_reasons(state: State, device: Device) -> tuple[Reason, ...]:
     return () if reason is None else (reason,)
 
 
-def unobserved_reason(state: State, device: Device) -> Reason | None:
+def unobserved_reason(state: EngineState, device: Device) -> Reason | None:
     """The first of them."""
     return next(iter(unobserved_reasons(state, device)), None)
 
 
-def stands_no_longer(state: State, device: Device) -> bool:
+def stands_no_longer(state: EngineState, device: Device) -> bool:
     """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
     device = state.chip_of(device)
     seen_by = state.source_of(device.source, device.id)
@@ -34,7 +34,7 @@ def stands_no_longer(state: State, device: Device) -> bool:
     return not (fresh and was_read) or state.era.rebooted
 
 
-def last_observed_ns(state: State, device: Device) -> int:
+def last_observed_ns(state: EngineState, device: Device) -> int:
     """When a device that is not observed was last known to be, rule clock; 0 if never."""
     device = state.chip_of(device)
     seen_by = state.source_of(device.source, device.id)
@@ -43,7 +43,7 @@ def last_observed_ns(state: State, device: Device) -> int:
     return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns
 
 
-def _why_unobserved(state: State, device: Device) -> Reason | None:
+def _why_unobserved(state: EngineState, device: Device) -> Reason | None:
     if why := device.traits.excluded:
         return Reason(kind="device", id=device.id, text=why)
     if device.gone:
@@ -60,7 +60,7 @@ def _why_unobserved(state: State, device: Device) -> Reason | None:
     return None
 
 
-def _missed(state: State) -> Iterator[Source]:
+def _missed(state: EngineState) -> Iterator[Source]:
     """The sources without which nobody can say how the node is."""
     for source in state.cells[Source].values():
         if source.device_id or source.absent:

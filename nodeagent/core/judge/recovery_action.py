@@ -9,10 +9,10 @@ continue: no new jobs, and a reset once the chip is idle. It opens and closes no
 
 from nodeagent.core.catalog.levels import BELOW_RESET, JOB_LEVELS, WHEN_IDLE, Stance, of_job_stance, stance
 from nodeagent.core.model import Condition, Level, Recovery
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def chip_needs_no_recovery(state: State, condition: Condition) -> bool:
+def chip_needs_no_recovery(state: EngineState, condition: Condition) -> bool:
     """Whether the driver, or the fault itself, says that the chip needs no recovery from it."""
     if condition.level not in BELOW_RESET:
         return False
@@ -26,7 +26,7 @@ def chip_needs_no_recovery(state: State, condition: Condition) -> bool:
             return False
 
 
-def only_restarts_its_job(state: State, condition: Condition) -> bool:
+def only_restarts_its_job(state: EngineState, condition: Condition) -> bool:
     """Whether its job restarts, and that is all: the chip stays in use. So it is for an application fault
     (``user_induced``), and for one of the chip after which that needs no recovery.
     """
@@ -35,12 +35,12 @@ def only_restarts_its_job(state: State, condition: Condition) -> bool:
     return condition.level in JOB_LEVELS and chip_needs_no_recovery(state, condition)
 
 
-def waits_for_idle(state: State, condition: Condition) -> bool:
+def waits_for_idle(state: EngineState, condition: Condition) -> bool:
     """Whether work may continue beside it until the chip is reset."""
     return condition.level is Level.FREE_RESTART_NPU and _recovery(state, condition) is Recovery.VENDOR
 
 
-def stance_of(state: State, condition: Condition) -> Stance:
+def stance_of(state: EngineState, condition: Condition) -> Stance:
     if only_restarts_its_job(state, condition):
         kind = state.device(condition.device_id).kind
         return of_job_stance(kind, rescheduling=condition.rescheduling)
@@ -49,6 +49,6 @@ def stance_of(state: State, condition: Condition) -> Stance:
     return stance(condition.level, condition.phase, state.lookup_on(condition.device_id).settings)
 
 
-def _recovery(state: State, condition: Condition) -> Recovery:
+def _recovery(state: EngineState, condition: Condition) -> Recovery:
     row = state.lookup.facts(condition.code).row
     return row.recovery if row is not None else Recovery.LEVEL

@@ -50,10 +50,10 @@ from nodeagent.core.state import answers, deadlines, limits, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.registry import PROVISIONAL, find
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def exclude(state: State, device: Device) -> None:
+def exclude(state: EngineState, device: Device) -> None:
     """From now on it is excluded."""
     why = device.traits.excluded
     for each in (device, *state.parts(device.id)):
@@ -63,7 +63,7 @@ def exclude(state: State, device: Device) -> None:
             frequency.release(state, promotion, why)
 
 
-def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
+def forget(state: EngineState, device: Device, why: str, *kept: type[Cell]) -> None:
     """Its ordinals stay, for it may come back, and so do cells of these types."""
     for part in state.parts(device.id):
         forget(state, part, why, *kept)
@@ -80,37 +80,37 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
     state.drop(device)
 
 
-def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
+def forget_named(state: EngineState, device: Device, why: str, source: str = "") -> None:
     """One that only faults have named."""
     forget(state, device, why)
     _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
 
 
-def forget_by_order(state: State, device: Device, why: str) -> None:
+def forget_by_order(state: EngineState, device: Device, why: str) -> None:
     """How often it was reset stays, as with a part that was replaced: it may come back."""
     forget(state, device, why, PastResets)
     _emit_end(state, device, f"{device.name} is forgotten by {why}")
 
 
-def forget_vanished(state: State, device: Device, why: str, source: str) -> None:
+def forget_vanished(state: EngineState, device: Device, why: str, source: str) -> None:
     """One that its source lists no longer."""
     forget(state, device, why)
     _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
 
 
-def is_host_part_without_fault(state: State, device: Device) -> bool:
+def is_host_part_without_fault(state: EngineState, device: Device) -> bool:
     """Nobody schedules onto it, so that nobody misses it; a name of it may be another after an update."""
     is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
     return device.kind is Kind.HOST and is_bare
 
 
-def _emit_end(state: State, device: Device, reason: str, source: str = "") -> None:
+def _emit_end(state: EngineState, device: Device, reason: str, source: str = "") -> None:
     """An event of the node ends the id (``was``)."""
     node = state.device(state.node_id)
     emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
 
 
-def forget_unlisted(state: State, source: str) -> bool:
+def forget_unlisted(state: EngineState, source: str) -> bool:
     """The driver has listed and read all its chips: those that only kernel lines named are none."""
     changed = False
     for device in state.all(Device):
@@ -123,12 +123,12 @@ def forget_unlisted(state: State, source: str) -> bool:
     return changed
 
 
-def _vendor(state: State, condition: Condition) -> str:
+def _vendor(state: EngineState, condition: Condition) -> str:
     row = state.lookup.facts(condition.code).row
     return row.vendor if row is not None else ""
 
 
-def room_for_listed(state: State) -> bool:
+def room_for_listed(state: EngineState) -> bool:
     """Whether there is room for one that a driver lists: one that only lines have named makes way."""
     if limits.room_for_device(state):
         return True
@@ -139,13 +139,13 @@ def room_for_listed(state: State) -> bool:
     return False
 
 
-def _is_nobodys(state: State, device: Device) -> bool:
+def _is_nobodys(state: EngineState, device: Device) -> bool:
     return (
         device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
     )
 
 
-def seen(state: State, given: DeviceSeen) -> bool:
+def seen(state: EngineState, given: DeviceSeen) -> bool:
     """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
     in_slot = _in_slot(state, given)
     known = state.get(Device, given.identity) if given.identity else in_slot
@@ -167,7 +167,7 @@ def seen(state: State, given: DeviceSeen) -> bool:
     return _update(state, known, given)
 
 
-def gone(state: State, given: DeviceGone) -> bool:
+def gone(state: EngineState, given: DeviceGone) -> bool:
     device = find(state, given.device)
     if device is not None and is_host_part_without_fault(state, device):
         forget_vanished(state, device, given.reason or "gone", given.source)
@@ -179,7 +179,7 @@ def gone(state: State, given: DeviceGone) -> bool:
     return True
 
 
-def _in_slot(state: State, given: DeviceSeen) -> Device | None:
+def _in_slot(state: EngineState, given: DeviceSeen) -> Device | None:
     """The slot is the PCI address; a name stands for it only where one of the two addresses is not known."""
     pci = given.traits.pci
     if pci and (by_pci := find(state, pci)) is not None:
@@ -190,7 +190,7 @@ def _in_slot(state: State, given: DeviceSeen) -> Device | None:
     return by_name
 
 
-def _unreadable(state: State, in_slot: Device) -> bool:
+def _unreadable(state: EngineState, in_slot: Device) -> bool:
     if not in_slot.seen:
         return False
     state.put(replace(in_slot, seen=False))
@@ -198,7 +198,7 @@ def _unreadable(state: State, in_slot: Device) -> bool:
 
 
 def _update(
-    state: State,
+    state: EngineState,
     known: Device | None,
     given: DeviceSeen,
     kind: EventKind = EventKind.DEVICE_SEEN,
@@ -241,7 +241,7 @@ def _update(
     return True
 
 
-def _vacate(state: State, arriving: Device, before: Device | None) -> None:
+def _vacate(state: EngineState, arriving: Device, before: Device | None) -> None:
     """What had the name takes the one that becomes free; what had the address is there no longer."""
     namesake = state.get(Device, state.names.get(arriving.name, ""))
     if namesake is not None and namesake.id != arriving.id:
@@ -255,7 +255,7 @@ def _vacate(state: State, arriving: Device, before: Device | None) -> None:
         state.put(replace(neighbour, attributes=left))
 
 
-def _identify(state: State, provisional: Device, known: Device | None, identity: str) -> Device:
+def _identify(state: EngineState, provisional: Device, known: Device | None, identity: str) -> Device:
     """The id has appeared: everything kept under the provisional one moves to it.
 
     The numbers given under the provisional id stay with it too: that id may come again.
@@ -283,7 +283,7 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     return identified
 
 
-def _rename_in_jobs(state: State, before: str, after: str) -> None:
+def _rename_in_jobs(state: EngineState, before: str, after: str) -> None:
     for job in state.all(Job):
         if before in job.devices or job.device_id == before:
             devices = tuple(dict.fromkeys(after if each == before else each for each in job.devices))
@@ -291,13 +291,13 @@ def _rename_in_jobs(state: State, before: str, after: str) -> None:
             state.put(replace(job, devices=devices, device_id=device_id))
 
 
-def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:
+def _open_on(state: EngineState, device: Device, condition: Condition) -> Condition | None:
     return state.condition(
         device.id, state.lookup.facts(condition.code).key, condition.injected, condition.report
     )
 
 
-def _merged(state: State, moved: Cell) -> Cell | None:
+def _merged(state: EngineState, moved: Cell) -> Cell | None:
     """What is kept of a cell that moves to a device of which there may be one already; None for nothing."""
     match moved:
         case Ordinal():
@@ -343,7 +343,7 @@ def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]
     return tuple(sorted((*one.occurrences_ns, *other.occurrences_ns)))
 
 
-def _replace_part(state: State, old: Device) -> None:
+def _replace_part(state: EngineState, old: Device) -> None:
     """Another part sits in the slot: close and forget what was known of the old one.
 
     How often it was reset stays: it may come back.
@@ -358,12 +358,12 @@ def _is_double(known: Device, given: DeviceSeen) -> bool:
     return bool(here and there) and here != there
 
 
-def _refuse(state: State, given: DeviceSeen, known: Device) -> bool:
+def _refuse(state: EngineState, given: DeviceSeen, known: Device) -> bool:
     why = f"{given.device} claims the identity {given.identity} of {known.name}: it is refused"
     return notice(state, known, code="", why=why, source=given.source)
 
 
-def baseline_seen(state: State, given: BaselineSeen) -> bool:
+def baseline_seen(state: EngineState, given: BaselineSeen) -> bool:
     """Keep it, unless an order to begin anew was given since, or nobody lists such a part."""
     if not given.content or state.get(Device, given.identity) is None:
         return False
@@ -377,7 +377,7 @@ def baseline_seen(state: State, given: BaselineSeen) -> bool:
     return True
 
 
-def rebaseline(state: State, given: Operator) -> Answered:
+def rebaseline(state: EngineState, given: Operator) -> Answered:
     """A person's order: what the driver sees of the part from now on is right."""
     device = registry.find(state, given.device)
     if device is None:

@@ -18,7 +18,7 @@ from nodeagent.core.judge.events import emit, notice
 from nodeagent.core.model import AGENT, Device, Event, EventKind, Hold, HoldKind, Operator
 from nodeagent.core.state import answers, limits, registry
 from nodeagent.core.state.answers import Answered
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _KEYS: Final = {HoldKind.ISOLATION: "hold", HoldKind.QUIESCE: "quiesce"}
 _EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
@@ -29,22 +29,22 @@ _FOR: Final = "for_s"
 _UNLIMITED: Final = "unlimited"
 
 
-def due(state: State, hold: Hold) -> None:
+def due(state: EngineState, hold: Hold) -> None:
     _end(state, hold, f"the hold of {hold.owner} has ended")
 
 
-def isolate(state: State, given: Operator) -> Answered:
+def isolate(state: EngineState, given: Operator) -> Answered:
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
     return _hold(state, device, HoldKind.ISOLATION, given)
 
 
-def quiesce(state: State, given: Operator) -> Answered:
+def quiesce(state: EngineState, given: Operator) -> Answered:
     return _hold(state, state.device(state.node_id), HoldKind.QUIESCE, given)
 
 
-def resume(state: State, given: Operator) -> Answered:
+def resume(state: EngineState, given: Operator) -> Answered:
     node = state.device(state.node_id)
     if ended := lift(state, node, HoldKind.QUIESCE, given):
         return answers.accepted(*ended)
@@ -57,7 +57,7 @@ def resume(state: State, given: Operator) -> Answered:
     return answers.not_possible(not_yours("this node is quiesced", given, others))
 
 
-def lift(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
+def lift(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> list[str]:
     """End the owner's holds of that kind, or the one that is named, or by force all. The ids of those."""
     ended = []
     for hold in of_kind(state, device, kind):
@@ -68,7 +68,7 @@ def lift(state: State, device: Device, kind: HoldKind, given: Operator) -> list[
     return ended
 
 
-def of_kind(state: State, device: Device, kind: HoldKind) -> list[Hold]:
+def of_kind(state: EngineState, device: Device, kind: HoldKind) -> list[Hold]:
     return [hold for hold in state.on(Hold, device.id) if hold.kind is kind]
 
 
@@ -108,13 +108,13 @@ def end_in(event: Event) -> int | None:
     return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
 
 
-def _stated_end(state: State, hold: Hold) -> str:
+def _stated_end(state: EngineState, hold: Hold) -> str:
     if hold.until_ns is None:
         return _UNLIMITED
     return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))
 
 
-def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> Answered:
+def _hold(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Answered:
     before = _same(state, device, kind, given)
     if before is None:
         if why := _no_room(state, device, given):
@@ -133,14 +133,14 @@ def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> Answ
     return answers.accepted(hold.id)
 
 
-def _same(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
+def _same(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
     """The hold that this orders once more."""
     owner = given.owner or given.who
     held = (hold for hold in of_kind(state, device, kind) if hold.owner == owner)
     return next((hold for hold in held if not given.owner or hold.reason == given.reason), None)
 
 
-def _begun(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold:
+def _begun(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Hold:
     owner = given.owner or given.who
     key = f"{_KEYS[kind]}:{owner}"
     if kind is HoldKind.QUIESCE and not given.owner:
@@ -159,7 +159,7 @@ def _begun(state: State, device: Device, kind: HoldKind, given: Operator) -> Hol
     )
 
 
-def _no_room(state: State, device: Device, given: Operator) -> str:
+def _no_room(state: EngineState, device: Device, given: Operator) -> str:
     """Why there can be no further hold, "" if there can."""
     if len(state.cells[Hold]) >= limits.MAX_HOLDS:
         return f"{given.who} cannot hold {device.name}: there are {limits.MAX_HOLDS} holds already"
@@ -173,7 +173,7 @@ def _is_later(until_ns: int | None, than_ns: int | None) -> bool:
     return than_ns is not None and (until_ns is None or until_ns > than_ns)
 
 
-def _end(state: State, hold: Hold, why: str) -> None:
+def _end(state: EngineState, hold: Hold, why: str) -> None:
     """Whatever kind of hold it is."""
     if hold.kind is not HoldKind.QUIESCE:
         ending.lift(state, hold, why)

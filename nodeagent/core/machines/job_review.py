@@ -32,7 +32,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state import occupancy
 from nodeagent.core.state.derived import Contribution
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
 """Beside these no run begins."""
@@ -41,12 +41,12 @@ _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB
 # ---------------------------------------------------------------------- stop
 
 
-def cause_of_stop(state: State, job: Job) -> Cause | None:
+def cause_of_stop(state: EngineState, job: Job) -> Cause | None:
     """Why it is to stop, so that it can be run again here; None where nothing says so."""
     return own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
 
 
-def own_reset(state: State, job: Job) -> Cause | None:
+def own_reset(state: EngineState, job: Job) -> Cause | None:
     """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
     for its chip to be free stops nobody.
     """
@@ -63,13 +63,13 @@ def own_reset(state: State, job: Job) -> Cause | None:
     return None
 
 
-def _asking_conditions(state: State, reset: Reset, chip_id: str) -> list[Condition]:
+def _asking_conditions(state: EngineState, reset: Reset, chip_id: str) -> list[Condition]:
     if chip_id == reset.asker_id:
         return reset_blockers.asking_conditions(state, reset)
     return [each for each in state.on(Condition, chip_id) if reset_policy.asks(state, each)]
 
 
-def _restart(state: State, job: Job) -> Cause | None:
+def _restart(state: EngineState, job: Job) -> Cause | None:
     """A fault after which the job is to be run again, and that is all."""
     for device, said in _contributions(state, job):
         if said.stance[1] is Handling.RESTART_JOB and _counts(state, job, said) and _is_heard(state, said):
@@ -78,7 +78,7 @@ def _restart(state: State, job: Job) -> Cause | None:
     return None
 
 
-def _neighbours_reset(state: State, job: Job) -> Cause | None:
+def _neighbours_reset(state: EngineState, job: Job) -> Cause | None:
     """A reset of its chip for another's fault, which waits for nobody but jobs that make way."""
     if not job.policy.yields:
         return None
@@ -91,7 +91,7 @@ def _neighbours_reset(state: State, job: Job) -> Cause | None:
     return None
 
 
-def _waits_for_such_alone(state: State, reset: Reset) -> bool:
+def _waits_for_such_alone(state: EngineState, reset: Reset) -> bool:
     """The job of the faulty chip stops first: nobody makes way for a reset that may never come."""
     using = {job.name: job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)}
     others = [job for job in using.values() if not occupancy.is_out_of_the_way(job)]
@@ -108,7 +108,7 @@ def _makes_way(job: Job) -> bool:
     return is_there and job.policy.in_place and job.policy.yields
 
 
-def _for_reset(state: State, reset: Reset, chip_id: str, code: str) -> Cause:
+def _for_reset(state: EngineState, reset: Reset, chip_id: str, code: str) -> Cause:
     whose = reset_blockers.names(state, reset.members)
     why = f"{reset.id} of {whose} for {code or reset.reason or reset.who}"
     return Cause(why=why, code=code, device_id=chip_id, reset_id=reset.id)
@@ -117,7 +117,7 @@ def _for_reset(state: State, reset: Reset, chip_id: str, code: str) -> Cause:
 # ---------------------------------------------------------------------- leave
 
 
-def cause_of_leave(state: State, job: Job) -> Cause | None:
+def cause_of_leave(state: EngineState, job: Job) -> Cause | None:
     """Why a job that runs is to be run elsewhere: its handling says so, and nothing here is about to help."""
     found = _contributions(state, job)
     return _worst(
@@ -125,7 +125,7 @@ def cause_of_leave(state: State, job: Job) -> Cause | None:
     )
 
 
-def cause_of_no_return(state: State, job: Job) -> Cause | None:
+def cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
     """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
     found = []
     for device, said in _contributions(state, job):
@@ -135,14 +135,14 @@ def cause_of_no_return(state: State, job: Job) -> Cause | None:
     return _worst(found)
 
 
-def is_awaited(state: State, job: Job) -> bool:
+def is_awaited(state: EngineState, job: Job) -> bool:
     """Whether a reset of one of its chips is to be expected, which is not proposed yet."""
     return any(
         reset_policy.is_awaited(state, state.device(each)) for each in sorted(occupancy.chips_of(state, job))
     )
 
 
-def _is_helped(state: State, device: Device, said: Contribution) -> bool:
+def _is_helped(state: EngineState, device: Device, said: Contribution) -> bool:
     if _of_the_job(state, said):
         return False
     condition = state.get(Condition, said.reason.id)
@@ -169,7 +169,7 @@ def _away(device: Device, said: Contribution) -> Cause:
 # ---------------------------------------------------------------------- wait
 
 
-def cause_of_wait(state: State, job: Job) -> Cause | None:
+def cause_of_wait(state: EngineState, job: Job) -> Cause | None:
     """Why no run may begin now; None where one may. One that is only watched waits for nothing but the end of
     a reset that is being done: it would begin in the middle of it.
     """
@@ -189,7 +189,7 @@ def cause_of_wait(state: State, job: Job) -> Cause | None:
     return _of_rule(state, job)
 
 
-def _of_rule(state: State, job: Job) -> Cause | None:
+def _of_rule(state: EngineState, job: Job) -> Cause | None:
     """One of its chips is about to be taken out for what came again and again, unless others turn out to show
     the same: a run would only begin to be ended.
     """
@@ -205,7 +205,7 @@ def _of_rule(state: State, job: Job) -> Cause | None:
 # ---------------------------------------------------------------------- what counts
 
 
-def _to_be_done(state: State) -> Iterator[Reset]:
+def _to_be_done(state: EngineState) -> Iterator[Reset]:
     """Those in progress that nobody has yet to approve, and that are not on paper."""
     for reset in state.all(Reset):
         approved = reset.mode is ResetMode.ON or (reset.mode is ResetMode.ASK and reset.approved)
@@ -213,25 +213,25 @@ def _to_be_done(state: State) -> Iterator[Reset]:
             yield reset
 
 
-def _contributions(state: State, job: Job) -> Iterator[tuple[Device, Contribution]]:
+def _contributions(state: EngineState, job: Job) -> Iterator[tuple[Device, Contribution]]:
     for device in job_views.concerned(state, occupancy.used_by(state, job)):
         for said in contributions(state, device):
             yield device, said
 
 
-def _of_the_job(state: State, said: Contribution) -> bool:
+def _of_the_job(state: EngineState, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
     return condition is not None and recovery_action.only_restarts_its_job(state, condition)
 
 
-def _counts(state: State, job: Job, said: Contribution) -> bool:
+def _counts(state: EngineState, job: Job, said: Contribution) -> bool:
     condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
     if condition is None or not recovery_action.only_restarts_its_job(state, condition):
         return True
     return condition.occurred_ns > job.granted_ns
 
 
-def _is_heard(state: State, said: Contribution) -> bool:
+def _is_heard(state: EngineState, said: Contribution) -> bool:
     """Since the tables were last changed."""
     if said.reason.kind == "condition":
         condition = state.get(Condition, said.reason.id)
@@ -240,7 +240,7 @@ def _is_heard(state: State, said: Contribution) -> bool:
     return promotion is not None and promotion.fired_ns > state.era.catalog_ns
 
 
-def review(state: State) -> bool:
+def review(state: EngineState) -> bool:
     """Look at every job that has not ended. True if that changed one."""
     changed = False
     for job in occupancy.live_jobs(state):
@@ -249,7 +249,7 @@ def review(state: State) -> bool:
     return changed
 
 
-def due(state: State, job: Job) -> None:
+def due(state: EngineState, job: Job) -> None:
     """The time of its stage is over."""
     if job.stage is JobStage.ENDED:
         state.drop(job)
@@ -262,7 +262,7 @@ def due(state: State, job: Job) -> None:
         jobs.send_away(state, job, replace(_last(job), why=_why_too_late(state, job)))
 
 
-def _why_too_late(state: State, job: Job) -> str:
+def _why_too_late(state: EngineState, job: Job) -> str:
     settings = state.lookup.settings.jobs
     if job.stage is JobStage.ASKED:
         left = occupancy.left_of(state, job) if job.stopped else ""
@@ -280,7 +280,7 @@ def _last(job: Job) -> Cause:
 # ---------------------------------------------------------------------- by stage
 
 
-def grant_if_well(state: State, job: Job) -> bool:
+def grant_if_well(state: EngineState, job: Job) -> bool:
     """Allow the run of one that is held, where nothing speaks against it."""
     if cause_of_wait(state, job) is not None:
         return False
@@ -290,7 +290,7 @@ def grant_if_well(state: State, job: Job) -> bool:
     return True
 
 
-def _holding(state: State, job: Job) -> bool:
+def _holding(state: EngineState, job: Job) -> bool:
     if grant_if_well(state, job):
         return True
     if job.policy.only_watches:
@@ -299,7 +299,7 @@ def _holding(state: State, job: Job) -> bool:
     return cause is not None and jobs.send_away(state, job, cause)
 
 
-def _running(state: State, job: Job) -> bool:
+def _running(state: EngineState, job: Job) -> bool:
     if job.policy.in_place and job.held:
         jobs.ask(state, job, Cause(why=job.why), by_operator=True, held=True)
         return True
@@ -315,7 +315,7 @@ def _running(state: State, job: Job) -> bool:
     return jobs.send_away(state, job, away)
 
 
-def _watch(state: State, job: Job, due_ns: int | None) -> bool:
+def _watch(state: EngineState, job: Job, due_ns: int | None) -> bool:
     """It stays as it is until then: a reset that would help is waited for, but not for ever."""
     if job.due_ns == due_ns:
         return False
@@ -323,7 +323,7 @@ def _watch(state: State, job: Job, due_ns: int | None) -> bool:
     return True
 
 
-def _asked(state: State, job: Job) -> bool:
+def _asked(state: EngineState, job: Job) -> bool:
     if job.stopped and not occupancy.left_of(state, job):
         stopped = jobs.stop(state, job, job.run)
         if stopped is not None:
@@ -337,7 +337,7 @@ def _asked(state: State, job: Job) -> bool:
     return cause is not None and jobs.send_away(state, job, cause)
 
 
-_BY_STAGE: Final[Mapping[JobStage, Callable[[State, Job], bool]]] = {
+_BY_STAGE: Final[Mapping[JobStage, Callable[[EngineState, Job], bool]]] = {
     JobStage.HOLDING: _holding,
     JobStage.RUNNING: _running,
     JobStage.ASKED: _asked,

@@ -21,7 +21,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state import occupancy
 from nodeagent.core.state.derived import ClaimedJob, Judgement
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _BY_STATUS: Final[Mapping[int | None, Recommendation]] = {
     75: Recommendation.RESCHEDULE,
@@ -71,22 +71,22 @@ WANTED: Final = {
 """What a supervisor is to do follows from the stage; one that has ended is sent nothing."""
 
 
-def concerned(state: State, device_ids: Iterable[str]) -> list[Device]:
+def concerned(state: EngineState, device_ids: Iterable[str]) -> list[Device]:
     """The devices, and the node, whose faults are those of a job that uses them."""
     return [state.device(device_id) for device_id in dict.fromkeys((*device_ids, state.node_id))]
 
 
-def handling_of(state: State, device_ids: Iterable[str]) -> Handling:
+def handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
     """The strictest on them and the node."""
     return strictest(judgement(state, device).handling for device in concerned(state, device_ids))
 
 
-def is_isolated(state: State, device_ids: Iterable[str]) -> bool:
+def is_isolated(state: EngineState, device_ids: Iterable[str]) -> bool:
     """Whether one of them, or the node, takes no new work."""
     return any(judgement(state, device).verdict in _NO_WORK for device in concerned(state, device_ids))
 
 
-def note_of(state: State, job: Job, run: int, why: str) -> JobNote:
+def note_of(state: EngineState, job: Job, run: int, why: str) -> JobNote:
     handling, isolated = _stands(state, job, occupancy.used_by(state, job))
     return JobNote(
         name=job.name,
@@ -98,7 +98,7 @@ def note_of(state: State, job: Job, run: int, why: str) -> JobNote:
     )
 
 
-def _stands(state: State, job: Job, device_ids: tuple[str, ...]) -> tuple[Handling, bool]:
+def _stands(state: EngineState, job: Job, device_ids: tuple[str, ...]) -> tuple[Handling, bool]:
     """The strictest handling of its chips and the node, and whether one of them takes no new work. One that
     has ended uses none; there may be many of them, and each is shown with every change.
     """
@@ -108,12 +108,12 @@ def _stands(state: State, job: Job, device_ids: tuple[str, ...]) -> tuple[Handli
     return handling_of(state, device_ids), isolated
 
 
-def views(state: State) -> tuple[JobView, ...]:
+def views(state: EngineState) -> tuple[JobView, ...]:
     """Those with a supervisor first, in the order in which they began; the others by name."""
     return (*(_view(state, job) for job in state.all(Job)), *_claimed(state))
 
 
-def _view(state: State, job: Job) -> JobView:
+def _view(state: EngineState, job: Job) -> JobView:
     """The view of a job. Once it has ended it is made only once: it changes no more, and there may be
     hundreds.
     """
@@ -125,7 +125,7 @@ def _view(state: State, job: Job) -> JobView:
     return known
 
 
-def _supervised(state: State, job: Job) -> JobView:
+def _supervised(state: EngineState, job: Job) -> JobView:
     device_ids = occupancy.used_by(state, job)
     handling, isolated = _stands(state, job, device_ids)
     return JobView(
@@ -151,7 +151,7 @@ def _supervised(state: State, job: Job) -> JobView:
     )
 
 
-def _claimed(state: State) -> list[JobView]:
+def _claimed(state: EngineState) -> list[JobView]:
     """Each is made anew only where its claims or a verdict have changed: this is shown with every change."""
     kinds: dict[str, str] = {}
     devices: dict[str, list[str]] = {}

@@ -23,7 +23,7 @@ from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import job_views
 from nodeagent.core.model import AGENT, EventKind, Job, JobSaid, JobStage, JobWord
 from nodeagent.core.state import limits, occupancy
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def can(job: Job, happened: Happened) -> bool:
     return (job.stage, happened) in TRANSITIONS
 
 
-def advance(state: State, job: Job, happened: Happened, **changes: Any) -> Job | None:
+def advance(state: EngineState, job: Job, happened: Happened, **changes: Any) -> Job | None:
     """Put the job into the stage that follows, with ``changes`` of its other fields; its deadline is gone
     unless they name one. None where nothing follows; then the state is as it was.
     """
@@ -90,12 +90,12 @@ NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "end": 
 """What holds of a run that has not begun."""
 
 
-def grant(state: State, job: Job) -> None:
+def grant(state: EngineState, job: Job) -> None:
     """From here on it counts as running: nothing is reset between this and the command's start."""
     advance(state, job, Happened.GRANTED, granted_ns=state.moment_ns, held=False, **NOT_RUN)
 
 
-def ask(state: State, job: Job, cause: Cause, *, by_operator: bool = False, held: bool = False) -> None:
+def ask(state: EngineState, job: Job, cause: Cause, *, by_operator: bool = False, held: bool = False) -> None:
     """Ask it to stop, so that it may be run again."""
     asked = advance(
         state,
@@ -111,7 +111,7 @@ def ask(state: State, job: Job, cause: Cause, *, by_operator: bool = False, held
         emit_event(state, EventKind.JOB_ASKED, asked, cause.why, _wanted(asked))
 
 
-def stop(state: State, job: Job, run: int) -> Job | None:
+def stop(state: EngineState, job: Job, run: int) -> Job | None:
     """That run is over, and what it was stopped for may begin. An operator's hold has no end of its own."""
     heal_ns = state.lookup.settings.jobs.heal_timeout_ns
     return advance(
@@ -126,7 +126,7 @@ def stop(state: State, job: Job, run: int) -> Job | None:
     )
 
 
-def send_away(state: State, job: Job, cause: Cause) -> bool:
+def send_away(state: EngineState, job: Job, cause: Cause) -> bool:
     """It is to give up this node, where its policy allows anything at all; True if this is new."""
     if job.policy.only_watches:
         return False
@@ -147,7 +147,7 @@ def _of(cause: Cause) -> Mapping[str, str]:
     }
 
 
-def end(state: State, job: Job, why: str, status: int | None) -> None:
+def end(state: EngineState, job: Job, why: str, status: int | None) -> None:
     """It uses nothing any more. How it ended is kept for a while."""
     ended = advance(
         state,
@@ -197,7 +197,7 @@ def _wanted(job: Job) -> Mapping[str, str]:
 
 
 def emit_event(
-    state: State,
+    state: EngineState,
     kind: EventKind,
     job: Job,
     why: str,

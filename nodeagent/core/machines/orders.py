@@ -43,10 +43,10 @@ from nodeagent.core.model import (
 from nodeagent.core.rules import frequency
 from nodeagent.core.state import answers, occupancy, registry
 from nodeagent.core.state.answers import Answered
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def forget(state: State, given: Operator) -> Answered:
+def forget(state: EngineState, given: Operator) -> Answered:
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
@@ -56,7 +56,7 @@ def forget(state: State, given: Operator) -> Answered:
     return answers.accepted(device.id)
 
 
-def _refusal(state: State, device: Device, given: Operator) -> str:
+def _refusal(state: EngineState, device: Device, given: Operator) -> str:
     """Why it is not forgotten, and what to do; "" where it is."""
     if device.id == state.node_id:
         return "the node itself cannot be forgotten"
@@ -81,7 +81,7 @@ def _refusal(state: State, device: Device, given: Operator) -> str:
 _FAULTY = PRECEDENCE[Level.RESTART_NPU]
 
 
-def release(state: State, given: Operator) -> Answered:
+def release(state: EngineState, given: Operator) -> Answered:
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
@@ -107,7 +107,7 @@ def release(state: State, given: Operator) -> Answered:
     return answers.not_possible(f"{_why_nothing(state, device, given)}{by_reset}", setting)
 
 
-def _on(state: State, device: Device) -> list[str]:
+def _on(state: EngineState, device: Device) -> list[str]:
     """The ids of what a release may name."""
     isolations = (hold.id for hold in holds.of_kind(state, device, HoldKind.ISOLATION))
     frequency = (promotion.id for promotion in state.on(Promotion, device.id))
@@ -115,7 +115,7 @@ def _on(state: State, device: Device) -> list[str]:
     return [*isolations, *frequency, *conditions]
 
 
-def _unwell(state: State, device: Device) -> str:
+def _unwell(state: EngineState, device: Device) -> str:
     """Why it cannot go back into service, and what would help; "" where it is seen to be well.
 
     What only a person may clear does not count: the release is about that. Nor does it count that the node is
@@ -136,11 +136,11 @@ def _unwell(state: State, device: Device) -> str:
     return f"is still faulty: {', '.join(faults)}{also}; clear it first"
 
 
-def _is_for_a_person(state: State, condition: Condition) -> bool:
+def _is_for_a_person(state: EngineState, condition: Condition) -> bool:
     return state.lookup.facts(condition.code).clear_on.operator
 
 
-def _why_nothing(state: State, device: Device, given: Operator) -> str:
+def _why_nothing(state: EngineState, device: Device, given: Operator) -> str:
     if isolations := holds.of_kind(state, device, HoldKind.ISOLATION):
         return holds.not_yours(f"{device.name} is isolated", given, isolations)
     if pending := holds.of_kind(state, device, HoldKind.RESET_PENDING):
@@ -151,7 +151,7 @@ def _why_nothing(state: State, device: Device, given: Operator) -> str:
 _MOST_SHOWN = 256
 
 
-def stop_job(state: State, given: Operator) -> Answered:
+def stop_job(state: EngineState, given: Operator) -> Answered:
     job = _job_named(state, given)
     if not isinstance(job, Job):
         return job
@@ -168,7 +168,7 @@ def stop_job(state: State, given: Operator) -> Answered:
     return answers.accepted(job.name)
 
 
-def rerun_job(state: State, given: Operator) -> Answered:
+def rerun_job(state: EngineState, given: Operator) -> Answered:
     job = _job_named(state, given)
     if not isinstance(job, Job):
         return job
@@ -187,7 +187,7 @@ def rerun_job(state: State, given: Operator) -> Answered:
     return answers.accepted(job.name)
 
 
-def _awaits(state: State, job: Job) -> str:
+def _awaits(state: EngineState, job: Job) -> str:
     """What it waits for, though no operator has stopped it."""
     if job.stage is JobStage.ASKED:
         return f"is asked to stop already, and is run again then: {job.why}"
@@ -195,7 +195,7 @@ def _awaits(state: State, job: Job) -> str:
     return "waits for its chips, and is run then" + (f": {cause.why}" if cause is not None else "")
 
 
-def _job_named(state: State, given: Operator) -> Job | Answered:
+def _job_named(state: EngineState, given: Operator) -> Job | Answered:
     there = occupancy.live_jobs(state)
     found = next((job for job in there if job.name == given.only), None)
     if found is not None:
@@ -217,7 +217,7 @@ def _why_not_of_job(job: Job) -> str:
 _MOST_SHOWN_OF_ID = 256
 
 
-def approve(state: State, given: Operator) -> Answered:
+def approve(state: EngineState, given: Operator) -> Answered:
     reset = _pending_reset(state, given.device)
     if not isinstance(reset, Reset):
         return reset
@@ -231,7 +231,7 @@ def approve(state: State, given: Operator) -> Answered:
     return answers.accepted(reset.id)
 
 
-def refuse(state: State, given: Operator) -> Answered:
+def refuse(state: EngineState, given: Operator) -> Answered:
     reset = _pending_reset(state, given.device)
     if not isinstance(reset, Reset):
         return reset
@@ -239,7 +239,7 @@ def refuse(state: State, given: Operator) -> Answered:
     return answers.accepted(reset.id)
 
 
-def _pending_reset(state: State, wanted: str) -> Reset | Answered:
+def _pending_reset(state: EngineState, wanted: str) -> Reset | Answered:
     """The reset of that id, or the one that is pending on that device; or why there is none."""
     if (named := state.get(Reset, wanted)) is not None:
         if named.is_pending:
@@ -261,7 +261,7 @@ def _pending_reset(state: State, wanted: str) -> Reset | Answered:
     return answers.unknown(f"action_id: {problem}; pending: {there}{off}", setting)
 
 
-def _if_switched_off(state: State, device: Device | None) -> Said:
+def _if_switched_off(state: EngineState, device: Device | None) -> Said:
     """That resets of it are switched off, if they are, behind other words."""
     if device is None or not reset_refusal.can_be_ordered(device):
         return reset_refusal.NOTHING
@@ -269,12 +269,12 @@ def _if_switched_off(state: State, device: Device | None) -> Said:
     return (f"; {said}", setting) if said else reset_refusal.NOTHING
 
 
-def ordered(state: State, given: Operator) -> Answered:
+def ordered(state: EngineState, given: Operator) -> Answered:
     verb = _VERBS.get(given.what)
     return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
 
 
-def _reset(state: State, given: Operator) -> Answered:
+def _reset(state: EngineState, given: Operator) -> Answered:
     """A person asks for it: the same steps, without a fault."""
     device = registry.find(state, given.device)
     if device is None:
@@ -285,7 +285,7 @@ def _reset(state: State, given: Operator) -> Answered:
     return answers.accepted(reset_proposals.ordered(state, device, given).id)
 
 
-_VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {
+_VERBS: Final[dict[str, Callable[[EngineState, Operator], Answered]]] = {
     "isolate": holds.isolate,
     "release": release,
     "forget": forget,

@@ -36,10 +36,10 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state import occupancy
 from nodeagent.core.state.names import natural
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def wants(state: State, condition: Condition) -> bool:
+def wants(state: EngineState, condition: Condition) -> bool:
     """A level that a reset ends, by a fault that a reset ends; not a drill's, not one that only restarts its
     job, and not one that only a kernel line reports.
     """
@@ -56,7 +56,7 @@ def wants(state: State, condition: Condition) -> bool:
     return state.lookup.facts(condition.code).clear_on.reset
 
 
-def is_live(state: State, condition: Condition) -> bool:
+def is_live(state: EngineState, condition: Condition) -> bool:
     """Whether an observed chip shows the fault as present and not gone since, or reported it in this life.
 
     What only a reset clears stays open when its driver says that it has gone; it is not there for that.
@@ -73,34 +73,34 @@ def is_shown(condition: Condition) -> bool:
     return condition.present_ns is not None and condition.recovered_ns is None
 
 
-def asking_conditions(state: State, reset: Reset) -> list[Condition]:
+def asking_conditions(state: EngineState, reset: Reset) -> list[Condition]:
     """The faults that asked for the reset, are open, and would still."""
     keys = (("condition", condition_id) for condition_id in reset.conditions)
     found = (state.cells[Condition].get(key) for key in keys)
     return [condition for condition in found if condition is not None and wants(state, condition)]
 
 
-def count(state: State, device_id: str, settings: ResetSettings) -> int:
+def count(state: EngineState, device_id: str, settings: ResetSettings) -> int:
     """How many resets of the device, or of the node, count towards its limit now."""
     past = state.get(PastResets, device_id)
     since_ns = state.moment_ns - settings.limit_window_ns
     return sum(1 for at_ns in past.resets_ns if at_ns >= since_ns) if past is not None else 0
 
 
-def exhausted(state: State, members: tuple[str, ...], settings: ResetSettings) -> str:
+def exhausted(state: EngineState, members: tuple[str, ...], settings: ResetSettings) -> str:
     """The first member that has had all its resets, "" if none."""
     return next(
         (device_id for device_id in members if count(state, device_id, settings) >= settings.limit), ""
     )
 
 
-def limit_words(state: State, spent: str, settings: ResetSettings) -> str:
+def limit_words(state: EngineState, spent: str, settings: ResetSettings) -> str:
     """Words about a device that has had all its resets."""
     hours = settings.limit_window_ns / 3.6e12
     return f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
 
 
-def add_past_reset(state: State, reset: Reset, settings: ResetSettings) -> None:
+def add_past_reset(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     """Its members and the node are reset at this moment. What the window no longer spans is forgotten, also
     of parts that are no longer here.
     """
@@ -116,7 +116,7 @@ def add_past_reset(state: State, reset: Reset, settings: ResetSettings) -> None:
         state.put(replace(before, resets_ns=(*before.resets_ns, state.moment_ns)))
 
 
-def count_from_now(state: State, reset: Reset, counts: bool = True) -> None:
+def count_from_now(state: EngineState, reset: Reset, counts: bool = True) -> None:
     """The hardware was reset at some time since the start: it counts from now, so that no window is short.
 
     Not ``counts``: nothing was done.
@@ -128,7 +128,7 @@ def count_from_now(state: State, reset: Reset, counts: bool = True) -> None:
             state.put(replace(cell, resets_ns=(*others, state.moment_ns) if counts else others))
 
 
-def recorded(state: State, given: ResetsRecorded) -> bool:
+def recorded(state: EngineState, given: ResetsRecorded) -> bool:
     """Resets of which the record knows more than the store count as the record has them."""
     since_ns = state.moment_ns - state.lookup.settings.reset.limit_window_ns
     changed = False
@@ -143,7 +143,7 @@ def recorded(state: State, given: ResetsRecorded) -> bool:
     return changed
 
 
-def registered_jobs(state: State, reset: Reset, settings: ResetSettings) -> frozenset[str]:
+def registered_jobs(state: EngineState, reset: Reset, settings: ResetSettings) -> frozenset[str]:
     """The names under which they claimed the chip that asked."""
     asking = asking_conditions(state, reset)
     if not settings.terminate_registered or all(each.level is Level.FREE_RESTART_NPU for each in asking):
@@ -153,7 +153,7 @@ def registered_jobs(state: State, reset: Reset, settings: ResetSettings) -> froz
     return frozenset(name for name in names if not _stops_by_itself(state, name))
 
 
-def _stops_by_itself(state: State, name: str) -> bool:
+def _stops_by_itself(state: EngineState, name: str) -> bool:
     """Whether its supervisor is asked to stop it, and has not been given up yet."""
     supervised = [job for job in occupancy.live_jobs(state) if occupancy.covers(name, job.name)]
     return any(job.policy.in_place and job.stage is not JobStage.LEAVING for job in supervised)
@@ -164,7 +164,7 @@ def has_registered_jobs(registered: frozenset[str], job: str) -> bool:
     return any(occupancy.covers(each, job) for each in registered)
 
 
-def users_of_registered_jobs(state: State, reset: Reset, settings: ResetSettings) -> tuple[Holder, ...]:
+def users_of_registered_jobs(state: EngineState, reset: Reset, settings: ResetSettings) -> tuple[Holder, ...]:
     """The processes of these jobs on any chip of the group, each once."""
     registered = registered_jobs(state, reset, settings)
     held = (state.get(Held, device_id) for device_id in reset.members)
@@ -186,7 +186,7 @@ _IN_STAGE: Final[Mapping[JobStage, str]] = {
 }
 
 
-def group_of(state: State, device: Device) -> tuple[str, ...]:
+def group_of(state: EngineState, device: Device) -> tuple[str, ...]:
     """The ids of the devices that are reset together, the device first, then by name. A driver names the
     group; one that it lists no longer is in it as before, for as long as it sits in its slot.
     """
@@ -204,7 +204,7 @@ def group_of(state: State, device: Device) -> tuple[str, ...]:
     return (device.id, *(other.id for other in others))
 
 
-def never(state: State, members: tuple[str, ...]) -> str:
+def never(state: EngineState, members: tuple[str, ...]) -> str:
     """Why the group can be reset by nobody here, "" where it can."""
     for device_id in members:
         device = state.get(Device, device_id)
@@ -213,7 +213,7 @@ def never(state: State, members: tuple[str, ...]) -> str:
     return ""
 
 
-def barrier(state: State, members: tuple[str, ...]) -> str:
+def barrier(state: EngineState, members: tuple[str, ...]) -> str:
     """What a person has to see to before any reset may touch the group; "" where there is nothing."""
     for device_id in members:
         device = state.get(Device, device_id)
@@ -231,13 +231,13 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
     return ""
 
 
-def excludes(state: State, members: tuple[str, ...]) -> str:
+def excludes(state: EngineState, members: tuple[str, ...]) -> str:
     """Why no reset may touch the group, whoever asks for it; "" where nothing says so."""
     return never(state, members) or barrier(state, members)
 
 
 def users(
-    state: State,
+    state: EngineState,
     members: tuple[str, ...],
     settings: ResetSettings,
     ended_first: frozenset[str] = frozenset(),
@@ -280,14 +280,14 @@ def users(
         yield _NO_HOOK
 
 
-def are_known(state: State, members: tuple[str, ...]) -> bool:
+def are_known(state: EngineState, members: tuple[str, ...]) -> bool:
     """Whether they, all of them there, are observed, and who is on them."""
     held = [state.get(Held, device_id) for device_id in members]
     observed = (unobserved_reason(state, state.device(device_id)) is None for device_id in members)
     return all(each is not None and each.is_current for each in held) and all(observed)
 
 
-def answers(state: State, device_id: str) -> bool:
+def answers(state: EngineState, device_id: str) -> bool:
     """Whether it is there, and not known to be unable to answer: after a start nobody has asked yet."""
     device = state.get(Device, device_id)
     if device is None or device.gone:
@@ -296,7 +296,7 @@ def answers(state: State, device_id: str) -> bool:
     return source is None or source.lost_ns is None
 
 
-def cooled_ns(state: State, settings: ResetSettings) -> int:
+def cooled_ns(state: EngineState, settings: ResetSettings) -> int:
     """When the next reset may start."""
     ended = (reset.ended_ns for reset in state.all(Reset) if not reset.is_dry_run)
     return (
@@ -306,7 +306,7 @@ def cooled_ns(state: State, settings: ResetSettings) -> int:
 
 
 def of_start(
-    state: State, reset: Reset, settings: ResetSettings, without: Collection[Job] = ()
+    state: EngineState, reset: Reset, settings: ResetSettings, without: Collection[Job] = ()
 ) -> tuple[str, ...]:
     """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped."""
     ended_first = registered_jobs(state, reset, settings)
@@ -336,7 +336,7 @@ def of_start(
     return tuple(found)
 
 
-def in_progress(state: State, members: Iterable[str]) -> list[Reset]:
+def in_progress(state: EngineState, members: Iterable[str]) -> list[Reset]:
     """The resets of any of them that have not ended, dry runs last: of those nobody need wait for the end."""
     wanted = set(members)
     found = (reset for reset in state.all(Reset) if not reset.has_ended)
@@ -344,17 +344,17 @@ def in_progress(state: State, members: Iterable[str]) -> list[Reset]:
     return sorted(of_them, key=lambda reset: reset.is_dry_run)
 
 
-def covering(state: State, members: Iterable[str]) -> Reset | None:
+def covering(state: EngineState, members: Iterable[str]) -> Reset | None:
     """The reset of any of them that has not ended, and that is no dry run."""
     return next((reset for reset in in_progress(state, members) if not reset.is_dry_run), None)
 
 
-def names(state: State, device_ids: tuple[str, ...]) -> str:
+def names(state: EngineState, device_ids: tuple[str, ...]) -> str:
     found = (state.get(Device, device_id) for device_id in device_ids)
     return ", ".join(device.name if device is not None else "a device that is gone" for device in found)
 
 
-def is_in_its_slot(state: State, device: Device) -> bool:
+def is_in_its_slot(state: EngineState, device: Device) -> bool:
     """Whether PCI still shows a device that is gone, so that what is done to its slot is done to it."""
     return state.condition(device.id, state.lookup.facts("device_lost").key) is not None
 

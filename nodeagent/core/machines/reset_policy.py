@@ -13,12 +13,12 @@ from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.observed import unobserved_reason
 from nodeagent.core.machines import reset_blockers, reset_proposals
 from nodeagent.core.model import Backing, Condition, Device, Kind, Level, Reset, ResetMode
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
 
 
-def review(state: State) -> bool:
+def review(state: EngineState) -> bool:
     """Look again at every device of which anything has changed. True if that changed a reset."""
     changed = False
     while state.unreviewed:
@@ -30,7 +30,7 @@ def review(state: State) -> bool:
     return changed
 
 
-def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
+def _of_their_groups(state: EngineState, device_ids: Iterable[str]) -> list[Device]:
     """The chips, and those that are reset with them: what blocked one may have been another's."""
     if not state.lookup.settings.reset.is_on:
         return []
@@ -44,7 +44,7 @@ def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
     return [state.device(device_id) for device_id in found]
 
 
-def _reconsider(state: State, reset: Reset) -> bool:
+def _reconsider(state: EngineState, reset: Reset) -> bool:
     """A proposal whose fault is gone, or that the configuration no longer wants, is withdrawn."""
     if reset.has_ended:
         return _forget(state, reset)
@@ -56,7 +56,7 @@ def _reconsider(state: State, reset: Reset) -> bool:
     return reset_proposals.look_again(state, reset)
 
 
-def _forget(state: State, reset: Reset) -> bool:
+def _forget(state: EngineState, reset: Reset) -> bool:
     """Forget one that has ended, once it has cooled down and keeps no open fault from asking."""
     keeps = () if reset.may_ask_again and not reset.hindered else reset.conditions
     if any(("condition", each) in state.cells[Condition] for each in keeps):
@@ -67,7 +67,7 @@ def _forget(state: State, reset: Reset) -> bool:
     return True
 
 
-def _why_withdrawn(state: State, reset: Reset) -> str:
+def _why_withdrawn(state: EngineState, reset: Reset) -> str:
     asker = state.get(Device, reset.asker_id)
     mode = _mode(state, asker)
     if not reset.who and not reset_blockers.asking_conditions(state, reset):
@@ -85,12 +85,12 @@ def _why_withdrawn(state: State, reset: Reset) -> str:
     return ""
 
 
-def _mode(state: State, device: Device | None) -> ResetMode:
+def _mode(state: EngineState, device: Device | None) -> ResetMode:
     vendor = "" if device is None else device.vendor
     return state.lookup.settings.reset.of_vendor(vendor)
 
 
-def _propose_for(state: State, device: Device) -> bool:
+def _propose_for(state: EngineState, device: Device) -> bool:
     conditions = state.on(Condition, device.id)
     if not conditions or _mode(state, device) is ResetMode.OFF:
         return False
@@ -108,7 +108,7 @@ def _propose_for(state: State, device: Device) -> bool:
     return True
 
 
-def asks(state: State, condition: Condition) -> bool:
+def asks(state: EngineState, condition: Condition) -> bool:
     """A reload shows nothing: the fault must have been reported, or read, since."""
     if not reset_blockers.wants(state, condition) or not reset_blockers.is_live(state, condition):
         return False
@@ -117,7 +117,7 @@ def asks(state: State, condition: Condition) -> bool:
     return is_heard and _wants_one_now(state, condition)
 
 
-def is_awaited(state: State, chip: Device) -> bool:
+def is_awaited(state: EngineState, chip: Device) -> bool:
     """Whether a reset of it is to be expected that is not proposed yet: its fault has still to be seen, or to
     be confirmed by its driver.
     """
@@ -131,7 +131,7 @@ def is_awaited(state: State, chip: Device) -> bool:
     return not spent and not _is_covered(state, members, expected, ResetMode.ON)
 
 
-def _may_ask(state: State, condition: Condition) -> bool:
+def _may_ask(state: EngineState, condition: Condition) -> bool:
     """As soon as it is seen, and its driver has said the same; not one that might have asked before."""
     if condition.recovered_ns is not None or condition.level is Level.FREE_RESTART_NPU:
         return False
@@ -141,7 +141,7 @@ def _may_ask(state: State, condition: Condition) -> bool:
     return not might_ask and reset_blockers.wants(state, believed) and _wants_one_now(state, condition)
 
 
-def _wants_one_now(state: State, condition: Condition) -> bool:
+def _wants_one_now(state: EngineState, condition: Condition) -> bool:
     lookup = state.lookup_on(condition.device_id)
     settings = lookup.settings
     is_graceful = condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL
@@ -153,7 +153,9 @@ def _wants_one_now(state: State, condition: Condition) -> bool:
     return condition.phase >= len(lookup.phases[condition.level]) - 1
 
 
-def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition], mode: ResetMode) -> bool:
+def _is_covered(
+    state: EngineState, members: tuple[str, ...], asking: list[Condition], mode: ResetMode
+) -> bool:
     """A reset in progress covers all of its group; one that ended, only the faults that asked for it, for as
     long as they may not ask again. What was done on paper covers nothing once resets are done.
     """
@@ -166,7 +168,7 @@ def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition],
     return asked.issuperset(condition.id for condition in asking)
 
 
-def _may_ask_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> bool:
+def _may_ask_by_now(state: EngineState, reset: Reset, members: tuple[str, ...]) -> bool:
     """Where it waited in vain: only if its fault is shown to this day, and what it waited for has gone."""
     if not reset.may_ask_again or not reset.hindered:
         return reset.may_ask_again
@@ -176,7 +178,7 @@ def _may_ask_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> boo
     return not reset_blockers.of_start(state, again, state.lookup.settings.reset)
 
 
-def _forget_in_vain(state: State, asking: list[Condition]) -> None:
+def _forget_in_vain(state: EngineState, asking: list[Condition]) -> None:
     """What waited in vain for these faults has given way to a new proposal."""
     ids = {condition.id for condition in asking}
     for reset in state.all(Reset):

@@ -23,7 +23,7 @@ from nodeagent.core.model import (
     ResetStage,
 )
 from nodeagent.core.state import limits, occupancy
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 OWNER = "nodeagent"
 """The owner of the holds of a pending reset; no person has this name."""
@@ -34,7 +34,7 @@ SETTLES_NS = 10 * SECOND_NS
 _OF_RESET = f"/hold:{OWNER}!"
 
 
-def propose(state: State, device: Device, members: tuple[str, ...], asking: list[Condition]) -> bool:
+def propose(state: EngineState, device: Device, members: tuple[str, ...], asking: list[Condition]) -> bool:
     """Announce it and hold the group; where a member has had all its resets, say that instead."""
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
@@ -52,7 +52,7 @@ def propose(state: State, device: Device, members: tuple[str, ...], asking: list
     return True
 
 
-def ordered(state: State, device: Device, given: Operator) -> Reset:
+def ordered(state: EngineState, device: Device, given: Operator) -> Reset:
     """A person's order, which nothing refuses: it is approved by that, and dry runs make way for it."""
     members = reset_blockers.group_of(state, device)
     mode = state.lookup.settings.reset.of_vendor(device.vendor)
@@ -72,7 +72,7 @@ def ordered(state: State, device: Device, given: Operator) -> Reset:
     return reset
 
 
-def _first(state: State, device: Device, members: tuple[str, ...], mode: ResetMode) -> Reset:
+def _first(state: EngineState, device: Device, members: tuple[str, ...], mode: ResetMode) -> Reset:
     return Reset(
         id=limits.next_id(state, Reset, device.id, "reset"),
         asker_id=device.id,
@@ -84,7 +84,7 @@ def _first(state: State, device: Device, members: tuple[str, ...], mode: ResetMo
     )
 
 
-def _announce(state: State, reset: Reset, asked_by: str) -> None:
+def _announce(state: EngineState, reset: Reset, asked_by: str) -> None:
     state.put(reset)
     why = f"reset of {reset_blockers.names(state, reset.members)} for {asked_by}"
     resets.emit_step(state, EventKind.ACTION_PROPOSED, reset, why)
@@ -101,7 +101,7 @@ def reset_of(hold_id: str) -> str:
     return hold_id.partition(_OF_RESET)[2]
 
 
-def look_again(state: State, reset: Reset) -> bool:
+def look_again(state: EngineState, reset: Reset) -> bool:
     """Something changed while it waits: start it, or report what blocks it now."""
     if reset.stage is ResetStage.ANNOUNCED and _is_awaited_by_all(state, reset):
         _wait(state, reset, Happened.ANNOUNCED)
@@ -109,7 +109,7 @@ def look_again(state: State, reset: Reset) -> bool:
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
 
 
-def _is_awaited_by_all(state: State, reset: Reset) -> bool:
+def _is_awaited_by_all(state: EngineState, reset: Reset) -> bool:
     """Whether nobody needs the time that it is announced: who uses the group are jobs that have stopped."""
     if reset.mode is not ResetMode.ON and not (reset.mode is ResetMode.ASK and reset.approved):
         return False
@@ -118,7 +118,7 @@ def _is_awaited_by_all(state: State, reset: Reset) -> bool:
     return are_stopped and not any(reset_blockers.users(state, reset.members, state.lookup.settings.reset))
 
 
-def due(state: State, reset: Reset) -> None:
+def due(state: EngineState, reset: Reset) -> None:
     """The time of its stage is over."""
     settings = state.lookup.settings.reset
     if reset.stage is ResetStage.ANNOUNCED:
@@ -141,7 +141,7 @@ def due(state: State, reset: Reset) -> None:
         resets.due(state, reset)
 
 
-def approve(state: State, reset: Reset, by: str) -> bool:
+def approve(state: EngineState, reset: Reset, by: str) -> bool:
     """A person approves it."""
     if reset.approved or reset.mode is not ResetMode.ASK or not reset.is_pending:
         return False
@@ -153,18 +153,18 @@ def approve(state: State, reset: Reset, by: str) -> bool:
     return True
 
 
-def refuse(state: State, reset: Reset, why: str) -> None:
+def refuse(state: EngineState, reset: Reset, why: str) -> None:
     """It will not be done, whatever blocked it."""
     resets.call_off(state, replace(reset, hindered=()), Happened.CALLED_OFF, why)
 
 
-def withdraw(state: State, reset: Reset, why: str) -> None:
+def withdraw(state: EngineState, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
     called_off = replace(reset, hindered=())
     resets.call_off(state, called_off, Happened.CALLED_OFF, why, may_ask_again=True)
 
 
-def polled(state: State, given: ActiveSet) -> bool:
+def polled(state: EngineState, given: ActiveSet) -> bool:
     """A poll confirms a proposal before, and a reset after. True if that was news.
 
     One that is not complete proves only what it shows: that is enough before a reset, never after it.
@@ -184,7 +184,7 @@ def polled(state: State, given: ActiveSet) -> bool:
     return changed
 
 
-def _is_conclusive(state: State, reset: Reset, given: ActiveSet) -> bool:
+def _is_conclusive(state: EngineState, reset: Reset, given: ActiveSet) -> bool:
     """Whether a poll of the device that asked says if a fault that it asked for is there."""
     if given.complete:
         return True
@@ -193,7 +193,7 @@ def _is_conclusive(state: State, reset: Reset, given: ActiveSet) -> bool:
     return any(condition is not None and condition.id in reset.conditions for condition in shown)
 
 
-def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
+def _confirmed(state: EngineState, reset: Reset, given: ActiveSet) -> bool:
     """The asker was read since: whether its fault is there is then known."""
     since_ns = max(reset.proposed_ns, reset.ended_ns or 0, state.era.started_ns)
     if reset.confirmed or given.begun_ns < since_ns or resets.asks_in_vain(reset, given):
@@ -202,7 +202,7 @@ def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
     return True
 
 
-def began_again(state: State) -> None:
+def began_again(state: EngineState) -> None:
     """After a start of the daemon: a fault must be seen anew before anything is done about it."""
     for reset in state.all(Reset):
         if reset.is_pending:
@@ -214,7 +214,7 @@ def began_again(state: State) -> None:
 # ---------------------------------------------------------------------- steps
 
 
-def _refuse_in_vain(state: State, reset: Reset) -> None:
+def _refuse_in_vain(state: EngineState, reset: Reset) -> None:
     """What blocked it to the last is kept: once that has gone, the fault may ask again."""
     blocked_by = reset.hindered or ("the cool-down after the last reset was not over",)
     why = "; ".join(("it could not be done in time", *blocked_by))
@@ -228,14 +228,14 @@ def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
     return since_ns + settings.validity_ns
 
 
-def _wait(state: State, reset: Reset, happened: Happened) -> None:
+def _wait(state: EngineState, reset: Reset, happened: Happened) -> None:
     due_ns = max(_valid_until_ns(reset, state.lookup.settings.reset), state.moment_ns)
     waiting = resets.advance(state, reset, happened, due_ns=due_ns)
     if waiting is not None:
         _start_or_wait(state, waiting)
 
 
-def _start_or_wait(state: State, reset: Reset) -> bool:
+def _start_or_wait(state: EngineState, reset: Reset) -> bool:
     settings = state.lookup.settings.reset
     cooled_ns = reset_blockers.cooled_ns(state, settings)
     if state.moment_ns < cooled_ns:
@@ -256,7 +256,7 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
     return True
 
 
-def _waiting(state: State, reset: Reset, valid_until_ns: int) -> Reset:
+def _waiting(state: EngineState, reset: Reset, valid_until_ns: int) -> Reset:
     """What blocks it is told as it changes. While its chips come back one after the other, as after a start
     or a quiesce, it is told once that is over, or has taken long.
     """
@@ -269,7 +269,7 @@ def _waiting(state: State, reset: Reset, valid_until_ns: int) -> Reset:
     return replace(reset, unsettled_ns=since_ns, due_ns=min(told_at_ns, valid_until_ns))
 
 
-def _hold(state: State, reset: Reset) -> None:
+def _hold(state: EngineState, reset: Reset) -> None:
     if reset.is_dry_run:
         return
     for device_id in reset.members:
@@ -285,7 +285,7 @@ def _hold(state: State, reset: Reset) -> None:
         emit(state, EventKind.ISOLATED, state.device(device_id), condition_id=hold.id, why=hold.reason)
 
 
-def _emit_limit(state: State, device: Device, spent: str, settings: ResetSettings) -> bool:
+def _emit_limit(state: EngineState, device: Device, spent: str, settings: ResetSettings) -> bool:
     code = "reset_limit_reached"
     if state.condition(device.id, state.lookup.facts(code).key) is not None:
         return False

@@ -10,7 +10,7 @@ from nodeagent.core.machines import reset_blockers
 from nodeagent.core.machines.resets import FIRST_STAGE
 from nodeagent.core.model import Condition, Device, Kind, Reset, ResetMode
 from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 Said = tuple[str, str]
 """What is said to the person, and the key of the configuration that it is about; ("", ""): nothing."""
@@ -42,7 +42,7 @@ def can_be_ordered(device: Device) -> bool:
     return device.kind is Kind.CHIP and device.vendor != "" and not device.traits.no_reset
 
 
-def why_switched_off_for_faults(state: State, device: Device) -> Said:
+def why_switched_off_for_faults(state: EngineState, device: Device) -> Said:
     """The same of a chip with faults that only a reset ends, in words that follow others."""
     said, key = why_switched_off(state.lookup.settings.reset, device)
     ended = [each.code for each in state.on(Condition, device.id) if reset_blockers.wants(state, each)]
@@ -51,7 +51,7 @@ def why_switched_off_for_faults(state: State, device: Device) -> Said:
     return f"; a reset ends {', '.join(dict.fromkeys(ended))}, but {said}", key
 
 
-def why_refused(state: State, device: Device, once: bool) -> Said:
+def why_refused(state: EngineState, device: Device, once: bool) -> Said:
     """Why it begins nothing, ("", "") where it begins. ``once``: it is to be done though resets are switched
     off here; nothing else gives way.
     """
@@ -70,7 +70,7 @@ def why_refused(state: State, device: Device, once: bool) -> Said:
     return (f"{off}; but not yet: {not_yet}" if not_yet else off), setting
 
 
-def _of_any_order(state: State, device: Device, members: tuple[str, ...]) -> str:
+def _of_any_order(state: EngineState, device: Device, members: tuple[str, ...]) -> str:
     """What no other order would change: nobody can reset it, or it is being reset."""
     if device.gone:
         return f"{device.name} is no longer there: {device.gone}"
@@ -85,7 +85,7 @@ def _of_any_order(state: State, device: Device, members: tuple[str, ...]) -> str
     return reset_blockers.never(state, members)
 
 
-def _for_now(state: State, members: tuple[str, ...]) -> str:
+def _for_now(state: EngineState, members: tuple[str, ...]) -> str:
     settings = state.lookup.settings.reset
     if reason := reset_blockers.barrier(state, members):
         return f"{reason}; clear that and release it first"
@@ -138,7 +138,7 @@ class DryRun:
     steps: tuple[Step, ...] = ()
 
 
-def dry_run(state: State, device: Device, once: bool) -> DryRun:
+def dry_run(state: EngineState, device: Device, once: bool) -> DryRun:
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
     refused, setting = why_refused(state, device, once)
@@ -160,7 +160,7 @@ def dry_run(state: State, device: Device, once: bool) -> DryRun:
 
 
 def _blocked_by(
-    state: State, device: Device, members: tuple[str, ...], settings: ResetSettings
+    state: EngineState, device: Device, members: tuple[str, ...], settings: ResetSettings
 ) -> tuple[str, ...]:
     """As if it had just been proposed and confirmed by a poll."""
     proposed = Reset(
@@ -180,7 +180,7 @@ def _blocked_by(
     return (*found, f"the last reset ended less than {_seconds(settings.cool_down_ns)} ago")
 
 
-def _used(state: State, members: tuple[str, ...], settings: ResetSettings) -> tuple[Used, ...]:
+def _used(state: EngineState, members: tuple[str, ...], settings: ResetSettings) -> tuple[Used, ...]:
     limits = [(each, settings.limit) for each in members] + [(state.node_id, settings.node_limit)]
     return tuple(
         Used(

@@ -43,7 +43,7 @@ from nodeagent.core.model import (
     ResetStage,
     Signal,
 )
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 class Happened(StrEnum):
@@ -98,7 +98,7 @@ def can(reset: Reset, happened: Happened) -> bool:
     return (reset.stage, happened) in TRANSITIONS
 
 
-def advance(state: State, reset: Reset, happened: Happened, **changes: Any) -> Reset | None:
+def advance(state: EngineState, reset: Reset, happened: Happened, **changes: Any) -> Reset | None:
     """Put the reset into the stage that follows, with ``changes`` of its other fields.
 
     None where nothing follows; then the state is as it was.
@@ -115,7 +115,7 @@ def advance(state: State, reset: Reset, happened: Happened, **changes: Any) -> R
 
 
 def call_off(
-    state: State, reset: Reset, happened: Happened, why: str, *, may_ask_again: bool = False
+    state: EngineState, reset: Reset, happened: Happened, why: str, *, may_ask_again: bool = False
 ) -> None:
     """It will not be done. One that was tried before has failed then."""
     if has_failed(state, reset):
@@ -124,12 +124,12 @@ def call_off(
         end(state, reset, happened, ActionState.REFUSED, why, may_ask_again=may_ask_again)
 
 
-def has_failed(state: State, reset: Reset) -> bool:
+def has_failed(state: EngineState, reset: Reset) -> bool:
     """It was tried, and what it was for is there still: nothing has shown its members well."""
     return reset.attempt > 1 and (bool(reset.who) or bool(reset_blockers.asking_conditions(state, reset)))
 
 
-def give_up(state: State, reset: Reset, happened: Happened, how: ActionState, why: str) -> None:
+def give_up(state: EngineState, reset: Reset, happened: Happened, how: ActionState, why: str) -> None:
     """It did not help, and is not tried again: a person is needed where it did not verify."""
     if not can(reset, happened):
         return
@@ -140,7 +140,13 @@ def give_up(state: State, reset: Reset, happened: Happened, how: ActionState, wh
 
 
 def end(
-    state: State, reset: Reset, happened: Happened, how: ActionState, why: str, *, may_ask_again: bool = False
+    state: EngineState,
+    reset: Reset,
+    happened: Happened,
+    how: ActionState,
+    why: str,
+    *,
+    may_ask_again: bool = False,
 ) -> None:
     """However it ends, its group is let go."""
     ended = advance(
@@ -161,7 +167,7 @@ def end(
             ending.lift(state, hold, f"{reset.id} has ended")
 
 
-def raise_own(state: State, device_id: str, code: str, why: str) -> None:
+def raise_own(state: EngineState, device_id: str, code: str, why: str) -> None:
     """A fault of the agent's own finding, as if it had been signalled."""
     if state.get(Device, device_id) is not None:
         signals.signalled(
@@ -187,12 +193,12 @@ def as_of_now(reset: Reset) -> Reset:
 # ---------------------------------------------------------------------- its events
 
 
-def emit_finished(state: State, reset: Reset, how: ActionState, why: str) -> None:
+def emit_finished(state: EngineState, reset: Reset, how: ActionState, why: str) -> None:
     """The end of an attempt, or of a reset that was not tried."""
     _emit(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}", {OUTCOME: str(how)})
 
 
-def emit_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
+def emit_step(state: EngineState, kind: EventKind, reset: Reset, why: str) -> None:
     """One event about a reset in progress."""
     _emit(state, kind, reset, why, {})
 
@@ -204,7 +210,7 @@ OUTCOME: Final = "outcome"
 """The key, in the evidence of ACTION_FINISHED, of the ``ActionState``."""
 
 
-def _emit(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[str, str]) -> None:
+def _emit(state: EngineState, kind: EventKind, reset: Reset, why: str, more: Mapping[str, str]) -> None:
     device = state.get(Device, reset.asker_id) or state.device(state.node_id)
     evidence = {
         "mode": str(reset.mode),
@@ -226,7 +232,7 @@ def _emit(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[s
 _MOST_ATTEMPTS = 2
 
 
-def start(state: State, reset: Reset, settings: ResetSettings) -> None:
+def start(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     """Nothing blocks it any more: count it, and hand it to the shell. A dry run ends as it starts."""
     at_ns = state.moment_ns
     due_ns = at_ns + settings.run_ns
@@ -255,13 +261,13 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
     )
 
 
-def is_running(state: State, action: Action) -> bool:
+def is_running(state: EngineState, action: Action) -> bool:
     """False where its time has run out already: a step may span more than its deadline."""
     reset = state.get(Reset, action.id)
     return reset is not None and (reset.stage, reset.attempt) == (ResetStage.RUNNING, action.attempt)
 
 
-def due(state: State, reset: Reset) -> None:
+def due(state: EngineState, reset: Reset) -> None:
     """The time for its result, or for its verification, is over."""
     if reset.stage is ResetStage.RUNNING:
         reset_blockers.count_from_now(state, reset)
@@ -272,7 +278,7 @@ def due(state: State, reset: Reset) -> None:
         _fail(state, reset, ActionState.FAILED, why)
 
 
-def resulted(state: State, given: ActionResult) -> bool:
+def resulted(state: EngineState, given: ActionResult) -> bool:
     """The shell says how it went. Only an attempt that runs can have a result; what comes late has none."""
     reset = state.get(Reset, given.action_id)
     if reset is None or not can(reset, Happened.DONE) or given.attempt not in (0, reset.attempt):
@@ -300,7 +306,7 @@ def asks_in_vain(reset: Reset, given: ActiveSet) -> bool:
     return not {root(code) for code in reset.codes}.isdisjoint(map(root, given.unread))
 
 
-def verified(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
+def verified(state: EngineState, reset: Reset, device_id: str, given: ActiveSet) -> bool:
     """A complete poll of a member: well, if it was begun since, asked for what asked and shows none of it."""
     wanted = {state.lookup.facts(code).key for code in reset.codes}
     shown = {state.lookup.facts(active.code).key for active in given.codes}
@@ -315,7 +321,7 @@ def verified(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bo
     return True
 
 
-def began_again(state: State, reset: Reset) -> None:
+def began_again(state: EngineState, reset: Reset) -> None:
     """What came while the daemon was away is not known yet: its result, and polls of its members."""
     if reset.due_ns is not None:
         again_ns = state.now_ns + state.lookup.settings.reset.verify_ns
@@ -325,7 +331,7 @@ def began_again(state: State, reset: Reset) -> None:
 # ---------------------------------------------------------------------- how it ends
 
 
-def _succeed(state: State, reset: Reset) -> None:
+def _succeed(state: EngineState, reset: Reset) -> None:
     """Every member was read and is well: what a reset clears is over."""
     parts = (part.id for member in reset.members for part in state.parts(member))
     for device_id in (*reset.members, *parts):
@@ -336,7 +342,7 @@ def _succeed(state: State, reset: Reset) -> None:
     end(state, reset, Happened.VERIFIED, ActionState.DONE, why, may_ask_again=True)
 
 
-def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
+def _is_over(state: EngineState, condition: Condition, reset: Reset) -> bool:
     """What occurred since may ask anew. What the driver shows was in the very polls that verified: the reset
     was for another fault.
     """
@@ -347,7 +353,7 @@ def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
     return facts.clear_on.reset and condition.occurred_ns <= (reset.ended_ns or 0)
 
 
-def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
+def _fail(state: EngineState, reset: Reset, how: ActionState, why: str) -> None:
     """Once more after the cool-down where every member answers."""
     answers = all(reset_blockers.answers(state, device_id) for device_id in reset.members)
     settings = state.lookup.settings.reset
@@ -372,7 +378,7 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
         emit_finished(state, reset, how, f"{why}; once more after the cool-down")
 
 
-def _refused(state: State, reset: Reset, why: str) -> None:
+def _refused(state: EngineState, reset: Reset, why: str) -> None:
     """Where something has come into its way since it began, its faults may ask again once that has gone."""
     if reset_blockers.excludes(state, reset.members):
         call_off(state, reset, Happened.REFUSED, why, may_ask_again=True)

@@ -38,13 +38,13 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import kinds, relation
 from nodeagent.core.state import deadlines, registry
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _NOT_POLLED = frozenset({AGENT, PUBLIC})
 """Sources that are not polled: the agent itself, and others who report to it."""
 
 
-def started(state: State, given: Started) -> bool:
+def started(state: EngineState, given: Started) -> bool:
     """A daemon begins: every source that ever spoke is awaited, its timers held, the last verdicts stand."""
     registry.resolve(state, NODE, None)
     era = state.era
@@ -74,7 +74,7 @@ def started(state: State, given: Started) -> bool:
     return True
 
 
-def history_begun(state: State, name: str) -> bool:
+def history_begun(state: EngineState, name: str) -> bool:
     """A source that is new reports the past: what follows waits for the rest, as after a start.
 
     True if it is new.
@@ -87,7 +87,7 @@ def history_begun(state: State, name: str) -> bool:
     return True
 
 
-def _await(state: State, name: str, expected: ExpectedSource | None) -> None:
+def _await(state: EngineState, name: str, expected: ExpectedSource | None) -> None:
     """``expected``: None where it is not to be read. What was absent is so in this boot, until it is read."""
     for cell in _of_devices(state, name):
         if cell.lost_ns is None:
@@ -109,7 +109,7 @@ def _awaited(source: Source, now_ns: int) -> Source:
     return replace(source, awaited=True, unread=True, awaited_since_ns=now_ns, stale=False, absent=False)
 
 
-def absent(state: State, given: SourceAbsent) -> bool:
+def absent(state: EngineState, given: SourceAbsent) -> bool:
     """Nothing of it is here, so nothing of it is missed: also not what was lost before this start."""
     before = state.get(Source, given.source, "")
     needed = before is not None and before.needed
@@ -126,7 +126,7 @@ def absent(state: State, given: SourceAbsent) -> bool:
     return True
 
 
-def lost(state: State, given: SourceLost) -> bool:
+def lost(state: EngineState, given: SourceLost) -> bool:
     """The source, or its view of one device, no longer observes; its timers are held until it does."""
     device = registry.find(state, given.device) if given.device else None
     if given.device and device is None:
@@ -165,11 +165,11 @@ def _blinds(how: Loss, needed: bool) -> bool:
     return how is Loss.NOT_RUNNING or (how is Loss.NOT_READ and needed)
 
 
-def back(state: State, given: SourceBack) -> bool:
+def back(state: EngineState, given: SourceBack) -> bool:
     return read(state, given.source, given.device or ALL_DEVICES, given.required)
 
 
-def read(state: State, source: str, device_name: str, required: bool | None = None) -> bool:
+def read(state: EngineState, source: str, device_name: str, required: bool | None = None) -> bool:
     """A complete read of a device, or of all, was made: timers run on from where they were.
 
     ``required`` None: as it was. The node is no device of a source: that it is observed says only a read of
@@ -190,7 +190,7 @@ def read(state: State, source: str, device_name: str, required: bool | None = No
     return True
 
 
-def _read_all(state: State, source: str, required: bool | None) -> bool:
+def _read_all(state: EngineState, source: str, required: bool | None) -> bool:
     whole = state.get(Source, source, "")
     alone = _of_devices(state, source)
     if required is None:
@@ -213,16 +213,16 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     return True
 
 
-def _of_devices(state: State, source: str) -> list[Source]:
+def _of_devices(state: EngineState, source: str) -> list[Source]:
     return [cell for cell in state.all(Source) if cell.name == source and cell.device_id]
 
 
-def _emit_back(state: State, before: Source, device: Device) -> None:
+def _emit_back(state: EngineState, before: Source, device: Device) -> None:
     if before.lost_ns is not None:
         emit(state, EventKind.SOURCE_BACK, device, source=before.name, why=f"was lost: {before.reason}")
 
 
-def due(state: State, source: Source) -> None:
+def due(state: EngineState, source: Source) -> None:
     """Not read since the start: the last verdicts stand no longer, or the held timers run on."""
     held_ns = deadlines.held_until_ns(state.lookup, source)
     stale_ns = deadlines.stale_ns(state.lookup, source)
@@ -236,7 +236,7 @@ def due(state: State, source: Source) -> None:
         deadlines.rearm(state)
 
 
-def polled(state: State, given: ActiveSet) -> bool:
+def polled(state: EngineState, given: ActiveSet) -> bool:
     """Open what is active and not open, close what is open and not active. True if anything changed.
 
     A set that speaks for every device of its source cannot say on which of them a code is active:
@@ -256,7 +256,7 @@ def polled(state: State, given: ActiveSet) -> bool:
     return read(state, given.source, given.device) or changed
 
 
-def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
+def _shown(state: EngineState, given: ActiveSet, active: ActiveCode) -> bool:
     device = registry.find(state, given.device)
     facts = state.lookup.facts(active.code)
     condition = state.condition(device.id, facts.key) if device is not None else None
@@ -279,7 +279,7 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     return True
 
 
-def _confirmed(state: State, condition: Condition, source: str, facts: Facts) -> Condition:
+def _confirmed(state: EngineState, condition: Condition, source: str, facts: Facts) -> Condition:
     """What a kernel line reported counts as it came, once the driver shows it too."""
     after = kernel_lines.confirmed(state, condition, source)
     if after is not condition and facts.duration is None:
@@ -287,7 +287,7 @@ def _confirmed(state: State, condition: Condition, source: str, facts: Facts) ->
     return after
 
 
-def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) -> bool:
+def _is_explained(state: EngineState, given: ActiveSet, device: Device, facts: Facts) -> bool:
     """It is absorbed, the driver has said that it is over since it was asked for this set, or it is one that
     opens nothing, and has its notice.
     """
@@ -299,13 +299,13 @@ def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) 
     )
 
 
-def _is_older(state: State, given: ActiveSet, device_id: str, facts: Facts) -> bool:
+def _is_older(state: EngineState, given: ActiveSet, device_id: str, facts: Facts) -> bool:
     """Whether the driver has said that the fault is over since it was asked for this set."""
     ordinal = state.get(Ordinal, device_id, facts.key)
     return ordinal is not None and ordinal.recovered_ns >= given.begun_ns
 
 
-def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
+def _heal(state: EngineState, given: ActiveSet, active: ActiveCode) -> bool:
     """The callback that said so was lost."""
     occur = Signal(
         source=given.source,
@@ -318,7 +318,7 @@ def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     return signals.signalled(state, occur)
 
 
-def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool:
+def _close_absent(state: EngineState, given: ActiveSet, device: Device | None) -> bool:
     """``device`` None: the set speaks for every device of its source."""
     if device is not None and _is_clean(state, device):
         return False
@@ -341,14 +341,14 @@ def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool
     return ending.close_after_reboot(state, given.source, device, frozenset(still)) or changed
 
 
-def _is_clean(state: State, device: Device) -> bool:
+def _is_clean(state: EngineState, device: Device) -> bool:
     """Whether nothing is open on it or on its parts, nor goes with what is: so it is at most polls."""
     if state.cells[Absorbed] or state.on(Condition, device.id):
         return False
     return not any(state.on(Condition, part.id) for part in state.parts(device.id))
 
 
-def _unread(state: State, given: ActiveSet, device_id: str | None) -> frozenset[str]:
+def _unread(state: EngineState, given: ActiveSet, device_id: str | None) -> frozenset[str]:
     """The open codes that the set says nothing about, as they are compared."""
     if not given.unread:
         return frozenset()

@@ -24,7 +24,7 @@ from nodeagent.core.model import (
     Refused,
 )
 from nodeagent.core.state import limits, occupancy, registry
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 UNKILLABLE = "process_unkillable"
 """The code of a process that holds a chip and that no signal ends. Only the daemon's own sight opens it."""
@@ -33,7 +33,7 @@ UNKILLABLE = "process_unkillable"
 # ---------------------------------------------------------------------- it begins, or says anew how it is
 
 
-def begun(state: State, given: JobBegun) -> bool:
+def begun(state: EngineState, given: JobBegun) -> bool:
     """A supervisor is there: with a job that was not known, or with one that goes on."""
     state.answer = Answer()
     job = state.get(Job, given.job)
@@ -63,7 +63,7 @@ def begun(state: State, given: JobBegun) -> bool:
     return True
 
 
-def _look_at(state: State, began: Job) -> None:
+def _look_at(state: EngineState, began: Job) -> None:
     """Its first event says whether it may run: after what a free chip has waited for."""
     reset_policy.review(state)
     if began.stage is JobStage.HOLDING:
@@ -82,7 +82,7 @@ def _is_another_life(job: Job, given: JobBegun) -> bool:
     return job.said > 0 or job.stage is JobStage.LEAVING
 
 
-def _goes_on(state: State, job: Job, given: JobBegun) -> bool:
+def _goes_on(state: EngineState, job: Job, given: JobBegun) -> bool:
     """It was connected before. What it says of its run stands where it is later than what was known."""
     devices = _devices(state, job.devices, given)
     after = replace(job, kind=given.kind, peer=given.peer, policy=given.policy, devices=devices)
@@ -98,7 +98,7 @@ def _goes_on(state: State, job: Job, given: JobBegun) -> bool:
     return True
 
 
-def _found_running(state: State, job: Job, run: int) -> Job:
+def _found_running(state: EngineState, job: Job, run: int) -> Job:
     """It was run where nobody could be asked: so it was granted, by nobody."""
     run = max(run, job.run)
     fresh: dict[str, Any] = {**jobs.NOT_RUN, "run": run, "started": True}
@@ -108,7 +108,7 @@ def _found_running(state: State, job: Job, run: int) -> Job:
     return replace(job, **fresh)
 
 
-def _found_stopped(state: State, job: Job, run: int) -> Job:
+def _found_stopped(state: EngineState, job: Job, run: int) -> Job:
     """It is about to make a later run: the one that was known has ended, and its word is on the way."""
     if job.stage is JobStage.RUNNING:
         due_ns = state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns
@@ -121,14 +121,14 @@ def _found_stopped(state: State, job: Job, run: int) -> Job:
     return replace(job, run=run)
 
 
-def _devices(state: State, known: tuple[str, ...], given: JobBegun) -> tuple[str, ...]:
+def _devices(state: EngineState, known: tuple[str, ...], given: JobBegun) -> tuple[str, ...]:
     """The ids of the job's devices: they only ever grow."""
     found = (registry.find(state, name) for name in given.devices)
     ids = (device.id for device in found if device is not None and device.id != state.node_id)
     return tuple(dict.fromkeys((*known, *ids)))
 
 
-def _no_room(state: State, given: JobBegun, full: str) -> bool:
+def _no_room(state: EngineState, given: JobBegun, full: str) -> bool:
     why = f"{given.job} is not supervised: {full}"
     state.answer = Answer(refused=Refused.NO_ROOM, reason=why)
     return notice(state, state.device(state.node_id), code="", why=why, source=AGENT)
@@ -137,7 +137,7 @@ def _no_room(state: State, given: JobBegun, full: str) -> bool:
 # ---------------------------------------------------------------------- what is said of a run
 
 
-def said(state: State, given: JobSaid) -> bool:
+def said(state: EngineState, given: JobSaid) -> bool:
     """Once each: what has no greater number than the last was taken before."""
     job = state.get(Job, given.job)
     if job is None or job.stage is JobStage.ENDED or given.number <= job.said:
@@ -148,7 +148,7 @@ def said(state: State, given: JobSaid) -> bool:
     return True
 
 
-def _started(state: State, job: Job, given: JobSaid) -> None:
+def _started(state: EngineState, job: Job, given: JobSaid) -> None:
     if given.run >= job.run:
         if job.stage is JobStage.HOLDING or given.run > job.run:
             job = _found_running(state, job, given.run)
@@ -160,7 +160,7 @@ def _started(state: State, job: Job, given: JobSaid) -> None:
         jobs.emit_event(state, EventKind.JOB_RERUN, job, why, evidence, given.run)
 
 
-def _ended_run(state: State, job: Job, given: JobSaid) -> None:
+def _ended_run(state: EngineState, job: Job, given: JobSaid) -> None:
     """Nothing of the run is left, by its word. One that was asked stays so, and that is reported, when the
     lists of processes say the same (``job_review``).
     """
@@ -173,12 +173,12 @@ def _ended_run(state: State, job: Job, given: JobSaid) -> None:
     jobs.emit_event(state, EventKind.JOB_STOPPED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _suspected(state: State, job: Job, given: JobSaid) -> None:
+def _suspected(state: EngineState, job: Job, given: JobSaid) -> None:
     why = given.why or f"run {given.run} seems to stand still"
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _suspended(state: State, job: Job, given: JobSaid) -> None:
+def _suspended(state: EngineState, job: Job, given: JobSaid) -> None:
     if given.run == job.run:
         job = replace(job, suspended=True)
         state.put(job)
@@ -186,7 +186,7 @@ def _suspended(state: State, job: Job, given: JobSaid) -> None:
     jobs.emit_event(state, EventKind.JOB_SUSPENDED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _cleared(state: State, job: Job, given: JobSaid) -> None:
+def _cleared(state: EngineState, job: Job, given: JobSaid) -> None:
     if given.run == job.run:
         job = replace(job, suspended=False)
         state.put(job)
@@ -194,7 +194,7 @@ def _cleared(state: State, job: Job, given: JobSaid) -> None:
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _unkillable(state: State, job: Job, given: JobSaid) -> None:
+def _unkillable(state: EngineState, job: Job, given: JobSaid) -> None:
     """The job leaves. Whether a chip takes no new work for that, what the daemon sees of its holders decides:
     nobody's word takes one out of service.
     """
@@ -203,7 +203,7 @@ def _unkillable(state: State, job: Job, given: JobSaid) -> None:
     jobs.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 
-_WORDS: Final[dict[JobWord, Callable[[State, Job, JobSaid], None]]] = {
+_WORDS: Final[dict[JobWord, Callable[[EngineState, Job, JobSaid], None]]] = {
     JobWord.STARTED: _started,
     JobWord.STOPPED: _ended_run,
     JobWord.EXITED: _ended_run,
@@ -217,7 +217,7 @@ _WORDS: Final[dict[JobWord, Callable[[State, Job, JobSaid], None]]] = {
 # ---------------------------------------------------------------------- it ends
 
 
-def ended(state: State, given: JobEnded) -> bool:
+def ended(state: EngineState, given: JobEnded) -> bool:
     job = state.get(Job, given.job)
     if job is None or job.stage is JobStage.ENDED:
         return False
@@ -225,7 +225,7 @@ def ended(state: State, given: JobEnded) -> bool:
     return True
 
 
-def began_again(state: State) -> None:
+def began_again(state: EngineState) -> None:
     """After a start of the daemon: nobody could say anything meanwhile, so that all have their time anew."""
     settings = state.lookup.settings.jobs
     for job in occupancy.live_jobs(state):
@@ -235,7 +235,7 @@ def began_again(state: State) -> None:
             state.put(replace(job, due_ns=state.moment_ns + time_ns))
 
 
-def rebooted(state: State) -> None:
+def rebooted(state: EngineState) -> None:
     """No supervisor outlives its boot."""
     for job in occupancy.live_jobs(state):
         jobs.end(state, job, "the node was rebooted", None)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from nodeagent.core.faults import ending
 from nodeagent.core.model import Claimed, Claims, Held, Holders
 from nodeagent.core.state import limits, registry
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def listed(state: State, given: Holders) -> bool:
+def listed(state: EngineState, given: Holders) -> bool:
     """The processes on a device. True if they are the first since the start, or differ from those before."""
     device = registry.find(state, given.device)
     if device is None:
@@ -34,7 +34,7 @@ def listed(state: State, given: Holders) -> bool:
     return True
 
 
-def _unreadable(state: State, before: Held | None) -> bool:
+def _unreadable(state: EngineState, before: Held | None) -> bool:
     if before is None or not before.is_current:
         return False
     state.put(replace(before, is_current=False))
@@ -42,7 +42,7 @@ def _unreadable(state: State, before: Held | None) -> bool:
     return True
 
 
-def claimed(state: State, given: Claims) -> bool:
+def claimed(state: EngineState, given: Claims) -> bool:
     """A job says that it uses a device, or has left it. That none does any more is kept: hooks speak here."""
     device = registry.find(state, given.device)
     if device is None:
@@ -57,13 +57,13 @@ def claimed(state: State, given: Claims) -> bool:
     return True
 
 
-def began_again(state: State) -> None:
+def began_again(state: EngineState) -> None:
     """After a start of the daemon: who holds what is not known yet."""
     for cell in state.all(Held):
         state.put(replace(cell, is_current=False))
 
 
-def rebooted(state: State) -> None:
+def rebooted(state: EngineState) -> None:
     """No process outlives its boot, and no job: the scheduler places it anew, or its hook never came."""
     for claimed in state.all(Claimed):
         state.put(replace(claimed, jobs=()))

@@ -18,7 +18,7 @@ from typing import Any
 from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.model import NODE, Absorbed, Assertion, Backing, Condition, RuleCell, Signal
 from nodeagent.core.rules.kind import Raise, Raising, RuleKind
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +39,13 @@ class _Shown:
     source: str
 
 
-def review(state: State, raise_: Raise) -> None:
+def review(state: EngineState, raise_: Raise) -> None:
     """What has changed may have met a rule, or ended that it is met."""
     for rule in state.lookup.catalog.common_cause:
         _review(state, rule, raise_)
 
 
-def _review(state: State, rule: CommonCauseRule, raise_: Raise) -> None:
+def _review(state: EngineState, rule: CommonCauseRule, raise_: Raise) -> None:
     cell = state.get(CommonCause, state.node_id, rule.id)
     root = state.condition(state.node_id, state.lookup.facts(rule.code).key)
     if cell is None and root is None and len(state.indexes.shared.get(rule.id, ())) < rule.devices:
@@ -59,7 +59,7 @@ def _review(state: State, rule: CommonCauseRule, raise_: Raise) -> None:
 
 
 def _stand(
-    state: State,
+    state: EngineState,
     rule: CommonCauseRule,
     before: CommonCause | None,
     root: Condition | None,
@@ -79,7 +79,7 @@ def _stand(
         state.put(replace(root, evidence=evidence))
 
 
-def _by_device(state: State, rule: CommonCauseRule, root: Condition | None) -> Mapping[str, _Shown]:
+def _by_device(state: EngineState, rule: CommonCauseRule, root: Condition | None) -> Mapping[str, _Shown]:
     """By the id of the chip or other device: what is open on it, and what goes with ``root``."""
     found: dict[str, _Shown] = {}
     for fault in _faults(state, rule, root):
@@ -90,7 +90,9 @@ def _by_device(state: State, rule: CommonCauseRule, root: Condition | None) -> M
     return found
 
 
-def _faults(state: State, rule: CommonCauseRule, root: Condition | None) -> Iterable[Condition | Absorbed]:
+def _faults(
+    state: EngineState, rule: CommonCauseRule, root: Condition | None
+) -> Iterable[Condition | Absorbed]:
     for key in state.indexes.shared.get(rule.id, ()):
         condition: Condition = state.cells[Condition][key]
         if condition.backing is Backing.OWN:
@@ -111,13 +113,13 @@ def _is_at_once(rule: CommonCauseRule, shown: Iterable[_Shown], tables_ns: int) 
     )
 
 
-def _evidence(state: State, rule: CommonCauseRule, cell: CommonCause) -> Mapping[str, str]:
+def _evidence(state: EngineState, rule: CommonCauseRule, cell: CommonCause) -> Mapping[str, str]:
     names = sorted((state.device(each).name for each in cell.devices), key=lambda name: (len(name), name))
     return {"rule": rule.id, "codes": rule.watches, "devices": ", ".join(names)}
 
 
 def _signal(
-    state: State, rule: CommonCauseRule, cell: CommonCause, assertion: Assertion, raise_: Raise
+    state: EngineState, rule: CommonCauseRule, cell: CommonCause, assertion: Assertion, raise_: Raise
 ) -> None:
     evidence = _evidence(state, rule, cell) if assertion is Assertion.OCCUR else {}
     signal = Signal(source=cell.source, device=NODE, code=rule.code, assertion=assertion, evidence=evidence)

@@ -19,7 +19,7 @@ from nodeagent.core.model import Assertion, CounterMark, Device, RuleCell, Signa
 from nodeagent.core.rules import relation
 from nodeagent.core.rules.kind import Raise, Raising, RuleKind
 from nodeagent.core.state import limits, registry
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _PARTS: Final = 256
 """Rises closer to each other than this part of the window are kept as one, at the time of the first."""
@@ -50,7 +50,7 @@ class Tally(RuleCell):
         return self if self.reached_ns is None else replace(self, reached_ns=None, rises=())
 
 
-def marked(state: State, given: CounterMark, raise_: Raise) -> bool:
+def marked(state: EngineState, given: CounterMark, raise_: Raise) -> bool:
     """A counter has this value. True if it is new to any rule."""
     device = registry.find(state, given.device)
     if device is None:
@@ -62,7 +62,7 @@ def marked(state: State, given: CounterMark, raise_: Raise) -> bool:
     return changed
 
 
-def due(state: State, tally: Tally, raise_: Raise) -> None:
+def due(state: EngineState, tally: Tally, raise_: Raise) -> None:
     """The rule was not met for a whole window, by this reading."""
     after = replace(tally, reached_ns=None)
     state.put(after)
@@ -76,7 +76,7 @@ def risen(rises: tuple[tuple[int, int], ...], rule: CounterRule, at_ns: int) -> 
     return sum(increase for rise_ns, increase in rises if rise_ns >= at_ns - rule.time_window_ns)
 
 
-def _take(state: State, device: Device, rule: CounterRule, given: CounterMark, raise_: Raise) -> bool:
+def _take(state: EngineState, device: Device, rule: CounterRule, given: CounterMark, raise_: Raise) -> bool:
     part = given.metric.partition(".")[2] if rule.metric.endswith(EACH_PART) else ""
     tally = state.get(Tally, device.id, rule.id, *((part,) if part else ()))
     if tally is None:
@@ -102,7 +102,7 @@ def _increase(tally: Tally, rule: CounterRule, value: int) -> int:
     return 0 if rule.lifetime else value
 
 
-def _is_shown(state: State, device: Device, rule: CounterRule) -> bool:
+def _is_shown(state: EngineState, device: Device, rule: CounterRule) -> bool:
     """Whether its fault is open, or goes with one that is, which new tables may have taken away; what only
     has a notice was shown once.
     """
@@ -114,7 +114,7 @@ def _is_shown(state: State, device: Device, rule: CounterRule) -> bool:
     )
 
 
-def _begin(state: State, device: Device, rule: CounterRule, given: CounterMark, part: str) -> bool:
+def _begin(state: EngineState, device: Device, rule: CounterRule, given: CounterMark, part: str) -> bool:
     if not limits.room_for_rule_cell(state, Tally):
         state.overflow = f"{given.metric} on {given.device} is one counter too many"
         return False
@@ -134,14 +134,14 @@ def _with(
     return (*kept, (at_ns, increase))
 
 
-def _parts_that_meet(state: State, tally: Tally) -> list[str]:
+def _parts_that_meet(state: EngineState, tally: Tally) -> list[str]:
     """The readings of the rule's family that meet it on the device, numbers in their order."""
     tallies = state.of_rule(Tally, tally.device_id, tally.rule)
     meeting = (each.part for each in tallies if each.reached_ns is not None)
     return sorted(meeting, key=lambda part: (len(part), part))
 
 
-def _signal(state: State, tally: Tally, rule: CounterRule, assertion: Assertion, raise_: Raise) -> None:
+def _signal(state: EngineState, tally: Tally, rule: CounterRule, assertion: Assertion, raise_: Raise) -> None:
     evidence = {"rule": rule.id, "metric": rule.metric.removesuffix(EACH_PART), "value": str(tally.value)}
     if tally.part:
         evidence["part"] = ", ".join(_parts_that_meet(state, tally)[:_MAX_NAMED]) or tally.part

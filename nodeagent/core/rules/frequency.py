@@ -26,10 +26,10 @@ from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.rules.windows import without_near
 from nodeagent.core.state import deadlines, limits, occupancy
 from nodeagent.core.state.cells import changed
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def present(state: State, condition: Condition) -> None:
+def present(state: EngineState, condition: Condition) -> None:
     """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
     if state.lookup.facts(condition.code).duration is not None and not condition.judged:
         return
@@ -38,7 +38,7 @@ def present(state: State, condition: Condition) -> None:
             state.put(replace(promotion, quiet_since_ns=None))
 
 
-def recovered(state: State, condition: Condition, at_ns: int) -> None:
+def recovered(state: EngineState, condition: Condition, at_ns: int) -> None:
     """The fault is no longer present: the quiet time of its promotions begins, unless another system reports
     the same.
     """
@@ -47,7 +47,7 @@ def recovered(state: State, condition: Condition, at_ns: int) -> None:
             state.put(replace(promotion, quiet_since_ns=at_ns))
 
 
-def requeue(state: State, promotion: Promotion) -> None:
+def requeue(state: EngineState, promotion: Promotion) -> None:
     """It has not taken effect: what fired it is counted again."""
     state.drop(promotion)
     key = state.lookup.facts(promotion.code).key
@@ -56,20 +56,20 @@ def requeue(state: State, promotion: Promotion) -> None:
     limits.remember(state, replace(window, occurrences_ns=times))
 
 
-def release(state: State, promotion: Promotion, why: str) -> None:
+def release(state: EngineState, promotion: Promotion, why: str) -> None:
     """End it. One that had not taken effect was never published, and ends without an event."""
     state.drop(promotion)
     if promotion.effective:
         emit(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)
 
 
-def promotions_of(state: State, condition: Condition) -> list[Promotion]:
+def promotions_of(state: EngineState, condition: Condition) -> list[Promotion]:
     if condition.injected:
         return []
     return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
 
 
-def _is_shown_beside(state: State, condition: Condition) -> bool:
+def _is_shown_beside(state: EngineState, condition: Condition) -> bool:
     key = state.lookup.facts(condition.code).key
     return any(
         other.id != condition.id
@@ -80,14 +80,14 @@ def _is_shown_beside(state: State, condition: Condition) -> bool:
     )
 
 
-def counts_by_device(state: State, condition: Condition) -> bool:
+def counts_by_device(state: EngineState, condition: Condition) -> bool:
     """Whether occurrences of its fault count whosever they are."""
     device = state.device(condition.device_id)
     rule = state.lookup.frequency_rule(state.lookup.facts(condition.code), device.kind)
     return rule is None or rule.counted_by is CountedBy.DEVICE
 
 
-def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
+def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
     """Its fault occurred: count it, and promote where a rule says so. A kernel line alone counts nothing."""
     if condition.injected or condition.backing is not Backing.OWN:
         return
@@ -118,7 +118,7 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
 
 
 def _count(
-    state: State,
+    state: EngineState,
     device: Device,
     condition: Condition,
     rule: FrequencyRule,
@@ -137,7 +137,7 @@ def _count(
 
 
 def _fire(
-    state: State,
+    state: EngineState,
     device: Device,
     condition: Condition,
     rule: FrequencyRule,
@@ -168,7 +168,7 @@ def _fire(
         _take_effect(state, promotion)
 
 
-def _has_room(state: State, device: Device, level: Level) -> bool:
+def _has_room(state: EngineState, device: Device, level: Level) -> bool:
     """Whether there is room for a promotion by now, as for a condition."""
     if limits.room_for_promotion(state):
         return True
@@ -178,7 +178,7 @@ def _has_room(state: State, device: Device, level: Level) -> bool:
     return mildest is not None
 
 
-def _take_effect(state: State, promotion: Promotion) -> None:
+def _take_effect(state: EngineState, promotion: Promotion) -> None:
     effective = replace(promotion, effective=True, occurrences_ns=(), level_since_ns=state.moment_ns)
     rule = state.lookup.frequency_by_id(promotion.rule)
     why = f"{rule.times} times within the time window of rule {rule.id}" if rule else ""
@@ -191,7 +191,7 @@ def _take_effect(state: State, promotion: Promotion) -> None:
     emit(state, EventKind.PROMOTED, state.device(promotion.device_id), about=effective, why=why)
 
 
-def _empty_of_attributed(state: State, promotion: Promotion) -> None:
+def _empty_of_attributed(state: EngineState, promotion: Promotion) -> None:
     """What has taken effect is not counted again."""
     key = state.lookup.facts(promotion.code).key
     window = state.get(Window, promotion.device_id, key, promotion.rule)
@@ -199,7 +199,7 @@ def _empty_of_attributed(state: State, promotion: Promotion) -> None:
         limits.remember(state, replace(window, attributed=()))
 
 
-def _is_one_too_many(state: State, promotion: Promotion) -> bool:
+def _is_one_too_many(state: EngineState, promotion: Promotion) -> bool:
     """Whether it would isolate a chip beyond those that repetition may: its cause is hardly the chip's."""
     most = state.lookup.settings.max_isolated_chips
     if not most or promotion.level not in SEPARATING_LEVELS:
@@ -212,7 +212,7 @@ def _is_one_too_many(state: State, promotion: Promotion) -> bool:
     return len(isolated) >= most
 
 
-def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns: int) -> None:
+def _keep_alive(state: EngineState, promotion: Promotion, condition: Condition, at_ns: int) -> None:
     quiet_since_ns = None
     if condition.present_ns is None:
         quiet_since_ns = max(at_ns, promotion.quiet_since_ns or at_ns)
@@ -220,7 +220,7 @@ def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns:
         state.put(changed(promotion, quiet_since_ns=quiet_since_ns))
 
 
-def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) -> None:
+def uncount(state: EngineState, condition: Condition, around_ns: int, within_ns: int) -> None:
     """Take back what was counted of the condition's fault near a time: those occurrences were another's.
 
     What they have already promoted stands.
@@ -236,7 +236,7 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
             limits.remember(state, after)
 
 
-def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
+def was_held(state: EngineState, condition: Condition, at_ns: int, within_ns: int) -> None:
     """A line names the process that the application fault hit: what another source reported of it was
     counted as on a free device, and is taken back, but for what has taken effect.
     """
@@ -246,7 +246,7 @@ def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> 
     uncount(state, condition, at_ns, within_ns)
 
 
-def due(state: State, promotion: Promotion) -> None:
+def due(state: EngineState, promotion: Promotion) -> None:
     """The promotion's deadline: it takes effect uncorrelated, its quiet time is over, or its phase is."""
     rule = state.lookup.frequency_by_id(promotion.rule)
     release_ns = deadlines.release_ns(rule, promotion) if rule is not None else None
@@ -258,7 +258,7 @@ def due(state: State, promotion: Promotion) -> None:
         state.put(replace(promotion, phase=promotion.phase + 1))
 
 
-def _promotion(state: State, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
+def _promotion(state: EngineState, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
     for promotion in state.promotions(device_id, facts.key):
         if promotion.rule == rule.id:
             return promotion

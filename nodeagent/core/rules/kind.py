@@ -11,9 +11,9 @@ from typing import Any
 
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Condition, Level, RuleCell, Signal
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
-Raise = Callable[[State, Signal, str], bool]
+Raise = Callable[[EngineState, Signal, str], bool]
 """Takes a signal that the rule of this id makes, at once. True if anything changed."""
 
 
@@ -27,9 +27,9 @@ class Raising:
 
     tag: str
     cell: type[RuleCell]
-    handlers: Mapping[type, Callable[[State, Any, Raise], bool]] = field(default_factory=dict)
-    due: Callable[[State, Any, Raise], None] | None = None
-    review: Callable[[State, Raise], None] | None = None
+    handlers: Mapping[type, Callable[[EngineState, Any, Raise], bool]] = field(default_factory=dict)
+    due: Callable[[EngineState, Any, Raise], None] | None = None
+    review: Callable[[EngineState, Raise], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ class RuleKind:
 
     name: str
     level: Callable[[Lookup, Condition, Level], Level] | None = None
-    occurred: Callable[[State, Condition, int, int], None] | None = None
-    present: Callable[[State, Condition], None] | None = None
-    recovered: Callable[[State, Condition, int], None] | None = None
-    ended: Callable[[State, Condition], None] | None = None
+    occurred: Callable[[EngineState, Condition, int, int], None] | None = None
+    present: Callable[[EngineState, Condition], None] | None = None
+    recovered: Callable[[EngineState, Condition, int], None] | None = None
+    ended: Callable[[EngineState, Condition], None] | None = None
     raising: Raising | None = None

@@ -8,7 +8,7 @@ from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Condition, Level
 from nodeagent.core.rules import common_cause, counter, duration, frequency, relation, threshold
 from nodeagent.core.rules.kind import Raising, RuleKind
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 RULE_KINDS: Final[tuple[RuleKind, ...]] = (
     relation.KIND,
@@ -36,25 +36,25 @@ def level(lookup: Lookup, condition: Condition) -> Level:
     return found
 
 
-def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
+def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
     """Its fault occurred, as rules count: with a duration rule, that was judged by its presence."""
     for count in _OCCURRED:
         count(state, condition, at_ns, occurrences)
 
 
-def present(state: State, condition: Condition) -> None:
+def present(state: EngineState, condition: Condition) -> None:
     """The fault is there, counted or not."""
     for take in _PRESENT:
         take(state, condition)
 
 
-def recovered(state: State, condition: Condition, at_ns: int) -> None:
+def recovered(state: EngineState, condition: Condition, at_ns: int) -> None:
     """The fault is no longer present."""
     for take in _RECOVERED:
         take(state, condition, at_ns)
 
 
-def ended(state: State, condition: Condition, *, goes_on: bool) -> None:
+def ended(state: EngineState, condition: Condition, *, goes_on: bool) -> None:
     """The condition is gone. What ``goes_on`` as part of another fault is still there for the rule that
     raised it.
 

@@ -14,7 +14,7 @@ from nodeagent.core.catalog.lookup import Facts, Lookup, Side, is_undecided, sid
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.state import limits, occupancy
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
@@ -22,7 +22,7 @@ def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
 
 
 def partners(
-    state: State, rule: RelationRule, device_id: str, key: str, at_ns: int
+    state: EngineState, rule: RelationRule, device_id: str, key: str, at_ns: int
 ) -> list[Condition | Trace]:
     """The faults of ``with`` in the rule's reach, near an occurrence of ``key``, which is of ``code``."""
     return [
@@ -32,7 +32,7 @@ def partners(
     ]
 
 
-def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+def subjects(state: EngineState, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
     place = side("code", rule, device_id)
     if place not in state.indexes.paired:
@@ -44,7 +44,7 @@ def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: 
     ]
 
 
-def ended_by(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+def ended_by(state: EngineState, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``with`` in the rule's reach that an occurrence of ``key`` ends."""
     return [
         fault
@@ -55,7 +55,7 @@ def ended_by(state: State, rule: RelationRule, device_id: str, key: str, at_ns: 
     ]
 
 
-def joined(state: State, condition: Condition) -> Condition:
+def joined(state: EngineState, condition: Condition) -> Condition:
     """With the rules noted that find a partner near it and so give it their level."""
     facts = state.lookup.facts(condition.code)
     if facts.relations is None or condition.injected:
@@ -68,12 +68,12 @@ def joined(state: State, condition: Condition) -> Condition:
     return replace(condition, relations=(*condition.relations, *found)) if found else condition
 
 
-def level_of_new(state: State, facts: Facts, device_id: str, at_ns: int) -> Level | None:
+def level_of_new(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> Level | None:
     """The level that relation rules would give to a condition that opened on this occurrence, else None."""
     return _strictest(_joining(state, facts, device_id, at_ns))
 
 
-def _joining(state: State, facts: Facts, device_id: str, at_ns: int) -> list[RelationRule]:
+def _joining(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> list[RelationRule]:
     levelled = facts.relations.levelled if facts.relations is not None else ()
     return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
@@ -94,7 +94,7 @@ def _strictest(rules: Iterable[RelationRule]) -> Level | None:
     return found
 
 
-def remember_trace(state: State, condition: Condition, *, root: bool = True) -> None:
+def remember_trace(state: EngineState, condition: Condition, *, root: bool = True) -> None:
     """Keep the newest occurrence of a condition that is no longer open, where another's may meet it."""
     facts = state.lookup.facts(condition.code)
     is_partner = facts.relations is not None and bool(facts.relations.as_with)
@@ -110,7 +110,7 @@ def remember_trace(state: State, condition: Condition, *, root: bool = True) -> 
     limits.remember(state, trace)
 
 
-def absorbed(state: State, device_id: str, key: str) -> Absorbed | None:
+def absorbed(state: EngineState, device_id: str, key: str) -> Absorbed | None:
     """The companion that the source shows and whose root is open: that explains it. Else None."""
     found = state.get(Absorbed, device_id, key)
     if found is None or state.get(Condition, found.root_id) is None:
@@ -119,7 +119,7 @@ def absorbed(state: State, device_id: str, key: str) -> Absorbed | None:
 
 
 def _others(
-    state: State, place: Side, rule: RelationRule, device_id: str, key: str
+    state: EngineState, place: Side, rule: RelationRule, device_id: str, key: str
 ) -> Iterator[Condition | Trace]:
     """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
     conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
@@ -129,7 +129,7 @@ def _others(
             yield fault
 
 
-def _is_of_the_job(state: State, device_id: str, fault: Condition | Trace) -> bool:
+def _is_of_the_job(state: EngineState, device_id: str, fault: Condition | Trace) -> bool:
     return fault.device_id == device_id or occupancy.same_job(state, device_id, fault.device_id)
 
 

@@ -13,7 +13,7 @@ from nodeagent.core.catalog.catalog import ThresholdRule
 from nodeagent.core.model import Assertion, Device, Edge, RuleCell, Signal
 from nodeagent.core.rules.kind import Raise, Raising, RuleKind
 from nodeagent.core.state import limits, registry
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Crossing(RuleCell):
         return self.raised or bounds == bounds_before
 
 
-def crossed(state: State, given: Edge, raise_: Raise) -> bool:
+def crossed(state: EngineState, given: Edge, raise_: Raise) -> bool:
     """A reading has crossed a bound, or is reported anew where it is. True if that changed anything."""
     device = registry.find(state, given.device)
     rule = state.lookup.raising_by_id(given.rule)
@@ -53,14 +53,14 @@ def crossed(state: State, given: Edge, raise_: Raise) -> bool:
     return False
 
 
-def due(state: State, crossing: Crossing, raise_: Raise) -> None:
+def due(state: EngineState, crossing: Crossing, raise_: Raise) -> None:
     """It was above for as long as its rule asks."""
     rule = state.lookup.raising_by_id(crossing.rule)
     if isinstance(rule, ThresholdRule):
         _raise(state, state.device(crossing.device_id), crossing, rule, raise_)
 
 
-def _rose(state: State, device: Device, given: Edge) -> bool:
+def _rose(state: EngineState, device: Device, given: Edge) -> bool:
     if not limits.room_for_rule_cell(state, Crossing):
         state.overflow = f"{given.rule} on {given.device} is one reading too many"
         return False
@@ -76,7 +76,7 @@ def _rose(state: State, device: Device, given: Edge) -> bool:
 
 
 def _fell(
-    state: State, device: Device, crossing: Crossing, rule: ThresholdRule, value: float, raise_: Raise
+    state: EngineState, device: Device, crossing: Crossing, rule: ThresholdRule, value: float, raise_: Raise
 ) -> bool:
     state.drop(crossing)
     if crossing.raised:
@@ -84,7 +84,9 @@ def _fell(
     return True
 
 
-def _raise(state: State, device: Device, crossing: Crossing, rule: ThresholdRule, raise_: Raise) -> None:
+def _raise(
+    state: EngineState, device: Device, crossing: Crossing, rule: ThresholdRule, raise_: Raise
+) -> None:
     state.put(replace(crossing, raised=True))
     raise_(state, _signal(device, crossing, rule, Assertion.OCCUR, crossing.value), rule.id)
 

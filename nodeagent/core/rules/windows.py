@@ -16,7 +16,7 @@ from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Claimed, Condition, CountedBy, Holder, Occurrence, Window
 from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.cells import changed
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 PLACE = "place"
 """The key of the evidence, and the group of a pattern, that names the place."""
@@ -75,7 +75,7 @@ _NAMED = 2
 """Places in the evidence: more say no more than that it was not one."""
 
 
-def job_of(state: State, device_id: str, evidence: Mapping[str, str]) -> str:
+def job_of(state: EngineState, device_id: str, evidence: Mapping[str, str]) -> str:
     """The job whose fault it is, "" where that is unknown.
 
     A single claim says it, since a claim is for the whole device; else the process that the kernel's line
@@ -153,14 +153,19 @@ def count(
     return after, len(kept) >= rule.times
 
 
-def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Window:
+def window_of(state: EngineState, device_id: str, code_key: str, rule_id: str) -> Window:
     """What is counted so far, empty if nothing."""
     window = state.get(Window, device_id, code_key, rule_id)
     return window or Window(device_id=device_id, code=code_key, rule=rule_id)
 
 
 def add(
-    state: State, rule: FrequencyRule, condition: Condition, source: str, at_ns: int, occurrences: int = 1
+    state: EngineState,
+    rule: FrequencyRule,
+    condition: Condition,
+    source: str,
+    at_ns: int,
+    occurrences: int = 1,
 ) -> tuple[Window, bool]:
     """Count what ``source`` reported of the condition, as its rule does: by device, by job or by place."""
     key = state.lookup.facts(condition.code).key

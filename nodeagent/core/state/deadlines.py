@@ -13,7 +13,7 @@ from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
 from nodeagent.core.state.cells import Key
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 Timed = TypeVar("Timed", Condition, Promotion)
 
@@ -197,7 +197,7 @@ def of_hold(hold: Hold) -> int | None:
 
 
 def arm(
-    state: State, key: Key, cell: Condition | Promotion | RuleCell | None, not_before_ns: int = 0
+    state: EngineState, key: Key, cell: Condition | Promotion | RuleCell | None, not_before_ns: int = 0
 ) -> None:
     """Set the timer of a cell, or remove it. Its time stands still while its source does not observe; only an
     injected one's runs on.
@@ -208,7 +208,7 @@ def arm(
     state.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
 
-def rearm(state: State, not_before_ns: int = 0) -> None:
+def rearm(state: EngineState, not_before_ns: int = 0) -> None:
     """After a source or the catalog changed: set every timer again from its cell."""
     for of in (Condition, Promotion, *state.rule_cells):
         for key, cell in state.cells[of].items():

@@ -30,7 +30,7 @@ from nodeagent.core.model import (
     Withdrawn,
 )
 from nodeagent.core.state.names import answers_for, is_first_of_cgroup
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 MAX_DEVICES = 1024
 MAX_PARTS_ON_CHIP = 32
@@ -84,23 +84,23 @@ _NO_DEVICE = ""
 """The device of the ordinal that stands for those of all devices."""
 
 
-def room_for_device(state: State) -> bool:
+def room_for_device(state: EngineState) -> bool:
     return len(state.cells[Device]) < MAX_DEVICES
 
 
-def room_for_part(state: State, chip: Device) -> bool:
+def room_for_part(state: EngineState, chip: Device) -> bool:
     return room_for_device(state) and len(state.parts(chip.id)) < MAX_PARTS_ON_CHIP
 
 
-def room_for_promotion(state: State) -> bool:
+def room_for_promotion(state: EngineState) -> bool:
     return len(state.cells[Promotion]) < MAX_PROMOTIONS
 
 
-def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
+def room_for_rule_cell(state: EngineState, of: type[RuleCell]) -> bool:
     return len(state.cells[of]) < MAX_RULE_CELLS
 
 
-def why_no_job(state: State, name: str, uid: int) -> str:
+def why_no_job(state: EngineState, name: str, uid: int) -> str:
     """Why no job of that name may begin, "" where it may: those that have ended count by themselves."""
     if len(state.live_jobs) >= MAX_JOBS:
         return f"{MAX_JOBS} jobs are already"
@@ -116,7 +116,7 @@ def why_no_job(state: State, name: str, uid: int) -> str:
     return ""
 
 
-def forget_ended_jobs(state: State) -> None:
+def forget_ended_jobs(state: EngineState) -> None:
     """Those beyond the cap: of which there may be any number first, and then those that ended first."""
     ended = [job for job in state.all(Job) if job.stage is JobStage.ENDED]
     ended.sort(key=lambda job: (is_first_of_cgroup(job.name), job.since_ns, job.name))
@@ -124,7 +124,7 @@ def forget_ended_jobs(state: State) -> None:
         state.drop(job)
 
 
-def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed | Withdrawn) -> None:
+def remember(state: EngineState, cell: Window | Sighting | Severity | Trace | Absorbed | Withdrawn) -> None:
     """Put it; where there are too many of its type, the one not put for longest goes."""
     state.put(cell)
     cells = state.cells[type(cell)]
@@ -143,7 +143,11 @@ def number_of_rule(rule: str) -> str:
 
 
 def next_id(
-    state: State, of: type[Condition | Promotion | Hold | Reset], device_id: str, name: str, key: str = ""
+    state: EngineState,
+    of: type[Condition | Promotion | Hold | Reset],
+    device_id: str,
+    name: str,
+    key: str = "",
 ) -> str:
     """The id of a new one of that name, numbered under ``key`` (``name`` if empty): no id comes twice, even
     where a number was forgotten, nor one that is there though damage has lost its number.
@@ -159,7 +163,7 @@ def next_id(
     return f"{device_id}/{name}#{last}"
 
 
-def _forget(state: State, oldest: Ordinal) -> None:
+def _forget(state: EngineState, oldest: Ordinal) -> None:
     """First into its device's, then into that of all: so it becomes less, however many devices there were."""
     state.drop(oldest)
     device_id = oldest.device_id if oldest.key != _FORGOTTEN else _NO_DEVICE
@@ -167,7 +171,7 @@ def _forget(state: State, oldest: Ordinal) -> None:
     state.put(Ordinal(device_id=device_id, key=_FORGOTTEN, last=last))
 
 
-def _last_forgotten(state: State, device_id: str) -> int:
+def _last_forgotten(state: EngineState, device_id: str) -> int:
     forgotten = state.get(Ordinal, device_id, _FORGOTTEN)
     return forgotten.last if forgotten is not None else 0
 
@@ -184,13 +188,13 @@ greater stays.
 MADE_WAY = "it made way for a worse fault: there are too many"
 
 
-def mildest(state: State, among: Iterable[Ranked], than: Worth) -> Ranked | None:
+def mildest(state: EngineState, among: Iterable[Ranked], than: Worth) -> Ranked | None:
     """The one of least worth, of several the one not reported for longest; None where none is worth less."""
     found = min(among, key=lambda cell: (worth(state, cell), _heard_ns(cell)))
     return found if worth(state, found) < than else None
 
 
-def worth(state: State, cell: Condition | Promotion) -> Worth:
+def worth(state: EngineState, cell: Condition | Promotion) -> Worth:
     is_seen = state.device(cell.device_id).seen
     if isinstance(cell, Promotion):
         return True, PRECEDENCE[cell.level], is_seen, True

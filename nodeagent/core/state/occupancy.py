@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Claimed, Device, Held, Holder, Job, JobStage
 from nodeagent.core.state.names import NO_CGROUP, cgroup_of, natural
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 LATE_NS = 5 * SECOND_NS
 """A fault is reported at most this long after its process has gone: polls of both lie in between."""
@@ -19,7 +19,7 @@ SHARED_NS = 30 * SECOND_NS
 """What comes this close together on chips of one job has one cause, though that has ended the job."""
 
 
-def is_free(state: State, device_id: str) -> bool:
+def is_free(state: EngineState, device_id: str) -> bool:
     """Whether it is known that no process holds the device, nor held it until just now. Processes are listed
     by chip, for its parts too.
     """
@@ -27,7 +27,7 @@ def is_free(state: State, device_id: str) -> bool:
     return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
 
 
-def is_idle(state: State, device_id: str) -> bool:
+def is_idle(state: EngineState, device_id: str) -> bool:
     """Whether it is free and no job claims it."""
     claimed = state.get(Claimed, device_id)
     return is_free(state, device_id) and (claimed is None or not claimed.jobs)
@@ -44,13 +44,13 @@ def names_holder(evidence: Mapping[str, str]) -> bool:
     return evidence.get(PID, "").isdecimal()
 
 
-def is_known(state: State, device_id: str) -> bool:
+def is_known(state: EngineState, device_id: str) -> bool:
     """Whether the holders of the device were reported since the start, and can still be read."""
     held = state.get(Held, device_id)
     return held is not None and held.is_current
 
 
-def same_job(state: State, one: str, other: str) -> bool:
+def same_job(state: EngineState, one: str, other: str) -> bool:
     """Whether one job uses both devices, or did in the last 30 s. Unknown processes count as yes."""
     cells = _on_chip(state, one), _on_chip(state, other)
     if cells[0] is None or cells[1] is None:
@@ -59,21 +59,21 @@ def same_job(state: State, one: str, other: str) -> bool:
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
 
 
-def late_holders(state: State, device_id: str) -> tuple[Holder, ...]:
+def late_holders(state: EngineState, device_id: str) -> tuple[Holder, ...]:
     """The processes that hold the device, or held it until just now; none where that cannot be read."""
     held = _on_chip(state, device_id)
     return _of_late(state, held, LATE_NS) if held is not None and held.is_current else ()
 
 
-def _on_chip(state: State, device_id: str) -> Held | None:
+def _on_chip(state: EngineState, device_id: str) -> Held | None:
     return state.get(Held, state.chip_of(state.device(device_id)).id)
 
 
-def _of_late(state: State, held: Held, within_ns: int) -> tuple[Holder, ...]:
+def _of_late(state: EngineState, held: Held, within_ns: int) -> tuple[Holder, ...]:
     return held.holders + (held.left if state.moment_ns - held.left_ns <= within_ns else ())
 
 
-def live_jobs(state: State) -> list[Job]:
+def live_jobs(state: EngineState) -> list[Job]:
     """Those that have not ended, in the order in which they began."""
     return list(state.live_jobs.values())
 
@@ -84,7 +84,7 @@ def covers(claimed: str, name: str) -> bool:
     return whose == claimed or whose.startswith(f"{claimed}.")
 
 
-def used_by(state: State, job: Job) -> tuple[str, ...]:
+def used_by(state: EngineState, job: Job) -> tuple[str, ...]:
     """The ids of the devices that the job uses, by name; none once it has ended."""
     if job.stage is JobStage.ENDED:
         return ()
@@ -94,7 +94,7 @@ def used_by(state: State, job: Job) -> tuple[str, ...]:
     return known
 
 
-def _used_by(state: State, job: Job) -> tuple[str, ...]:
+def _used_by(state: EngineState, job: Job) -> tuple[str, ...]:
     found = {
         cell.device_id for cell in state.all(Claimed) if any(covers(each, job.name) for each, _ in cell.jobs)
     }
@@ -103,7 +103,7 @@ def _used_by(state: State, job: Job) -> tuple[str, ...]:
     return tuple(device.id for device in there)
 
 
-def supervised_on(state: State, device_id: str) -> list[Job]:
+def supervised_on(state: EngineState, device_id: str) -> list[Job]:
     """The jobs with a supervisor that use the device, or a part of it."""
     on_chip = state.derived.uses.on_chip
     if on_chip is None:
@@ -119,7 +119,7 @@ def is_out_of_the_way(job: Job) -> bool:
     return job.stage is JobStage.HOLDING and not job.policy.only_watches
 
 
-def chips_of(state: State, job: Job) -> frozenset[str]:
+def chips_of(state: EngineState, job: Job) -> frozenset[str]:
     """The ids of its devices; of a part, that of its chip."""
     device_ids = used_by(state, job)
     if not device_ids:
@@ -131,7 +131,7 @@ def chips_of(state: State, job: Job) -> frozenset[str]:
     return known
 
 
-def is_supervised(state: State, claimed: str) -> bool:
+def is_supervised(state: EngineState, claimed: str) -> bool:
     """Whether the claim is that of a job with a supervisor, which says more of it."""
     names = state.derived.uses.supervised
     if names is None:
@@ -148,7 +148,7 @@ def _claims_of(name: str) -> Iterator[str]:
     yield from (whose[:place] for place, letter in enumerate(whose) if letter == ".")
 
 
-def in_place(state: State) -> frozenset[str]:
+def in_place(state: EngineState) -> frozenset[str]:
     """The ids of the chips that only jobs use which may be stopped and run again."""
     allowed: dict[str, bool] = {}
     for cell in state.all(Claimed):
@@ -171,7 +171,7 @@ def is_process_of(holder: Holder, job: Job) -> bool:
     return covers(cgroup_of(job.name), holder.job)
 
 
-def processes_of(state: State, job: Job) -> Iterator[tuple[str, Holder]]:
+def processes_of(state: EngineState, job: Job) -> Iterator[tuple[str, Holder]]:
     """Its processes on its chips as last listed, with the id of the chip."""
     for chip_id in sorted(chips_of(state, job)):
         held = state.get(Held, chip_id)
@@ -180,7 +180,7 @@ def processes_of(state: State, job: Job) -> Iterator[tuple[str, Holder]]:
                 yield chip_id, holder
 
 
-def left_of(state: State, job: Job) -> str:
+def left_of(state: EngineState, job: Job) -> str:
     """What is left of the job on its chips, or cannot be known; "" where nothing is. A driver that lists no
     processes shows none.
     """

@@ -25,10 +25,10 @@ from nodeagent.core.model import (
 from nodeagent.core.model.traits import PART_OF
 from nodeagent.core.state import limits, names
 from nodeagent.core.state.names import natural, part_of
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 
-def addressed(state: State, signal: Signal, facts: Facts) -> Signal:
+def addressed(state: EngineState, signal: Signal, facts: Facts) -> Signal:
     """The signal as one of the chip, where it names a part and does not concern that alone. Another system
     says itself what its report is about (``faults.reported``).
     """
@@ -51,7 +51,7 @@ def why_none(chip: Device) -> str:
     return f"{chip.name} is not divided into instances" if chip.traits.is_whole else ""
 
 
-def without_room(state: State, device_ids: Iterable[str]) -> str:
+def without_room(state: EngineState, device_ids: Iterable[str]) -> str:
     """Whether each of these that is not known yet may become a part of its chip: "", or the name of a chip
     that has no room.
     """
@@ -77,7 +77,7 @@ def new(chip: Device, part: str) -> Device:
     )
 
 
-def follow(state: State, chip: Device) -> None:
+def follow(state: EngineState, chip: Device) -> None:
     """The chip is described anew: its parts are named by it."""
     for part in state.parts(chip.id):
         _, suffix = names.part_of(part.id)
@@ -98,7 +98,7 @@ def identity_of(device_id: str) -> str:
     return "" if device_id.startswith(PROVISIONAL) else device_id
 
 
-def find(state: State, name: str) -> Device | None:
+def find(state: EngineState, name: str) -> Device | None:
     """The device of that name, id or PCI address, None if there is none."""
     device_id = state.names.get(name) or state.names.by_pci.get(name)
     found = state.get(Device, device_id if device_id is not None else name)
@@ -108,7 +108,7 @@ def find(state: State, name: str) -> Device | None:
     return state.get(Device, f"{chip.id}/{part}")
 
 
-def located(state: State, name: str) -> tuple[Device | None, str]:
+def located(state: EngineState, name: str) -> tuple[Device | None, str]:
     """As ``find``; of a part that nobody has named before, its chip and what the part is called there."""
     device = find(state, name)
     chip_name, part = part_of(name)
@@ -117,7 +117,7 @@ def located(state: State, name: str) -> tuple[Device | None, str]:
     return find(state, chip_name), part
 
 
-def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
+def resolve(state: EngineState, name: str, kind: Kind | None) -> Device | None:
     """As ``find``, else a provisional device under that name; None where there are too many, or no name.
 
     ``kind`` is that of the fault which came on it, None if nobody knows.
@@ -146,7 +146,7 @@ def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
     return device
 
 
-def _part(state: State, chip: Device | None, part: str) -> Device | None:
+def _part(state: EngineState, chip: Device | None, part: str) -> Device | None:
     if chip is None or not limits.room_for_part(state, chip):
         return None
     found = new(chip, part)
@@ -154,7 +154,7 @@ def _part(state: State, chip: Device | None, part: str) -> Device | None:
     return found
 
 
-def _as_chip(state: State, device: Device) -> Device:
+def _as_chip(state: EngineState, device: Device) -> Device:
     """A provisional link becomes a chip when a chip's fault comes on it."""
     if device.kind is not Kind.LINK or not device.id.startswith(PROVISIONAL) or device.seen:
         return device
@@ -163,14 +163,14 @@ def _as_chip(state: State, device: Device) -> Device:
     return chip
 
 
-def unread(state: State) -> None:
+def unread(state: EngineState) -> None:
     """After a reboot no device was read yet, and any may sit in another slot."""
     for device in state.all(Device):
         if device.seen:
             state.put(replace(device, seen=False))
 
 
-def has_been_read(state: State, device: Device, source: str) -> bool:
+def has_been_read(state: EngineState, device: Device, source: str) -> bool:
     """Its source has read it. True if that was the first time since it was listed."""
     if not device.unread or device.gone or device.source != source:
         return False
@@ -199,7 +199,7 @@ def is_behind(chip: Device, link: Device) -> bool:
     return chip.name in named or chip.id in named or (one.pci != "" and one.pci in named)
 
 
-def names_behind(state: State, link: Device) -> str:
+def names_behind(state: EngineState, link: Device) -> str:
     """The names of the chips behind it, in the order in which people count; "" for none, or no link."""
     if link.kind is not Kind.LINK:
         return ""

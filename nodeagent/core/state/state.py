@@ -37,13 +37,13 @@ from nodeagent.core.state.names import Names
 
 C = TypeVar("C", bound=Cell)
 R = TypeVar("R", bound=RuleCell)
-Follower = Callable[["State", Key, Any, Any], None]
+Follower = Callable[["EngineState", Key, Any, Any], None]
 """What follows from a change of a cell: its key, the cell before (None: it is new) and after (None: it is
 gone).
 """
 
 
-class State:
+class EngineState:
     """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
     ``followers`` are called after each change of a cell of their type. ``rule_cells`` are the types of cells
     that kinds of rules bring.

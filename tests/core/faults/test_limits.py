@@ -20,7 +20,7 @@ from nodeagent.core.model import (
     Window,
 )
 from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.core.build import (
     back,
     begin,
@@ -166,7 +166,7 @@ def test_a_storm_of_one_fault_is_weighed_for_a_reset_once_and_again_after_a_star
     """Weighing looks at every fault of every chip that is reset with it."""
     weighed: list[int] = []
 
-    def review(state: State) -> bool:
+    def review(state: EngineState) -> bool:
         weighed.append(state.now_ns)
         return _review(state)
 

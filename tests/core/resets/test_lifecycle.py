@@ -13,7 +13,7 @@ from nodeagent.core.follow import FOLLOWERS
 from nodeagent.core.machines import resets
 from nodeagent.core.machines.resets import TRANSITIONS, Happened
 from nodeagent.core.model import ActionState, Cell, Reset, ResetMode, ResetStage
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from nodeagent.store.codec import decode_cells
 from tests.core.resets.former_resets import ENDED, goes_on
 from tests.core.resets.ring import Ring
@@ -25,7 +25,7 @@ SEEDS: Final = (1, 5, 11, 13)
 
 FORMER: Final = Path(__file__).parents[2] / "fixtures/stores/ended-resets.json"
 
-_put, _advance = State.put, resets.advance
+_put, _advance = EngineState.put, resets.advance
 
 
 class Watched:
@@ -38,12 +38,12 @@ class Watched:
         self._by_the_table = False
         watched = self
 
-        def put(state: State, cell: Cell) -> None:
+        def put(state: EngineState, cell: Cell) -> None:
             if isinstance(cell, Reset):
                 watched._look(state.get(Reset, cell.id), cell)
             _put(state, cell)
 
-        def advance(state: State, before: Reset, happened: Happened, **changes: Any) -> Reset | None:
+        def advance(state: EngineState, before: Reset, happened: Happened, **changes: Any) -> Reset | None:
             watched._by_the_table = True
             after = _advance(state, before, happened, **changes)
             watched._by_the_table = False
@@ -51,7 +51,7 @@ class Watched:
                 watched.taken.add((before.stage, happened))
             return after
 
-        monkeypatch.setattr(State, "put", put)
+        monkeypatch.setattr(EngineState, "put", put)
         monkeypatch.setattr(resets, "advance", advance)
 
     def _look(self, before: Reset | None, after: Reset) -> None:
@@ -75,7 +75,7 @@ def reset(stage: ResetStage) -> Reset:
 @pytest.mark.parametrize("stage", ResetStage)
 @pytest.mark.parametrize("happened", Happened)
 def test_what_is_not_in_the_table_changes_nothing(stage: ResetStage, happened: Happened) -> None:
-    state = State({}, FOLLOWERS)
+    state = EngineState({}, FOLLOWERS)
     before = reset(stage)
     state.put(before)
     after = resets.advance(state, before, happened, report="changed")

@@ -21,7 +21,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- limits
@@ -35,15 +35,17 @@ _exhausted, _of_start, _charge, _resume = (
 )
 
 
-def one_more(state: State, members: tuple[str, ...], settings: ResetSettings) -> str:
+def one_more(state: EngineState, members: tuple[str, ...], settings: ResetSettings) -> str:
     return _exhausted(state, members, replace(settings, limit=settings.limit + 1))
 
 
-def one_more_for_the_node(state: State, reset: Reset, settings: ResetSettings, *more: Any) -> tuple[str, ...]:
+def one_more_for_the_node(
+    state: EngineState, reset: Reset, settings: ResetSettings, *more: Any
+) -> tuple[str, ...]:
     return _of_start(state, reset, replace(settings, node_limit=settings.node_limit + 1), *more)
 
 
-def count_the_asker(state: State, reset: Reset, settings: ResetSettings) -> None:
+def count_the_asker(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     _charge(state, replace(reset, members=(reset.asker_id,)), settings)
 
 
@@ -53,14 +55,14 @@ def resume_uncounted(self: Engine, now_ns: int) -> None:
         self._state.drop(past)
 
 
-def replace_uncounted(state: State, old: Device) -> None:
+def replace_uncounted(state: EngineState, old: Device) -> None:
     _replace_part(state, old)
     past = state.get(PastResets, old.id)
     if past is not None:
         state.drop(past)
 
 
-def cooled_at_once(state: State, settings: ResetSettings) -> int:
+def cooled_at_once(state: EngineState, settings: ResetSettings) -> int:
     return 0
 
 
@@ -111,13 +113,13 @@ _wants = reset_blockers.wants
 
 
 def wanting(change: Callable[[Condition], Condition]) -> Replacement:
-    def wants(state: State, condition: Condition) -> bool:
+    def wants(state: EngineState, condition: Condition) -> bool:
         return _wants(state, change(condition))
 
     return reset_blockers, "wants", wants
 
 
-def asks_after_a_reload(state: State, condition: Condition) -> bool:
+def asks_after_a_reload(state: EngineState, condition: Condition) -> bool:
     live = reset_blockers.wants(state, condition) and reset_blockers.is_live(state, condition)
     return live and reset_policy._wants_one_now(state, condition)
 
@@ -138,30 +140,30 @@ _start, _end, _verified, _resulted, _propose, _raise = (
 )
 
 
-def start_in_earnest(state: State, reset: Reset, settings: ResetSettings) -> None:
+def start_in_earnest(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     on_paper = reset.mode is ResetMode.DRY_RUN
     _start(state, replace(reset, mode=ResetMode.ON) if on_paper else reset, settings)
 
 
-def start_and_let_go(state: State, reset: Reset, settings: ResetSettings) -> None:
+def start_and_let_go(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     _start(state, reset, settings)
     for hold in _holds_of(state, reset):
         ending.lift(state, hold, "it has started")
 
 
-def end_holding(state: State, reset: Reset, *rest: Any, **more: Any) -> None:
+def end_holding(state: EngineState, reset: Reset, *rest: Any, **more: Any) -> None:
     holds = _holds_of(state, reset)
     _end(state, reset, *rest, **more)
     for hold in holds:
         state.put(hold)
 
 
-def _holds_of(state: State, reset: Reset) -> list[Hold]:
+def _holds_of(state: EngineState, reset: Reset) -> list[Hold]:
     pending = (hold for hold in state.all(Hold) if hold.kind is HoldKind.RESET_PENDING)
     return [hold for hold in pending if hold.id.endswith(f"!{reset.id}")]
 
 
-def done_at_once(state: State, given: ActionResult) -> bool:
+def done_at_once(state: EngineState, given: ActionResult) -> bool:
     changed = _resulted(state, given)
     reset = state.get(Reset, given.action_id)
     if reset is not None and reset.stage is ResetStage.VERIFYING:
@@ -169,35 +171,35 @@ def done_at_once(state: State, given: ActionResult) -> bool:
     return changed
 
 
-def verified_by_any_poll(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
+def verified_by_any_poll(state: EngineState, reset: Reset, device_id: str, given: ActiveSet) -> bool:
     return _verified(state, reset, device_id, replace(given, begun_ns=state.now_ns))
 
 
-def verified_whatever_it_shows(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
+def verified_whatever_it_shows(state: EngineState, reset: Reset, device_id: str, given: ActiveSet) -> bool:
     return _verified(state, reset, device_id, replace(given, codes=()))
 
 
-def takes_anyones_result(state: State, given: ActionResult) -> bool:
+def takes_anyones_result(state: EngineState, given: ActionResult) -> bool:
     running = next((one for one in state.all(Reset) if one.stage is ResetStage.RUNNING), None)
     return running is not None and _resulted(state, replace(given, action_id=running.id))
 
 
-def takes_a_late_result(state: State, given: ActionResult) -> bool:
+def takes_a_late_result(state: EngineState, given: ActionResult) -> bool:
     return _resulted(state, replace(given, attempt=0))
 
 
-def takes_any_result_for_done(state: State, given: ActionResult) -> bool:
+def takes_any_result_for_done(state: EngineState, given: ActionResult) -> bool:
     failed = given.state is ActionState.FAILED
     return _resulted(state, replace(given, state=ActionState.DONE) if failed else given)
 
 
-def propose_approved(state: State, *rest: Any) -> bool:
+def propose_approved(state: EngineState, *rest: Any) -> bool:
     proposed = _propose(state, *rest)
     for reset in state.all(Reset) if proposed else ():
         state.put(replace(reset, approved=True))
     return proposed
 
 
-def raise_no_failure(state: State, device_id: str, code: str, why: str) -> None:
+def raise_no_failure(state: EngineState, device_id: str, code: str, why: str) -> None:
     if code != "reset_failed":
         _raise(state, device_id, code, why)

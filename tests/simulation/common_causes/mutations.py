@@ -8,7 +8,7 @@ from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.model import Absorbed, Condition
 from nodeagent.core.rules import common_cause
 from nodeagent.core.rules.kind import Raise
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.defects import carrying_no
 from tests.simulation.mutations.mutation import Mutation, Replacement
 
@@ -31,17 +31,17 @@ def _whatever_the_tables(rule: CommonCauseRule, shown: Any, _tables_ns: int) -> 
     return _is_at_once(rule, shown, -1)
 
 
-def _until_the_last(state: State, rule: CommonCauseRule, raise_: Raise) -> None:
+def _until_the_last(state: EngineState, rule: CommonCauseRule, raise_: Raise) -> None:
     stands = state.get(common_cause.CommonCause, state.node_id, rule.id) is not None
     _review(state, replace(rule, devices=1) if stands else rule, raise_)
 
 
-def _unnamed(state: State, rule: CommonCauseRule, before: Any, *rest: Any) -> None:
+def _unnamed(state: EngineState, rule: CommonCauseRule, before: Any, *rest: Any) -> None:
     if before is None:
         _stand(state, rule, before, *rest)
 
 
-def _open_ones(state: State, rule: CommonCauseRule, _root: Any) -> Iterable[Condition | Absorbed]:
+def _open_ones(state: EngineState, rule: CommonCauseRule, _root: Any) -> Iterable[Condition | Absorbed]:
     return _faults(state, rule, None)
 
 

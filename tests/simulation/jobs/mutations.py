@@ -3,7 +3,7 @@
 from nodeagent.core.machines import job_review, job_views, jobs, supervisor_reports
 from nodeagent.core.model import Job, JobBegun, JobSaid
 from nodeagent.core.state import occupancy
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.simulation.acting.defects import users_without
 from tests.simulation.jobs.defects import (
     advance_in_the_same_run,
@@ -49,5 +49,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a run begins in the middle of a reset", ((job_review, "of_wait", wait_for_no_reset),)),
     Mutation("a run waits for another group's reset", ((job_review, "of_wait", wait_for_a_neighbour),)),
     Mutation("a job is stopped for no reset", ((job_review, "of_stop", stop_for_no_reset),)),
-    Mutation("the chips of a job are judged as any", ((State, "_judge_by_jobs", none),)),
+    Mutation("the chips of a job are judged as any", ((EngineState, "_judge_by_jobs", none),)),
 )

@@ -41,7 +41,7 @@ from nodeagent.core.rules import frequency, windows
 from nodeagent.core.rules.frequency import recovered, release
 from nodeagent.core.state import deadlines, registry
 from nodeagent.core.state.derived import Contribution, Judgement
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- frequency
@@ -62,25 +62,27 @@ def counting(change: Callable[[FrequencyRule], FrequencyRule]) -> Replacement:
     return windows, "count", count
 
 
-def fire_and_keep(state: State, device: Any, condition: Condition, rule: FrequencyRule, *rest: Any) -> None:
+def fire_and_keep(
+    state: EngineState, device: Any, condition: Condition, rule: FrequencyRule, *rest: Any
+) -> None:
     _fire(state, device, condition, rule, *rest)
     key = state.lookup.facts(condition.code).key
     state.put(Window(device_id=device.id, code=key, rule=rule.id, occurrences_ns=rest[-1]))
 
 
-def empty_all(state: State, code_key: str, rule: FrequencyRule, *_: Any) -> None:
+def empty_all(state: EngineState, code_key: str, rule: FrequencyRule, *_: Any) -> None:
     for window in state.all(Window):
         if (window.code, window.rule) == (code_key, rule.id):
             state.put(replace(window, occurrences_ns=()))
 
 
-def end_with_fault(state: State, condition: Condition, at_ns: int) -> None:
+def end_with_fault(state: EngineState, condition: Condition, at_ns: int) -> None:
     _recovered(state, condition, at_ns)
     for promotion in state.promotions(condition.device_id, state.lookup.facts(condition.code).key):
         _release(state, promotion, "its fault is over")
 
 
-def count_first_only(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
+def count_first_only(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
     if condition.count == occurrences:
         _occurred(state, condition, at_ns, occurrences)
 
@@ -116,36 +118,36 @@ _polled, _signalled = engine._HANDLERS[ActiveSet], engine._HANDLERS[Signal]
 _started = engine._HANDLERS[Started]
 
 
-def recover_at_once(state: State, condition: Condition) -> bool:
+def recover_at_once(state: EngineState, condition: Condition) -> bool:
     return _recover(state, replace(condition, timed_out=False))
 
 
-def recover_everywhere(state: State, condition: Condition) -> bool:
+def recover_everywhere(state: EngineState, condition: Condition) -> bool:
     alike = [one for one in state.all(Condition) if one.code == condition.code and not one.injected]
     return max(_recover(state, one) for one in alike)
 
 
-def reboot_clears_unread(state: State, given: Started) -> bool:
+def reboot_clears_unread(state: EngineState, given: Started) -> bool:
     changed = _started(state, given)
     for source in ("ascend", "nvidia", "kmsg"):
         _after_reboot(state, source, None, frozenset())
     return changed
 
 
-def taken_complete(state: State, given: ActiveSet) -> bool:
+def taken_complete(state: EngineState, given: ActiveSet) -> bool:
     return _polled(state, replace(given, complete=True))
 
 
-def begun_now(state: State, given: ActiveSet) -> bool:
+def begun_now(state: EngineState, given: ActiveSet) -> bool:
     return _polled(state, replace(given, begun_ns=state.now_ns + 1))
 
 
-def once_is_occur(state: State, given: Signal) -> bool:
+def once_is_occur(state: EngineState, given: Signal) -> bool:
     occurs = given.assertion is Assertion.ONCE
     return _signalled(state, replace(given, assertion=Assertion.OCCUR) if occurs else given)
 
 
-def ignores_recovery(state: State, given: Signal) -> bool:
+def ignores_recovery(state: EngineState, given: Signal) -> bool:
     return given.assertion is not Assertion.RECOVER and _signalled(state, given)
 
 
@@ -154,23 +156,23 @@ def ignores_recovery(state: State, given: Signal) -> bool:
 _timed_out = ending._time_out
 
 
-def short_presence_counts(state: State, condition: Condition) -> bool:
+def short_presence_counts(state: EngineState, condition: Condition) -> bool:
     is_short = condition.present_ns is not None and not condition.timed_out
     if is_short and state.lookup.facts(condition.code).duration is not None:
         _occurred(state, condition, state.moment_ns)
     return _recover(state, condition)
 
 
-def each_presence_counts(state: State, condition: Condition) -> None:
+def each_presence_counts(state: EngineState, condition: Condition) -> None:
     _timed_out(state, condition)
     if condition.timed_out:
         _occurred(state, condition, state.moment_ns)
 
 
-def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[State, Signal], bool]:
+def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[EngineState, Signal], bool]:
     """A ``once`` changes the presence of a fault that has a duration rule."""
 
-    def signalled(state: State, given: Signal) -> bool:
+    def signalled(state: EngineState, given: Signal) -> bool:
         changed = _signalled(state, given)
         device, facts = registry.find(state, given.device), state.lookup.facts(given.code)
         is_once = given.assertion is Assertion.ONCE and given.trusted and not given.injected
@@ -192,7 +194,7 @@ once_ends = once_leaves(
 )
 
 
-def once_interrupts_recovery(state: State, given: Signal) -> bool:
+def once_interrupts_recovery(state: EngineState, given: Signal) -> bool:
     changed = _signalled(state, given)
     device = registry.find(state, given.device)
     condition = state.condition(device.id, state.lookup.facts(given.code).key) if device else None
@@ -231,7 +233,7 @@ def never_unknown(given: Iterable[Contribution], unobserved: tuple[Reason, ...],
 _REACHING = gathered._reaching
 
 
-def reaching_of_conditions(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
+def reaching_of_conditions(state: EngineState) -> Iterator[tuple[str, Affects, Contribution]]:
     """What repeats speaks for its own device alone."""
     return (each for each in _REACHING(state) if each[2].reason.kind == "condition")
 
@@ -247,7 +249,7 @@ def as_of_a_chip(_kind: Kind, *, rescheduling: bool) -> tuple[Verdict, Handling]
 FOURTH = replace(signals._USER_INDUCED, times=4)
 
 
-def settles_silently(state: State) -> None:
+def settles_silently(state: EngineState) -> None:
     state.dirty.clear()
 
 
@@ -258,7 +260,7 @@ _lift = holds.lift
 
 
 def replaced_but(*kept: type) -> Replacement:
-    def replaced(state: State, old: Any) -> None:
+    def replaced(state: EngineState, old: Any) -> None:
         cells: list[Any] = [cell for cell in state.about(old.id) if isinstance(cell, kept)]
         _replace_part(state, old)
         for cell in cells:
@@ -267,11 +269,11 @@ def replaced_but(*kept: type) -> Replacement:
     return devices, "_replace_part", replaced
 
 
-def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
+def any_owner(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> list[str]:
     return _lift(state, device, kind, replace(given, force=True))
 
 
-def any_reason(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
+def any_reason(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
     holds = (hold for hold in state.on(Hold, device.id) if hold.kind is kind and hold.owner == given.owner)
     return next(holds, None)
 
@@ -280,7 +282,7 @@ def any_end(until_ns: int | None, than_ns: int | None) -> bool:
     return until_ns != than_ns
 
 
-def reload_raises(state: State, given: CatalogChanged) -> bool:
+def reload_raises(state: EngineState, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for condition in state.all(Condition)[:1]:
         device = state.device(condition.device_id)
@@ -288,7 +290,7 @@ def reload_raises(state: State, given: CatalogChanged) -> bool:
     return changed
 
 
-def reload_drops(state: State, given: CatalogChanged) -> bool:
+def reload_drops(state: EngineState, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for promotion in state.all(Promotion):
         _release(state, promotion, "the tables changed")
@@ -326,7 +328,7 @@ def start_fires(self: Engine, now_ns: int, given: Input) -> bool:
     return changed
 
 
-def takes_unstored(state: State, given: Holders) -> bool:
+def takes_unstored(state: EngineState, given: Holders) -> bool:
     _holders(state, given)
     return False
 
@@ -334,5 +336,5 @@ def takes_unstored(state: State, given: Holders) -> bool:
 _holders = engine._HANDLERS[Holders]
 
 
-def starting_without_sources(state: State, given: Started) -> bool:
+def starting_without_sources(state: EngineState, given: Started) -> bool:
     return sources.started(state, replace(given, sources=()))

@@ -24,7 +24,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import correlation, frequency, kinds
 from nodeagent.core.state import cells, deadlines, limits, occupancy
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from nodeagent.daemon.clock import Clock
 from tests.simulation.mutations.defects import (
     FOURTH,
@@ -119,7 +119,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("an active set closes nothing", ((sources, "_close_absent", lambda *_: False),)),
     Mutation("a reboot clears before anything is read", handlers={Started: reboot_clears_unread}),
     Mutation("a reboot clears nothing", ((ending, "close_after_reboot", lambda *_: False),)),
-    Mutation("timers run while nothing is observed", ((State, "awaits", lambda *_: False),)),
+    Mutation("timers run while nothing is observed", ((EngineState, "awaits", lambda *_: False),)),
     Mutation("a start fires what is held", ((Engine, "_advance", start_fires),)),
     Mutation("the last verdict counts, not the strictest", (judging(lambda every: every[-1:]),)),
     Mutation("PreSeparateNPU hides RestartNPU", (judging(without_reset),)),
