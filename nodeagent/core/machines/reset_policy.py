@@ -12,7 +12,7 @@ from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.observed import unobserved_reason
 from nodeagent.core.machines import reset_blockers, reset_proposals
-from nodeagent.core.model import Backing, Condition, Device, Kind, Level, Reset, ResetMode
+from nodeagent.core.model import AskAgain, Backing, Condition, Device, Kind, Level, Reset, ResetMode
 from nodeagent.core.state.state import EngineState
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
@@ -58,7 +58,7 @@ def _reconsider(state: EngineState, reset: Reset) -> bool:
 
 def _forget(state: EngineState, reset: Reset) -> bool:
     """Forget one that has ended, once it has cooled down and keeps no open fault from asking."""
-    keeps = () if reset.may_ask_again and not reset.hindered else reset.conditions
+    keeps = () if reset.ask_again is AskAgain.AT_ONCE else reset.conditions
     if any(("condition", each) in state.cells[Condition] for each in keeps):
         return False
     if state.moment_ns < (reset.ended_ns or 0) + state.lookup.settings.reset.cool_down_ns:
@@ -170,8 +170,8 @@ def _is_covered(
 
 def _may_ask_by_now(state: EngineState, reset: Reset, members: tuple[str, ...]) -> bool:
     """Where it waited in vain: only if its fault is shown to this day, and what it waited for has gone."""
-    if not reset.may_ask_again or not reset.hindered:
-        return reset.may_ask_again
+    if reset.ask_again is not AskAgain.ONCE_UNBLOCKED:
+        return reset.ask_again is AskAgain.AT_ONCE
     if not any(map(reset_blockers.is_shown, reset_blockers.asking_conditions(state, reset))):
         return False
     again = replace(reset, members=members, confirmed=True)
@@ -182,5 +182,5 @@ def _forget_in_vain(state: EngineState, asking: list[Condition]) -> None:
     """What waited in vain for these faults has given way to a new proposal."""
     ids = {condition.id for condition in asking}
     for reset in state.all(Reset):
-        if reset.may_ask_again and reset.hindered and ids.issuperset(reset.conditions):
+        if reset.ask_again is AskAgain.ONCE_UNBLOCKED and ids.issuperset(reset.conditions):
             state.drop(reset)

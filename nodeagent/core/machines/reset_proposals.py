@@ -155,13 +155,12 @@ def approve(state: EngineState, reset: Reset, by: str) -> bool:
 
 def refuse(state: EngineState, reset: Reset, why: str) -> None:
     """It will not be done, whatever blocked it."""
-    resets.call_off(state, replace(reset, hindered=()), Happened.CALLED_OFF, why)
+    resets.call_off(state, reset, Happened.CALLED_OFF, why)
 
 
 def withdraw(state: EngineState, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
-    called_off = replace(reset, hindered=())
-    resets.call_off(state, called_off, Happened.CALLED_OFF, why, may_ask_again=True)
+    resets.call_off(state, reset, Happened.WITHDRAWN, why)
 
 
 def polled(state: EngineState, given: ActiveSet) -> bool:
@@ -218,8 +217,7 @@ def _refuse_in_vain(state: EngineState, reset: Reset) -> None:
     """What blocked it to the last is kept: once that has gone, the fault may ask again."""
     blocked_by = reset.hindered or ("the cool-down after the last reset was not over",)
     why = "; ".join(("it could not be done in time", *blocked_by))
-    in_vain = replace(reset, hindered=blocked_by)
-    resets.call_off(state, in_vain, Happened.CALLED_OFF, why, may_ask_again=True)
+    resets.call_off(state, replace(reset, hindered=blocked_by), Happened.EXPIRED, why)
 
 
 def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:

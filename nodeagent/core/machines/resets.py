@@ -7,7 +7,7 @@
         v                approved │                 once more
       asking ─────────────────────┘
 
-    announced, asking, waiting ──> ended    called off
+    announced, asking, waiting ──> ended    called off, withdrawn; waiting also: expired
     running ─────────────────────> ended    dry run, refused, given up
     verifying ───────────────────> ended    verified, given up
 
@@ -33,6 +33,7 @@ from nodeagent.core.model import (
     ActionResult,
     ActionState,
     ActiveSet,
+    AskAgain,
     Assertion,
     Condition,
     Device,
@@ -55,7 +56,13 @@ class Happened(StrEnum):
 
     APPROVED = "approved"
     CALLED_OFF = "called_off"
-    """A person or the time called it off, or it is not wanted any more. Nothing is done."""
+    """A person called it off, or did not approve it in time. Nothing is done."""
+
+    WITHDRAWN = "withdrawn"
+    """It is not wanted any more as it was proposed. Nothing is done."""
+
+    EXPIRED = "expired"
+    """What blocks it did not go in time. Nothing is done."""
 
     STARTED = "started"
     DRY_RUN = "dry_run"
@@ -63,7 +70,13 @@ class Happened(StrEnum):
     """The driver has done it: polls must show that it helped."""
 
     REFUSED = "refused"
-    """Whoever was to do it refused: nothing was done."""
+    """The shell refused it: nothing was done."""
+
+    REFUSED_AS_BLOCKED = "refused_as_blocked"
+    """The same, and something blocks it that came after its start."""
+
+    REFUSED_AS_EXCLUDED = "refused_as_excluded"
+    """The same, and a member of its group is never reset now."""
 
     ONCE_MORE = "once_more"
     """It did not help, and is tried again."""
@@ -78,13 +91,19 @@ TRANSITIONS: Final[Mapping[tuple[ResetStage, Happened], ResetStage]] = {
     (ResetStage.ANNOUNCED, Happened.NEEDS_APPROVAL): ResetStage.ASKING,
     (ResetStage.ANNOUNCED, Happened.ANNOUNCED): ResetStage.WAITING,
     (ResetStage.ANNOUNCED, Happened.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.ANNOUNCED, Happened.WITHDRAWN): ResetStage.ENDED,
     (ResetStage.ASKING, Happened.APPROVED): ResetStage.WAITING,
     (ResetStage.ASKING, Happened.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.ASKING, Happened.WITHDRAWN): ResetStage.ENDED,
     (ResetStage.WAITING, Happened.STARTED): ResetStage.RUNNING,
     (ResetStage.WAITING, Happened.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.WAITING, Happened.WITHDRAWN): ResetStage.ENDED,
+    (ResetStage.WAITING, Happened.EXPIRED): ResetStage.ENDED,
     (ResetStage.RUNNING, Happened.DRY_RUN): ResetStage.ENDED,
     (ResetStage.RUNNING, Happened.DONE): ResetStage.VERIFYING,
     (ResetStage.RUNNING, Happened.REFUSED): ResetStage.ENDED,
+    (ResetStage.RUNNING, Happened.REFUSED_AS_BLOCKED): ResetStage.ENDED,
+    (ResetStage.RUNNING, Happened.REFUSED_AS_EXCLUDED): ResetStage.ENDED,
     (ResetStage.RUNNING, Happened.ONCE_MORE): ResetStage.WAITING,
     (ResetStage.RUNNING, Happened.GIVEN_UP): ResetStage.ENDED,
     (ResetStage.VERIFYING, Happened.VERIFIED): ResetStage.ENDED,
@@ -92,6 +111,19 @@ TRANSITIONS: Final[Mapping[tuple[ResetStage, Happened], ResetStage]] = {
     (ResetStage.VERIFYING, Happened.GIVEN_UP): ResetStage.ENDED,
 }
 """What is not here does not happen: ``advance`` then changes nothing."""
+
+ASK_AGAIN: Final[Mapping[Happened, AskAgain]] = {
+    Happened.CALLED_OFF: AskAgain.NEVER,
+    Happened.WITHDRAWN: AskAgain.AT_ONCE,
+    Happened.EXPIRED: AskAgain.ONCE_UNBLOCKED,
+    Happened.DRY_RUN: AskAgain.NEVER,
+    Happened.REFUSED: AskAgain.NEVER,
+    Happened.REFUSED_AS_BLOCKED: AskAgain.ONCE_UNBLOCKED,
+    Happened.REFUSED_AS_EXCLUDED: AskAgain.AT_ONCE,
+    Happened.GIVEN_UP: AskAgain.NEVER,
+    Happened.VERIFIED: AskAgain.AT_ONCE,
+}
+"""When the faults that asked for a reset may ask for another, by how it ended. One that failed: never."""
 
 
 def can(reset: Reset, happened: Happened) -> bool:
@@ -114,14 +146,12 @@ def advance(state: EngineState, reset: Reset, happened: Happened, **changes: Any
 # ---------------------------------------------------------------------- how it ends
 
 
-def call_off(
-    state: EngineState, reset: Reset, happened: Happened, why: str, *, may_ask_again: bool = False
-) -> None:
+def call_off(state: EngineState, reset: Reset, happened: Happened, why: str) -> None:
     """It will not be done. One that was tried before has failed then."""
     if has_failed(state, reset):
         give_up(state, reset, happened, ActionState.FAILED, why)
     else:
-        end(state, reset, happened, ActionState.REFUSED, why, may_ask_again=may_ask_again)
+        end(state, reset, happened, ActionState.REFUSED, why, ASK_AGAIN[happened])
 
 
 def has_failed(state: EngineState, reset: Reset) -> bool:
@@ -136,7 +166,7 @@ def give_up(state: EngineState, reset: Reset, happened: Happened, how: ActionSta
     for device_id in reset.members:
         if device_id not in reset.verified:
             raise_own(state, device_id, "reset_failed", f"{reset.id} {how}: {why}")
-    end(state, replace(reset, hindered=()), happened, how, why)
+    end(state, reset, happened, how, why, AskAgain.NEVER)
 
 
 def end(
@@ -145,17 +175,17 @@ def end(
     happened: Happened,
     how: ActionState,
     why: str,
-    *,
-    may_ask_again: bool = False,
+    ask_again: AskAgain,
 ) -> None:
-    """However it ends, its group is let go."""
+    """However it ends, its group is let go. What blocked it is kept only where that must go first."""
     ended = advance(
         state,
         reset,
         happened,
         due_ns=None,
         outcome=how,
-        may_ask_again=may_ask_again,
+        may_ask_again=ask_again is not AskAgain.NEVER,
+        hindered=reset.hindered if ask_again is AskAgain.ONCE_UNBLOCKED else (),
         result=f"{how}: {why}",
     )
     if ended is None:
@@ -245,7 +275,8 @@ def start(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     emit_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
     if reset.is_dry_run:
         on_paper = replace(started, ended_ns=at_ns)
-        end(state, on_paper, Happened.DRY_RUN, ActionState.DONE, "dry run: nothing was done")
+        how = ActionState.DONE
+        end(state, on_paper, Happened.DRY_RUN, how, "dry run: nothing was done", ASK_AGAIN[Happened.DRY_RUN])
         return
     reset_blockers.add_past_reset(state, reset, settings)
     state.actions.append(
@@ -339,7 +370,7 @@ def _succeed(state: EngineState, reset: Reset) -> None:
             if _is_over(state, condition, reset):
                 ending.close(state, condition, f"verified after {reset.id}")
     why = "verified by a poll of every member"
-    end(state, reset, Happened.VERIFIED, ActionState.DONE, why, may_ask_again=True)
+    end(state, reset, Happened.VERIFIED, ActionState.DONE, why, ASK_AGAIN[Happened.VERIFIED])
 
 
 def _is_over(state: EngineState, condition: Condition, reset: Reset) -> bool:
@@ -381,10 +412,10 @@ def _fail(state: EngineState, reset: Reset, how: ActionState, why: str) -> None:
 def _refused(state: EngineState, reset: Reset, why: str) -> None:
     """Where something has come into its way since it began, its faults may ask again once that has gone."""
     if reset_blockers.excludes(state, reset.members):
-        call_off(state, reset, Happened.REFUSED, why, may_ask_again=True)
+        call_off(state, reset, Happened.REFUSED_AS_EXCLUDED, why)
         return
     found: tuple[str, ...] = ()
     if reset_blockers.are_known(state, reset.members):
         found = reset_blockers.of_start(state, replace(reset, confirmed=True), state.lookup.settings.reset)
-    again = replace(reset, hindered=found)
-    call_off(state, again, Happened.REFUSED, why, may_ask_again=bool(found))
+    happened = Happened.REFUSED_AS_BLOCKED if found else Happened.REFUSED
+    call_off(state, replace(reset, hindered=found), happened, why)

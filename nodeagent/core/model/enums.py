@@ -217,6 +217,16 @@ class Loss(StrEnum):
     RELEASED = "released"
 
 
+class AskAgain(StrEnum):
+    """When the faults that asked for a reset which has ended may ask for another."""
+
+    NEVER = "never"
+    ONCE_UNBLOCKED = "once_unblocked"
+    """Once nothing blocks it any more."""
+
+    AT_ONCE = "at_once"
+
+
 class HoldKind(StrEnum):
     """Why a device is held: what that means for its verdict is in ``core.judge.judge``."""
 
