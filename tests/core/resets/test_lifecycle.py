@@ -61,6 +61,12 @@ class Watched:
             self.beside.append((before.stage, after.stage))
 
 
+EXCLUDED_MEANWHILE: Final = (ResetStage.RUNNING, Happened.REFUSED_AS_EXCLUDED)
+"""No simulated life excludes a chip between the start of its reset and the refusal: ``test_asking_again``
+does.
+"""
+
+
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(monkeypatch)
@@ -95,7 +101,7 @@ def test_pending_under_way_and_ended_mean_what_the_table_says() -> None:
 def test_in_simulated_lives_all_of_the_table_happens_and_nothing_beside_it(watched: Watched) -> None:
     for seed in SEEDS:
         assert simulate(seed, 100, life="acting").broken == ""
-    assert (watched.taken, watched.beside) == (set(TRANSITIONS), [])
+    assert (set(TRANSITIONS) - watched.taken, watched.beside) == ({EXCLUDED_MEANWHILE}, [])
 
 
 @moderately
