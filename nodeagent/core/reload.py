@@ -30,7 +30,7 @@ def review_rules(state: EngineState, before: Lookup) -> None:
 
 
 def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
-    """Whether the rule may still say that what it raised is over."""
+    """Whether the rule may still end what it raised."""
     old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
     return old is not None and new is not None and old.raises_as(new)
 
@@ -52,12 +52,12 @@ def changed(state: EngineState, given: CatalogChanged) -> bool:
         emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source=AGENT, why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
-        if (other := state.stand_in(condition)) is not None:
+        if (other := state.same_fault(condition)) is not None:
             ending.move_companions(state, condition, other)
             why = "by the new tables it is the same fault as another that is open"
             ending.close(state, condition, why)
         else:
-            _reword(state, condition, same_unknown_level)
+            _take_row(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
     if judged_by.settings.public != state.lookup.settings.public:
@@ -73,8 +73,8 @@ def rejected(state: EngineState, given: TablesRejected) -> bool:
     return True
 
 
-def _reword(state: EngineState, condition: Condition, same_unknown_level: bool) -> None:
-    """The open condition takes the row's level and words. A code that lost its row keeps what it had."""
+def _take_row(state: EngineState, condition: Condition, same_unknown_level: bool) -> None:
+    """The open condition takes the row's level and name. A code that lost its row keeps what it had."""
     facts = state.lookup.facts(condition.code)
     after = condition
     if facts.row is not None or (condition.unknown and not same_unknown_level):

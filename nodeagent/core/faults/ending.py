@@ -81,7 +81,7 @@ def count_in_root(state: EngineState, root_id: str, code: str, count: int) -> No
 
 
 def end_companion(state: EngineState, device_id: str, key: str) -> bool:
-    """The source says that the companion is gone, or it is a fault of its own. True if it was one."""
+    """The source reports the companion as gone, or it is a fault of its own. True if it was one."""
     absorbed = state.get(Absorbed, device_id, key)
     if absorbed is not None:
         state.drop(absorbed)
@@ -114,7 +114,7 @@ def forget_companions(state: EngineState, device_id: str) -> None:
 
 
 def move_companions(state: EngineState, root: Condition, heir: Condition) -> None:
-    """Another condition stands for the root's fault: its companions go with that."""
+    """Another condition is the same fault as the root: its companions go with that."""
     for cell in _of(state, root):
         state.put(replace(cell, root_id=heir.id))
 
@@ -187,7 +187,7 @@ def lift(state: EngineState, hold: Hold, why: str) -> None:
 
 
 def recover(state: EngineState, condition: Condition) -> bool:
-    """The driver says the fault is gone. True if that changed anything."""
+    """The driver reports the fault as gone. True if that changed anything."""
     if condition.recovered_ns is not None or conditions.has_ended(state, condition):
         return False
     at_ns = state.moment_ns
@@ -220,7 +220,7 @@ def close_after_reboot(
 ) -> bool:
     """After the boot's first complete read: what a reboot clears and was not shown again is over.
 
-    ``device`` None: the read spoke for all of the source's. ``still_shown`` holds pairs (device id,
+    ``device`` None: the read covered every device of the source. ``still_shown`` holds pairs (device id,
     key of the code). What a rule has raised it ends itself, unless its row leaves that to others.
     """
     changed = False
@@ -237,9 +237,9 @@ def close_after_reboot(
 
 
 def close_after_job(state: EngineState, device_id: str, holders: tuple[Holder, ...]) -> None:
-    """Where a job's end clears: none of the processes that held the device remains.
+    """Where a job's end clears: none of the processes that used the device remains.
 
-    Of those that nobody knew when it opened, whatever remains is among the first that are listed.
+    Where they were not known when it opened, the first that are listed since count as these.
     """
     remaining = {(holder.pid, holder.start_time) for holder in holders}
     for condition in state.on_chip(device_id):

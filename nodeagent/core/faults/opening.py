@@ -33,13 +33,13 @@ SHARED_NS = 30 * SECOND_NS
 
 
 def severity_of(state: EngineState, signal: Signal, facts: Facts) -> int | None:
-    """What the signal says, else what was learnt of the code."""
+    """The severity that the signal reports, else the one learnt for the code."""
     learnt = state.get(Severity, facts.key)
     return signal.severity if signal.severity is not None or learnt is None else learnt.severity
 
 
 def learn_severity(state: EngineState, facts: Facts, severity: int | None) -> bool:
-    """The driver has said how severe a code is: open conditions are judged by it. True if it was new."""
+    """The driver has reported how severe a code is: open conditions are judged by it. True if it was new."""
     if severity is None:
         return False
     learnt = state.get(Severity, facts.key)

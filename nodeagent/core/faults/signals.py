@@ -44,7 +44,7 @@ from nodeagent.core.state.state import EngineState
 
 
 def noted_only(state: EngineState, signal: Signal, facts: Facts, at_ns: int) -> bool:
-    """Its row says that it is no fault. A condition from before the row said so is left to close.
+    """Its row makes it a notice. A condition that opened before that is left to close.
 
     To relation rules it is an occurrence as any other: what ends a fault is often no fault.
     """
@@ -67,7 +67,7 @@ def from_user_space(state: EngineState, signal: Signal, facts: Facts) -> bool:
 
 
 def of_previous_boot(state: EngineState, signal: Signal, facts: Facts) -> bool:
-    """What the node logged before it stopped: it tells why, and says nothing of how the node is."""
+    """What the node logged before it stopped: it may explain why, and shows nothing of the present state."""
     why = "logged in the previous boot, which no shutdown ended; nothing is done about it"
     return _notice(state, signal, facts, why, userspace=not signal.trusted)
 
@@ -110,7 +110,7 @@ def acknowledged(state: EngineState, condition: Condition, signal: Signal, facts
     is_once = signal.source == AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
         return condition
-    evidence = _beside(condition.evidence, signal.evidence)
+    evidence = _with_reason(condition.evidence, signal.evidence)
     if evidence is condition.evidence:
         return condition
     after = replace(condition, evidence=evidence)
@@ -120,7 +120,7 @@ def acknowledged(state: EngineState, condition: Condition, signal: Signal, facts
     return after
 
 
-def _beside(known: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
+def _with_reason(known: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
     by_number: dict[int, dict[str, str]] = {}
     for key, value in known.items():
         name, number = _numbered(key)
@@ -193,7 +193,7 @@ def _occurred(
     at_ns = _occurred_ns(state, signal)
     if _is_absorbed(state, device, condition, signal, facts, at_ns, rule):
         return True
-    is_held = _was_held(signal, condition, at_ns)
+    names_process = _names_process(signal, condition, at_ns)
     if condition is not None:
         condition = _renew(state, condition, signal, facts, at_ns, rule)
     else:
@@ -202,20 +202,20 @@ def _occurred(
         return device is None and registry.find(state, signal.device) is not None
     if facts.relations is not None:
         condition = relations.occurred(state, condition)
-    if condition.user_induced and is_held and frequency.counts_by_device(state, condition):
-        frequency.was_held(state, condition, at_ns, kernel_lines.NEAR_NS)
+    if condition.user_induced and names_process and frequency.counts_by_device(state, condition):
+        frequency.process_named(state, condition, at_ns, kernel_lines.NEAR_NS)
     elif facts.duration is None:
         kinds.occurred(state, condition, at_ns, signal.count)
     return True
 
 
-def _was_held(signal: Signal, before: Condition | None, at_ns: int) -> bool:
+def _names_process(signal: Signal, before: Condition | None, at_ns: int) -> bool:
     """Whether the kernel's line names the process that it hit, be it this signal or one shortly before."""
-    if occupancy.names_holder(signal.evidence):
+    if occupancy.names_process(signal.evidence):
         return True
     if before is None or at_ns - before.occurred_ns > kernel_lines.NEAR_NS:
         return False
-    return occupancy.names_holder(before.evidence)
+    return occupancy.names_process(before.evidence)
 
 
 def _recovered(
@@ -227,7 +227,7 @@ def _recovered(
 
 
 def overflowed(state: EngineState) -> bool:
-    """A bound was reached: a fault of the agent, renewed once a minute. Nothing is kept of the signal."""
+    """A limit was reached: a fault of the agent, renewed once a minute. Nothing is kept of the signal."""
     why, state.overflow = state.overflow, ""
     node = registry.resolve(state, NODE, Kind.NODE)
     if node is None:
@@ -292,11 +292,11 @@ def _renew(
 ) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
     is_once = signal.assertion is Assertion.ONCE
-    is_beside_presence = is_once and facts.duration is not None
+    is_no_presence = is_once and facts.duration is not None
     after = changed(
         condition,
         count=condition.count + signal.count,
-        last_ns=condition.last_ns if is_beside_presence else max(condition.last_ns, at_ns),
+        last_ns=condition.last_ns if is_no_presence else max(condition.last_ns, at_ns),
         once_ns=max(condition.once_ns or 0, at_ns) if is_once else condition.once_ns,
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
@@ -323,14 +323,14 @@ def _renew(
 
 
 def _evidence(condition: Condition, signal: Signal, rule: str) -> Mapping[str, str]:
-    """What the rule that raised it says once more, it says of now."""
+    """A repeated report of the rule that raised it brings present values."""
     if not rule or rule != condition.rule:
         return condition.evidence
     return {**condition.evidence, **signal.evidence}
 
 
 def appear(state: EngineState, condition: Condition, source: str, at_ns: int) -> Condition:
-    """The fault is present: from now on, where it was not already. Whoever shows that can say it is over."""
+    """The fault is present: from now on, where it was not already. The source that shows it can end it."""
     condition = kernel_lines.confirmed(state, condition, source)
     if condition.present_ns is None or condition.recovered_ns is not None:
         condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)

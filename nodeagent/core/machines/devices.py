@@ -81,7 +81,7 @@ def forget(state: EngineState, device: Device, why: str, *kept: type[Cell]) -> N
 
 
 def forget_named(state: EngineState, device: Device, why: str, source: str = "") -> None:
-    """One that only faults have named."""
+    """Forget one that only faults have named."""
     forget(state, device, why)
     _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
 
@@ -93,13 +93,13 @@ def forget_by_order(state: EngineState, device: Device, why: str) -> None:
 
 
 def forget_vanished(state: EngineState, device: Device, why: str, source: str) -> None:
-    """One that its source lists no longer."""
+    """Forget one that its source no longer lists."""
     forget(state, device, why)
     _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
 
 
 def is_host_part_without_fault(state: EngineState, device: Device) -> bool:
-    """Nobody schedules onto it, so that nobody misses it; a name of it may be another after an update."""
+    """No work is scheduled onto it, so that none misses it; its name may be another after an update."""
     is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
     return device.kind is Kind.HOST and is_bare
 
@@ -133,13 +133,13 @@ def room_for_listed(state: EngineState) -> bool:
     if limits.room_for_device(state):
         return True
     for device in state.all(Device):
-        if not device.seen and not device.source and _is_nobodys(state, device):
+        if not device.seen and not device.source and _is_unused(state, device):
             forget_named(state, device, "it makes way for one that a driver lists")
             return True
     return False
 
 
-def _is_nobodys(state: EngineState, device: Device) -> bool:
+def _is_unused(state: EngineState, device: Device) -> bool:
     return (
         device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
     )
@@ -180,7 +180,7 @@ def gone(state: EngineState, given: DeviceGone) -> bool:
 
 
 def _in_slot(state: EngineState, given: DeviceSeen) -> Device | None:
-    """The slot is the PCI address; a name stands for it only where one of the two addresses is not known."""
+    """The slot is the PCI address; a name counts for it only where one of the two addresses is not known."""
     pci = given.traits.pci
     if pci and (by_pci := find(state, pci)) is not None:
         return by_pci
@@ -242,7 +242,7 @@ def _update(
 
 
 def _vacate(state: EngineState, arriving: Device, before: Device | None) -> None:
-    """What had the name takes the one that becomes free; what had the address is there no longer."""
+    """The device that had the name takes the one that becomes free; one that had the address loses it."""
     namesake = state.get(Device, state.names.get(arriving.name, ""))
     if namesake is not None and namesake.id != arriving.id:
         free = before.name if before is not None and before.name != arriving.name else namesake.id
@@ -278,7 +278,7 @@ def _identify(state: EngineState, provisional: Device, known: Device | None, ide
         state.put(moving := replace(part, attributes={**part.attributes, PART_OF: identity}))
         part_id = f"{identity}/{part_of(part.id)[1]}"
         _identify(state, moving, state.get(Device, part_id), part_id)
-    # What is known of the sources moved along: other times stand still now than before.
+    # What is known of the sources moved along: other timers are paused now than before.
     deadlines.rearm(state)
     return identified
 
@@ -364,7 +364,7 @@ def _refuse(state: EngineState, given: DeviceSeen, known: Device) -> bool:
 
 
 def baseline_seen(state: EngineState, given: BaselineSeen) -> bool:
-    """Keep it, unless an order to begin anew was given since, or nobody lists such a part."""
+    """Keep it, unless an order to start over was given since, or no driver lists such a part."""
     if not given.content or state.get(Device, given.identity) is None:
         return False
     before = state.get(Baseline, given.identity)
@@ -388,6 +388,6 @@ def rebaseline(state: EngineState, given: Operator) -> Answered:
     if before is None:
         return answers.not_possible(f"the driver {device.source} remembers nothing of {device.name}")
     state.put(Baseline(device_id=device.id, source=before.source, number=before.number + 1))
-    why = f"what it is now is right, says {holds.said_by(given)}"
+    why = f"its present state is right, by order of {holds.caller_text(given)}"
     emit(state, EventKind.NOTICE, device, source=before.source, why=why)
     return answers.accepted(device.id)

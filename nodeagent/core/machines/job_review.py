@@ -35,20 +35,20 @@ from nodeagent.core.state.derived import Contribution
 from nodeagent.core.state.state import EngineState
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
-"""Beside these no run begins."""
+"""With any of these no run begins."""
 
 
 # ---------------------------------------------------------------------- stop
 
 
 def cause_of_stop(state: EngineState, job: Job) -> Cause | None:
-    """Why it is to stop, so that it can be run again here; None where nothing says so."""
+    """Why it is to stop, so that it can be run again here; None where it is not."""
     return own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
 
 
 def own_reset(state: EngineState, job: Job) -> Cause | None:
     """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
-    for its chip to be free stops nobody.
+    for its chip to be free stops no job.
     """
     own = occupancy.chips_of(state, job)
     for reset in _to_be_done(state):
@@ -71,15 +71,19 @@ def _asking_conditions(state: EngineState, reset: Reset, chip_id: str) -> list[C
 
 def _restart(state: EngineState, job: Job) -> Cause | None:
     """A fault after which the job is to be run again, and that is all."""
-    for device, said in _contributions(state, job):
-        if said.stance[1] is Handling.RESTART_JOB and _counts(state, job, said) and _is_heard(state, said):
-            why = f"{device.name}: {said.reason.code} restarts the job"
-            return Cause(why=why, code=said.reason.code, device_id=device.id)
+    for device, contribution in _contributions(state, job):
+        if (
+            contribution.stance[1] is Handling.RESTART_JOB
+            and _counts(state, job, contribution)
+            and _is_new_since_reload(state, contribution)
+        ):
+            why = f"{device.name}: {contribution.reason.code} restarts the job"
+            return Cause(why=why, code=contribution.reason.code, device_id=device.id)
     return None
 
 
 def _neighbours_reset(state: EngineState, job: Job) -> Cause | None:
-    """A reset of its chip for another's fault, which waits for nobody but jobs that make way."""
+    """A reset of its chip for another's fault, which waits only for jobs that make way."""
     if not job.policy.yields:
         return None
     own = occupancy.chips_of(state, job)
@@ -92,7 +96,7 @@ def _neighbours_reset(state: EngineState, job: Job) -> Cause | None:
 
 
 def _waits_for_such_alone(state: EngineState, reset: Reset) -> bool:
-    """The job of the faulty chip stops first: nobody makes way for a reset that may never come."""
+    """The job of the faulty chip stops first: no other job stops for a reset that may never start."""
     using = {job.name: job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)}
     others = [job for job in using.values() if not occupancy.is_out_of_the_way(job)]
     if not all(_makes_way(job) and own_reset(state, job) is None for job in others):
@@ -118,7 +122,7 @@ def _for_reset(state: EngineState, reset: Reset, chip_id: str, code: str) -> Cau
 
 
 def cause_of_leave(state: EngineState, job: Job) -> Cause | None:
-    """Why a job that runs is to be run elsewhere: its handling says so, and nothing here is about to help."""
+    """Why a job that runs is to be run elsewhere: its handling is RESCHEDULE, and nothing here will help."""
     found = _contributions(state, job)
     return _worst(
         each for each in found if each[1].stance[1] is Handling.RESCHEDULE and _counts(state, job, each[1])
@@ -128,10 +132,10 @@ def cause_of_leave(state: EngineState, job: Job) -> Cause | None:
 def cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
     """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
     found = []
-    for device, said in _contributions(state, job):
-        is_out = said.stance[1] is Handling.RESCHEDULE or said.stance[0] is Verdict.ISOLATE
-        if is_out and _counts(state, job, said) and not _is_helped(state, device, said):
-            found.append((device, said))
+    for device, contribution in _contributions(state, job):
+        is_out = contribution.stance[1] is Handling.RESCHEDULE or contribution.stance[0] is Verdict.ISOLATE
+        if is_out and _counts(state, job, contribution) and not _is_helped(state, device, contribution):
+            found.append((device, contribution))
     return _worst(found)
 
 
@@ -142,10 +146,10 @@ def is_awaited(state: EngineState, job: Job) -> bool:
     )
 
 
-def _is_helped(state: EngineState, device: Device, said: Contribution) -> bool:
-    if _of_the_job(state, said):
+def _is_helped(state: EngineState, device: Device, contribution: Contribution) -> bool:
+    if _of_the_job(state, contribution):
         return False
-    condition = state.get(Condition, said.reason.id)
+    condition = state.get(Condition, contribution.reason.id)
     whose = device if condition is None else state.device(condition.device_id)
     chip = state.chip_of(whose)
     covered = any(chip.id in reset.members for reset in _to_be_done(state))
@@ -160,10 +164,10 @@ def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
     return None if worst is None else _away(*worst)
 
 
-def _away(device: Device, said: Contribution) -> Cause:
-    what = said.reason.code or said.reason.text
-    level = f" at {said.reason.level}" if said.reason.level else ""
-    return Cause(why=f"{device.name}: {what}{level}", code=said.reason.code, device_id=device.id)
+def _away(device: Device, contribution: Contribution) -> Cause:
+    what = contribution.reason.code or contribution.reason.text
+    level = f" at {contribution.reason.level}" if contribution.reason.level else ""
+    return Cause(why=f"{device.name}: {what}{level}", code=contribution.reason.code, device_id=device.id)
 
 
 # ---------------------------------------------------------------------- wait
@@ -182,10 +186,10 @@ def cause_of_wait(state: EngineState, job: Job) -> Cause | None:
             return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
     if job.policy.only_watches:
         return None
-    for device, said in _contributions(state, job):
-        is_barred = said.stance[1] in _STOPS or said.stance[0] is Verdict.ISOLATE
-        if is_barred and not _of_the_job(state, said):
-            return _away(device, said)
+    for device, contribution in _contributions(state, job):
+        is_barred = contribution.stance[1] in _STOPS or contribution.stance[0] is Verdict.ISOLATE
+        if is_barred and not _of_the_job(state, contribution):
+            return _away(device, contribution)
     return _of_rule(state, job)
 
 
@@ -206,7 +210,7 @@ def _of_rule(state: EngineState, job: Job) -> Cause | None:
 
 
 def _to_be_done(state: EngineState) -> Iterator[Reset]:
-    """Those in progress that nobody has yet to approve, and that are not on paper."""
+    """Those in progress that need no further approval, and are no dry runs."""
     for reset in state.all(Reset):
         approved = reset.mode is ResetMode.ON or (reset.mode is ResetMode.ASK and reset.approved)
         if approved and not reset.has_ended:
@@ -215,28 +219,33 @@ def _to_be_done(state: EngineState) -> Iterator[Reset]:
 
 def _contributions(state: EngineState, job: Job) -> Iterator[tuple[Device, Contribution]]:
     for device in job_views.concerned(state, occupancy.used_by(state, job)):
-        for said in contributions(state, device):
-            yield device, said
+        for contribution in contributions(state, device):
+            yield device, contribution
 
 
-def _of_the_job(state: EngineState, said: Contribution) -> bool:
-    condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
+def _of_the_job(state: EngineState, contribution: Contribution) -> bool:
+    condition = _condition_of(state, contribution)
     return condition is not None and recovery_action.only_restarts_its_job(state, condition)
 
 
-def _counts(state: EngineState, job: Job, said: Contribution) -> bool:
-    condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
+def _counts(state: EngineState, job: Job, contribution: Contribution) -> bool:
+    condition = _condition_of(state, contribution)
     if condition is None or not recovery_action.only_restarts_its_job(state, condition):
         return True
     return condition.occurred_ns > job.granted_ns
 
 
-def _is_heard(state: EngineState, said: Contribution) -> bool:
-    """Since the tables were last changed."""
-    if said.reason.kind == "condition":
-        condition = state.get(Condition, said.reason.id)
+def _condition_of(state: EngineState, contribution: Contribution) -> Condition | None:
+    reason = contribution.reason
+    return state.get(Condition, reason.id) if reason.kind == "condition" else None
+
+
+def _is_new_since_reload(state: EngineState, contribution: Contribution) -> bool:
+    """Whether it was reported since the tables were last changed."""
+    if contribution.reason.kind == "condition":
+        condition = _condition_of(state, contribution)
         return condition is not None and condition.heard_ns > state.era.catalog_ns
-    promotion = state.get(Promotion, said.reason.id)
+    promotion = state.get(Promotion, contribution.reason.id)
     return promotion is not None and promotion.fired_ns > state.era.catalog_ns
 
 
@@ -281,7 +290,7 @@ def _last(job: Job) -> Cause:
 
 
 def grant_if_well(state: EngineState, job: Job) -> bool:
-    """Allow the run of one that is held, where nothing speaks against it."""
+    """Allow the run of one that waits, where nothing prevents it."""
     if cause_of_wait(state, job) is not None:
         return False
     if not job.policy.only_watches and (job.held or cause_of_no_return(state, job) is not None):
@@ -329,7 +338,7 @@ def _asked(state: EngineState, job: Job) -> bool:
         if stopped is not None:
             why, evidence = f"nothing of run {job.run} is left", jobs.durations(stopped)
             if job.end is not None:
-                why = jobs.words_of_end(job.end)
+                why = jobs.text_of_end(job.end)
                 evidence = {**jobs.evidence_of(job.end), **evidence}
             jobs.emit_event(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
         return True

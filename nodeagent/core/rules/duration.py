@@ -2,7 +2,7 @@
 gone strictly longer than its recovery time.
 
 One occurrence is one such passage. While the level is in force further presences are of the same occurrence:
-one that lasts as long keeps a standing promotion alive, and a shorter one does not even that. A ``once`` is
+one that lasts as long keeps a promotion in force, and a shorter one does not even that. A ``once`` is
 no presence: it neither begins, prolongs nor interrupts one or its recovery time, and holds its condition at
 the row's own level.
 (Ascend's device-plugin counts so too: ``handleFaultQueue`` in its ``pkg/common/fault_code.go``.)

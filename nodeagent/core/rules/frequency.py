@@ -23,7 +23,6 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import correlation, windows
 from nodeagent.core.rules.kind import RuleKind
-from nodeagent.core.rules.windows import without_near
 from nodeagent.core.state import deadlines, limits, occupancy
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import EngineState
@@ -43,7 +42,7 @@ def recovered(state: EngineState, condition: Condition, at_ns: int) -> None:
     the same.
     """
     for promotion in promotions_of(state, condition):
-        if promotion.quiet_since_ns is None and not _is_shown_beside(state, condition):
+        if promotion.quiet_since_ns is None and not _is_shown_by_another(state, condition):
             state.put(replace(promotion, quiet_since_ns=at_ns))
 
 
@@ -69,7 +68,7 @@ def promotions_of(state: EngineState, condition: Condition) -> list[Promotion]:
     return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
 
 
-def _is_shown_beside(state: EngineState, condition: Condition) -> bool:
+def _is_shown_by_another(state: EngineState, condition: Condition) -> bool:
     key = state.lookup.facts(condition.code).key
     return any(
         other.id != condition.id
@@ -81,7 +80,7 @@ def _is_shown_beside(state: EngineState, condition: Condition) -> bool:
 
 
 def counts_by_device(state: EngineState, condition: Condition) -> bool:
-    """Whether occurrences of its fault count whosever they are."""
+    """Whether occurrences of its fault count whatever job they belong to."""
     device = state.device(condition.device_id)
     rule = state.lookup.frequency_rule(state.lookup.facts(condition.code), device.kind)
     return rule is None or rule.counted_by is CountedBy.DEVICE
@@ -111,7 +110,7 @@ def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: 
     if promoted is None:
         _count(state, device, condition, rule, at_ns, occurrences)
     elif by_device:
-        # Of the others nobody knows whether they are what was accused.
+        # By job or place: whether this is one of the occurrences that promoted is not known.
         _keep_alive(state, promoted, condition, at_ns)
     if rule.correlation_ns:
         correlation.review(state, device.id, facts.key, rule, at_ns)
@@ -160,7 +159,7 @@ def _fire(
         occurrences_ns=occurrences_ns,
         quiet_since_ns=at_ns if condition.present_ns is None else None,
     )
-    # What comes late may come later still from others, and of devices that nobody has named yet.
+    # What comes late may come later still from others, and of devices that were not named yet.
     reported_late = at_ns < state.moment_ns
     if rule.correlation_ns and (reported_late or correlation.has_siblings(state, device)):
         state.put(promotion)
@@ -223,20 +222,20 @@ def _keep_alive(state: EngineState, promotion: Promotion, condition: Condition, 
 def uncount(state: EngineState, condition: Condition, around_ns: int, within_ns: int) -> None:
     """Take back what was counted of the condition's fault near a time: those occurrences were another's.
 
-    What they have already promoted stands.
+    What they have already promoted stays.
     """
     key = state.lookup.facts(condition.code).key
     for window in state.all(Window):
         if window.device_id != condition.device_id or window.code != key:
             continue
         kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
-        left = without_near(window, around_ns, within_ns)
+        left = windows.without_near(window, around_ns, within_ns)
         if (kept, left) != (window.occurrences_ns, window.attributed):
             after = replace(window, occurrences_ns=kept, attributed=left, burst_last_ns=None)
             limits.remember(state, after)
 
 
-def was_held(state: EngineState, condition: Condition, at_ns: int, within_ns: int) -> None:
+def process_named(state: EngineState, condition: Condition, at_ns: int, within_ns: int) -> None:
     """A line names the process that the application fault hit: what another source reported of it was
     counted as on a free device, and is taken back, but for what has taken effect.
     """

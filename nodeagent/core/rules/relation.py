@@ -1,4 +1,4 @@
-"""Which faults stand near which: what a relation rule pairs. It closes nothing and emits nothing.
+"""Which faults are near which: what a relation rule pairs. It closes nothing and emits nothing.
 
 Two faults are near where their newest occurrences lie at most ``within`` apart, on one device, on two
 that a job shares, or anywhere on the node. Of a fault whose condition has closed a ``Trace`` keeps the
@@ -121,7 +121,7 @@ def absorbed(state: EngineState, device_id: str, key: str) -> Absorbed | None:
 def _others(
     state: EngineState, place: Side, rule: RelationRule, device_id: str, key: str
 ) -> Iterator[Condition | Trace]:
-    """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
+    """The faults on that side of the rule, in its reach of the device; none of the code itself."""
     conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
     for fault_key in state.indexes.paired.get(place, ()):
         fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]

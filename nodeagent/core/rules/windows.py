@@ -24,7 +24,7 @@ SEPARATOR = "; "
 """Between several of them."""
 
 MAX_OCCURRENCES = 128
-"""So many are kept in one window; the oldest make way."""
+"""The most that one window keeps; the oldest make way."""
 
 
 def count_attributed(
@@ -72,20 +72,20 @@ def without_near(window: Window, around_ns: int, within_ns: int) -> tuple[Occurr
 
 
 _NAMED = 2
-"""Places in the evidence: more say no more than that it was not one."""
+"""The most places in the evidence: two already show that it was not one place."""
 
 
 def job_of(state: EngineState, device_id: str, evidence: Mapping[str, str]) -> str:
     """The job whose fault it is, "" where that is unknown.
 
-    A single claim says it, since a claim is for the whole device; else the process that the kernel's line
+    A single claim decides it, since a claim is for the whole device; else the process that the kernel's line
     names; else the only job that holds the device, or held it until just now.
     """
     claimed = state.get(Claimed, device_id)
     if claimed is not None and len(claimed.jobs) == 1:
         return claimed.jobs[0][0]
-    holders = occupancy.late_holders(state, device_id)
-    if occupancy.names_holder(evidence):
+    holders = occupancy.late_users(state, device_id)
+    if occupancy.names_process(evidence):
         pid = int(evidence[occupancy.PID])
         return next((_job(holder) for holder in holders if holder.pid == pid), _of_pid(pid))
     jobs = {_job(holder) for holder in holders}
@@ -101,8 +101,8 @@ def gathered_evidence(
     where it names another process.
     """
     after = dict(before)
-    if occupancy.names_holder(reported):
-        is_other = occupancy.names_holder(before) and before[occupancy.PID] != reported[occupancy.PID]
+    if occupancy.names_process(reported):
+        is_other = occupancy.names_process(before) and before[occupancy.PID] != reported[occupancy.PID]
         same_occurrence = same_occurrence and not is_other
         after[occupancy.PID] = reported[occupancy.PID]
     elif not same_occurrence:

@@ -1,7 +1,7 @@
 """When each live cell wants to be looked at again: pure functions of the cell and the lookup.
 
-They say when, never what then. ``arm`` sets the timers by them. A deadline is start + time-out + 1 ns,
-because "strictly longer" is the vendor's wording. Because deadlines follow from cells, putting cells back
+They give the time, not what happens then. ``arm`` sets the timers by them. A deadline is start + time-out + 1
+ns, because "strictly longer" is the vendor's wording. Because deadlines follow from cells, putting cells back
 restores every timer.
 """
 
@@ -18,9 +18,7 @@ from nodeagent.core.state.state import EngineState
 Timed = TypeVar("Timed", Condition, Promotion)
 
 RENEWALS = 10
-"""A repeated report is kept so often within the time after which it expires: not each one, for the store's
-sake.
-"""
+"""How many repetitions of a report are stored within its expiry time: not each one, to spare the store."""
 
 INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
@@ -67,7 +65,7 @@ def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
 
 
 def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
-    """How long nothing may be reported of what is not present to close it, None if that does not."""
+    """How long a fault that is not present must go unreported to close, None if silence does not close it."""
     quiet_ns = facts.clear_on.quiet_ns
     waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
     if waits_for_no_job or _is_once_held(lookup, facts, condition.source):
@@ -99,7 +97,7 @@ def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:
 def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
     """When the level's present phase ends, None in its last, and while the fault is gone.
 
-    A phase runs while the fault is present; being no presence, a ``once`` begins it anew.
+    A phase runs while the fault is present; a ``once`` is no presence, and starts it again.
     """
     if condition.user_induced or condition.injected or condition.recovered_ns is not None:
         return None
@@ -165,13 +163,13 @@ def release_ns(rule: FrequencyRule, promotion: Promotion) -> int | None:
 
 
 def of_source(lookup: Lookup, source: Source) -> int | None:
-    """After a start: when ALLOW turns UNKNOWN, and when held timers run on though nothing was read."""
+    """After a start: when ALLOW turns UNKNOWN, and when paused timers run on though nothing was read."""
     ends = (held_until_ns(lookup, source), stale_ns(lookup, source))
     return min((at_ns for at_ns in ends if at_ns is not None), default=None)
 
 
 def held_until_ns(lookup: Lookup, source: Source) -> int | None:
-    """After a start only: a source lost in this life of the daemon holds them until it is back."""
+    """After a start only: a source lost in this life of the daemon pauses them until it is back."""
     if not source.awaited or not source.unread:
         return None
     return source.awaited_since_ns + lookup.settings.start_deadline_ns + 1
@@ -199,8 +197,8 @@ def of_hold(hold: Hold) -> int | None:
 def arm(
     state: EngineState, key: Key, cell: Condition | Promotion | RuleCell | None, not_before_ns: int = 0
 ) -> None:
-    """Set the timer of a cell, or remove it. Its time stands still while its source does not observe; only an
-    injected one's runs on.
+    """Set the timer of a cell, or remove it. It is paused while its source does not observe; only that of an
+    injected one runs on.
     """
     at_ns = None
     if cell is not None and (not state.awaits(cell.source, cell.device_id) or _is_injected(cell)):

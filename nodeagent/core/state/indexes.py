@@ -39,7 +39,7 @@ class Indexes:
 
     ``paired``: the conditions and traces on each side of each relation rule. ``shared``: the conditions that
     each rule of common causes counts. ``promoted``: the promotions by device and code. ``reaching``: those of
-    faults that speak for more than their own device, and for whom.
+    faults that affect more than their own device, and what they affect.
     """
 
     def __init__(self, lookup: Lookup) -> None:

@@ -20,7 +20,7 @@ SHARED_NS = 30 * SECOND_NS
 
 
 def is_free(state: EngineState, device_id: str) -> bool:
-    """Whether it is known that no process holds the device, nor held it until just now. Processes are listed
+    """Whether it is known that no process uses the device, nor used it until just now. Processes are listed
     by chip, for its parts too.
     """
     held = _on_chip(state, device_id)
@@ -37,7 +37,7 @@ PID = "pid"
 """The key of the evidence that names the process which a kernel line is about."""
 
 
-def names_holder(evidence: Mapping[str, str]) -> bool:
+def names_process(evidence: Mapping[str, str]) -> bool:
     """Whether a line of the kernel names the process that was on the device: lists of processes are read once
     a second, and it may be gone by then.
     """
@@ -45,7 +45,7 @@ def names_holder(evidence: Mapping[str, str]) -> bool:
 
 
 def is_known(state: EngineState, device_id: str) -> bool:
-    """Whether the holders of the device were reported since the start, and can still be read."""
+    """Whether the processes on the device were reported since the start, and can still be read."""
     held = state.get(Held, device_id)
     return held is not None and held.is_current
 
@@ -59,8 +59,8 @@ def same_job(state: EngineState, one: str, other: str) -> bool:
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
 
 
-def late_holders(state: EngineState, device_id: str) -> tuple[Holder, ...]:
-    """The processes that hold the device, or held it until just now; none where that cannot be read."""
+def late_users(state: EngineState, device_id: str) -> tuple[Holder, ...]:
+    """The processes that use the device, or used it until just now; none where that cannot be read."""
     held = _on_chip(state, device_id)
     return _of_late(state, held, LATE_NS) if held is not None and held.is_current else ()
 
@@ -132,7 +132,7 @@ def chips_of(state: EngineState, job: Job) -> frozenset[str]:
 
 
 def is_supervised(state: EngineState, claimed: str) -> bool:
-    """Whether the claim is that of a job with a supervisor, which says more of it."""
+    """Whether the claim is that of a job with a supervisor, which reports more of it."""
     names = state.derived.uses.supervised
     if names is None:
         names = state.derived.uses.supervised = frozenset(
@@ -165,7 +165,7 @@ def in_place(state: EngineState) -> frozenset[str]:
 
 
 def is_process_of(holder: Holder, job: Job) -> bool:
-    """Whether the process may be one of the job's; without a cgroup nobody can tell."""
+    """Whether the process may be one of the job's; without a cgroup that is not known."""
     if job.name.startswith(NO_CGROUP):
         return not holder.job
     return covers(cgroup_of(job.name), holder.job)

@@ -22,15 +22,15 @@ from nodeagent.core.model import (
     Kind,
     Signal,
 )
-from nodeagent.core.model.traits import PART_OF
+from nodeagent.core.model.traits import PART_OF, PCI
 from nodeagent.core.state import limits, names
 from nodeagent.core.state.names import natural, part_of
 from nodeagent.core.state.state import EngineState
 
 
 def addressed(state: EngineState, signal: Signal, facts: Facts) -> Signal:
-    """The signal as one of the chip, where it names a part and does not concern that alone. Another system
-    says itself what its report is about (``faults.reported``).
+    """The signal as one of the chip, where it names a part and does not concern that alone. The report of
+    another system names its device itself (``faults.reported``).
     """
     chip, part = names.part_of(signal.device)
     if not part or signal.report is not None:
@@ -65,7 +65,7 @@ def without_room(state: EngineState, device_ids: Iterable[str]) -> str:
 
 
 def new(chip: Device, part: str) -> Device:
-    """A part that nobody knew before."""
+    """A part that was not known before."""
     return Device(
         id=id_of(chip, part),
         name=f"{chip.name}/{part}",
@@ -78,7 +78,7 @@ def new(chip: Device, part: str) -> Device:
 
 
 def follow(state: EngineState, chip: Device) -> None:
-    """The chip is described anew: its parts are named by it."""
+    """The chip is described again: its parts are named by it."""
     for part in state.parts(chip.id):
         _, suffix = names.part_of(part.id)
         after = replace(
@@ -109,7 +109,7 @@ def find(state: EngineState, name: str) -> Device | None:
 
 
 def located(state: EngineState, name: str) -> tuple[Device | None, str]:
-    """As ``find``; of a part that nobody has named before, its chip and what the part is called there."""
+    """As ``find``; of a part that was not named before, its chip and the name of the part on it."""
     device = find(state, name)
     chip_name, part = part_of(name)
     if device is not None or not part:
@@ -120,7 +120,7 @@ def located(state: EngineState, name: str) -> tuple[Device | None, str]:
 def resolve(state: EngineState, name: str, kind: Kind | None) -> Device | None:
     """As ``find``, else a provisional device under that name; None where there are too many, or no name.
 
-    ``kind`` is that of the fault which came on it, None if nobody knows.
+    ``kind`` is that of the fault which came on it, None if unknown.
     """
     device = find(state, name)
     if device is not None:
@@ -140,7 +140,7 @@ def resolve(state: EngineState, name: str, kind: Kind | None) -> Device | None:
         kind=device_kind,
         vendor="",
         source="",
-        attributes={"pci": name} if _is_pci_address(name) else {},
+        attributes={PCI: name} if _is_pci_address(name) else {},
     )
     state.put(device)
     return device
