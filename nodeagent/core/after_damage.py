@@ -151,10 +151,10 @@ def _described(event: Event) -> Restorable | None:
 def _hold(event: Event) -> Hold:
     """One without a stated end has none. Such a quiesce is not put back: the node would stay blind."""
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
-    owner, who, reason = holds.owner_in(event.why)
+    owner, set_by, reason = holds.owner_in(event.why)
     if reset_proposals.is_of_reset(event.condition_id):
         kind = HoldKind.RESET_PENDING
-        owner, who, reason = reset_proposals.OWNER, "", event.why
+        owner, set_by, reason = reset_proposals.OWNER, "", event.why
     return Hold(
         id=event.condition_id,
         device_id=event.device_id,
@@ -163,7 +163,7 @@ def _hold(event: Event) -> Hold:
         since_ns=event.at_ns,
         until_ns=holds.end_in(event),
         kind=kind,
-        set_by=who,
+        set_by=set_by,
     )
 
 

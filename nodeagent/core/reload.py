@@ -17,24 +17,6 @@ from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import EngineState
 
 
-def review_rules(state: EngineState, before: Lookup) -> None:
-    """After a change of the catalog; ``before`` is what judged until now."""
-    for of in state.rule_cells:
-        for cell in state.all(of):
-            old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
-            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
-                state.drop(cell)
-    for condition in state.all(Condition):
-        if condition.rule and not _may_end(before, state.lookup, condition.rule):
-            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
-
-
-def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
-    """Whether the rule may still end what it raised."""
-    old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
-    return old is not None and new is not None and old.raises_as(new)
-
-
 def changed(state: EngineState, given: CatalogChanged) -> bool:
     """Judge by the catalog of that digest from here on.
 
@@ -62,7 +44,7 @@ def changed(state: EngineState, given: CatalogChanged) -> bool:
         _review(state, promotion)
     if judged_by.settings.public != state.lookup.settings.public:
         reported.began_again(state)
-    review_rules(state, judged_by)
+    _review_rules(state, judged_by)
     deadlines.rearm(state, not_before_ns=state.moment_ns)
     return True
 
@@ -125,3 +107,21 @@ def _review(state: EngineState, promotion: Promotion) -> None:
 
 def _names(rule: FrequencyRule, facts: Facts, state: EngineState) -> bool:
     return any(code == "*" or state.lookup.facts(code).key == facts.key for code in rule.codes)
+
+
+def _review_rules(state: EngineState, before: Lookup) -> None:
+    """After a change of the catalog; ``before`` is what judged until now."""
+    for of in state.rule_cells:
+        for cell in state.all(of):
+            old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
+            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
+                state.drop(cell)
+    for condition in state.all(Condition):
+        if condition.rule and not _may_end(before, state.lookup, condition.rule):
+            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
+
+
+def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
+    """Whether the rule may still end what it raised."""
+    old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
+    return old is not None and new is not None and old.raises_as(new)

@@ -28,7 +28,7 @@ class OnceHold(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTraits:
-    """``burst_ns``: signals of a fault this close are one occurrence, unless its rule says otherwise.
+    """``burst_ns``: signals of a fault this close are one occurrence, unless its rule has another value.
 
     ``graded``: the source reports how severe its codes are. One that no row names is handled by that, and
     takes its name from its digits (``Decoding``). Those of a chip's network ports, by code or by the part of
@@ -114,7 +114,7 @@ class FrequencyRule:
     (``SourceTraits``). ``at_least``: the rule
     counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
     it counts none that came while the device was not in use. ``counted_by``: which occurrences are counted
-    together (see ``core.rules.windows``). A rule whose codes hold "*" yields to any that names the code.
+    together (see ``core.rules.windows``). A rule whose codes include "*" yields to any that names the code.
     """
 
     id: str
@@ -197,8 +197,8 @@ class CounterRule(RaisingRule):
 class CommonCauseRule(RaisingRule):
     """A fault of ``codes`` on ``devices`` devices or more at once is the node's, while it is on so many.
 
-    ``codes`` may hold families. ``within_ns``: their newest occurrences lie at most so far apart, 0 where it
-    is enough that they are there at the same time.
+    ``codes`` may include families. ``within_ns``: their newest occurrences lie at most so far apart, 0 where
+    it is enough that they are there at the same time.
     """
 
     codes: tuple[str, ...]
@@ -214,7 +214,7 @@ class CommonCauseRule(RaisingRule):
 class RelationRule:
     """Two faults near each other: ``then`` is what becomes of ``code`` (see ``core.faults.relations``).
 
-    ``with_codes`` may hold families. ``level`` goes with ``then = "level"`` only.
+    ``with_codes`` may include families. ``level`` goes with ``then = "level"`` only.
     """
 
     id: str

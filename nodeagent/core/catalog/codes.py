@@ -31,7 +31,7 @@ def is_hexadecimal(code: str) -> bool:
 
 
 def covers(named: str, key: str) -> bool:
-    """Whether it is that code, or the family (``XID_*``) that holds it; both as they are compared."""
+    """Whether it is that code, or the family (``XID_*``) that includes it; both as they are compared."""
     return key.startswith(named[:-1]) if named.endswith("*") else named == key
 
 

@@ -39,7 +39,7 @@ from nodeagent.core.state.state import EngineState
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel report one fault at most this far apart."""
 
-SILENCE_HOLDS = 10
+_SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
 
@@ -111,7 +111,7 @@ def _first_ns(condition: Condition) -> int:
 
 def again(state: EngineState, before: Condition, after: Condition, source: str) -> Condition:
     """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
-    silence_ns = SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
+    silence_ns = _SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
     is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
     if before.backing is not Backing.DISREGARDED or not is_new:
         return after

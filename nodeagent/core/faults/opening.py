@@ -28,7 +28,7 @@ from nodeagent.core.state import limits
 from nodeagent.core.state.state import EngineState
 
 ONE_CAUSE = "the same unknown code came on another chip: one cause"
-SHARED_NS = 30 * SECOND_NS
+_SHARED_NS = 30 * SECOND_NS
 """Two chips that show an unknown code within this time have a common cause, not a broken chip each."""
 
 
@@ -79,7 +79,7 @@ def _shown_elsewhere(state: EngineState, condition: Condition) -> list[Condition
         if chip.kind is not Kind.CHIP or chip.id == condition.device_id:
             continue
         other = state.condition(chip.id, key) or state.get(Trace, chip.id, key)
-        if other is not None and abs(condition.occurred_ns - other.occurred_ns) <= SHARED_NS:
+        if other is not None and abs(condition.occurred_ns - other.occurred_ns) <= _SHARED_NS:
             found.append(other)
     return found
 

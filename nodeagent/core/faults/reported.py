@@ -39,7 +39,7 @@ from nodeagent.core.state import answers, limits, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.deadlines import RENEWALS
-from nodeagent.core.state.registry import id_of, why_none, without_room
+from nodeagent.core.state.registry import chip_without_room, part_id, why_no_parts
 from nodeagent.core.state.state import EngineState
 
 SENDER = "sender"
@@ -55,7 +55,7 @@ sender reports until then.
 _RESETTING = frozenset({Level.FREE_RESTART_NPU, Level.RESTART_NPU})
 """What only a reset of the chip repairs."""
 
-Taken = tuple[bool, Reported]
+_Taken = tuple[bool, Reported]
 """Whether anything changed, and what became of it."""
 
 
@@ -76,7 +76,7 @@ def _refusal(state: EngineState, fault: PublicFault) -> Answered | None:
         device, part = registry.located(state, name)
         if device is None:
             return answers.unknown_device(name)
-        if part and (why := why_none(device)):
+        if part and (why := why_no_parts(device)):
             return answers.unknown(f"device: {name!r} is not known: {why}")
         if excluded := state.chip_of(device).traits.excluded:
             return answers.not_possible(
@@ -87,7 +87,7 @@ def _refusal(state: EngineState, fault: PublicFault) -> Answered | None:
 
 def _without_room(state: EngineState, given: PublicFaults) -> Answered | None:
     arriving = _arriving(state, given)
-    if full := without_room(state, arriving):
+    if full := chip_without_room(state, arriving):
         most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
         return answers.no_room(f"{full} has no room for more parts; {most}", changed=False)
     if full := conditions.room_for_reports(state, arriving):
@@ -151,7 +151,7 @@ def _opens_on(state: EngineState, name: str, is_of_the_chip: bool) -> str:
         return ""
     if is_of_the_chip:
         return state.chip_of(device).id
-    return id_of(device, part) if part else device.id
+    return part_id(device, part) if part else device.id
 
 
 def _as_opened(state: EngineState, fault: PublicFault) -> Report:
@@ -171,7 +171,7 @@ def _as_opened(state: EngineState, fault: PublicFault) -> Report:
     return replace(report, began_ms=max((report.began_ms, *times_ms)))
 
 
-def _taken(state: EngineState, fault: PublicFault) -> Taken:
+def _taken(state: EngineState, fault: PublicFault) -> _Taken:
     report = _as_opened(state, fault)
     if fault.assertion is Assertion.RECOVER:
         return _recovered(state, fault, report)
@@ -221,7 +221,7 @@ def _renewed(state: EngineState, condition: Condition) -> bool:
     return True
 
 
-def _recovered(state: EngineState, fault: PublicFault, report: Report) -> Taken:
+def _recovered(state: EngineState, fault: PublicFault, report: Report) -> _Taken:
     """It is over wherever it is open, whichever devices the recovery names: the id is that of the fault."""
     there = list(_ended_by(state, fault))
     over = [each for each in there if each.report is not None and each.report.began_ms <= report.began_ms]

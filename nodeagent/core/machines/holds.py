@@ -21,16 +21,13 @@ from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.state import EngineState
 
 _KEYS: Final = {HoldKind.ISOLATION: "hold", HoldKind.QUIESCE: "quiesce"}
-_EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
 
+_EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
 
 _FOR: Final = "for_s"
 """The key in the evidence of how long a hold lasts from its event: whole seconds, or ``_UNLIMITED``."""
+
 _UNLIMITED: Final = "unlimited"
-
-
-def due(state: EngineState, hold: Hold) -> None:
-    _end(state, hold, f"the hold of {hold.owner} has ended")
 
 
 def isolate(state: EngineState, given: Operator) -> Answered:
@@ -72,6 +69,10 @@ def lift(state: EngineState, device: Device, kind: HoldKind, given: Operator) ->
     return ended
 
 
+def due(state: EngineState, hold: Hold) -> None:
+    _end(state, hold, f"the hold of {hold.owner} has ended")
+
+
 def of_kind(state: EngineState, device: Device, kind: HoldKind) -> list[Hold]:
     return [hold for hold in state.on(Hold, device.id) if hold.kind is kind]
 
@@ -86,36 +87,6 @@ def not_yours(what: str, given: Operator, others: Iterable[Hold]) -> str:
 def _named(holds: Iterable[Hold]) -> str:
     """Owner, reason and id of each."""
     return "; ".join(f"{hold.owner} ({hold.reason}), id {hold.id}" for hold in holds)
-
-
-def caller_text(given: Operator) -> str:
-    """The person who gave the order, and the reason, as text: ``alice (uid:0): fan swap``."""
-    who = f"{given.owner} ({given.who})" if given.owner not in ("", given.who) else given.who
-    return f"{who}: {given.reason}" if given.reason else who
-
-
-def owner_in(why: str) -> tuple[str, str, str]:
-    """Owner, caller and reason, out of the text of ``caller_text``."""
-    caller, _, reason = why.partition(": ")
-    owner, bracket, who = caller.partition(" (")
-    return (owner, who.removesuffix(")"), reason) if bracket else (caller, caller, reason)
-
-
-def states_end(event: Event) -> bool:
-    """Whether the event of a hold states when it ends, or that it does not: an older event states neither."""
-    return _FOR in event.evidence
-
-
-def end_in(event: Event) -> int | None:
-    """When the hold of the event ends, None if never."""
-    length = event.evidence.get(_FOR, _UNLIMITED)
-    return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
-
-
-def _stated_end(state: EngineState, hold: Hold) -> str:
-    if hold.until_ns is None:
-        return _UNLIMITED
-    return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))
 
 
 def _hold(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Answered:
@@ -184,3 +155,36 @@ def _end(state: EngineState, hold: Hold, why: str) -> None:
         return
     state.drop(hold)
     emit(state, EventKind.RESUMED, state.device(hold.device_id), condition_id=hold.id, why=why)
+
+
+# ---------------------------------------------------------------------- their texts and events
+
+
+def caller_text(given: Operator) -> str:
+    """The person who gave the order, and the reason, as text: ``alice (uid:0): fan swap``."""
+    who = f"{given.owner} ({given.who})" if given.owner not in ("", given.who) else given.who
+    return f"{who}: {given.reason}" if given.reason else who
+
+
+def owner_in(why: str) -> tuple[str, str, str]:
+    """Owner, caller and reason, out of the text of ``caller_text``."""
+    caller, _, reason = why.partition(": ")
+    owner, bracket, who = caller.partition(" (")
+    return (owner, who.removesuffix(")"), reason) if bracket else (caller, caller, reason)
+
+
+def states_end(event: Event) -> bool:
+    """Whether the event of a hold states when it ends, or that it does not: an older event states neither."""
+    return _FOR in event.evidence
+
+
+def end_in(event: Event) -> int | None:
+    """When the hold of the event ends, None if never."""
+    length = event.evidence.get(_FOR, _UNLIMITED)
+    return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
+
+
+def _stated_end(state: EngineState, hold: Hold) -> str:
+    if hold.until_ns is None:
+        return _UNLIMITED
+    return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))

@@ -1,4 +1,5 @@
-"""What becomes of each supervised job after any change: it is granted, asked to stop, held, or sent away.
+"""What becomes of each supervised job after any change: it is granted, asked to stop, kept waiting, or sent
+away.
 
 A job is reviewed whenever a device, a reset, a hold, a process or a claim has changed, and when the time of
 its stage is over. A job whose policy allows nothing is only watched: it is granted whatever its chips are,
@@ -38,15 +39,119 @@ _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB
 """With any of these no run begins."""
 
 
-# ---------------------------------------------------------------------- stop
+def review(state: EngineState) -> bool:
+    """Look at every job that has not ended. True if that changed one."""
+    changed = False
+    for job in occupancy.live_jobs(state):
+        move = _BY_STAGE.get(job.stage)
+        changed = (move is not None and move(state, job)) or changed
+    return changed
+
+
+def due(state: EngineState, job: Job) -> None:
+    """The time of its stage is over."""
+    if job.stage is JobStage.ENDED:
+        state.drop(job)
+    elif job.stage is JobStage.RUNNING:
+        if (cause := _cause_of_leave(state, job)) is not None:
+            jobs.send_away(state, job, cause)
+    elif job.policy.only_watches:
+        state.put(replace(job, due_ns=None))
+    else:
+        jobs.send_away(state, job, replace(_last(job), why=_why_too_late(state, job)))
+
+
+def _why_too_late(state: EngineState, job: Job) -> str:
+    settings = state.lookup.settings.jobs
+    if job.stage is JobStage.ASKED:
+        left = occupancy.left_of(state, job) if job.stopped else ""
+        within = f"it did not stop within {settings.stop_timeout_ns // SECOND_NS} s"
+        return f"{within}: {left}" if left else within
+    cause = cause_of_wait(state, job)
+    within = f"its chips were not well within {settings.heal_timeout_ns // SECOND_NS} s"
+    return within if cause is None else f"{within}: {cause.why}"
+
+
+def _last(job: Job) -> Cause:
+    return Cause(why=job.why, code=job.code, device_id=job.device_id, reset_id=job.reset_id)
+
+
+# ---------------------------------------------------------------------- by stage
+
+
+def grant_if_well(state: EngineState, job: Job) -> bool:
+    """Allow the run of one that waits, where nothing prevents it."""
+    if cause_of_wait(state, job) is not None:
+        return False
+    if not job.policy.only_watches and (job.held or _cause_of_no_return(state, job) is not None):
+        return False
+    jobs.grant(state, job)
+    return True
+
+
+def _holding(state: EngineState, job: Job) -> bool:
+    if grant_if_well(state, job):
+        return True
+    if job.policy.only_watches:
+        return _watch(state, job, None)
+    cause = _cause_of_no_return(state, job)
+    return cause is not None and jobs.send_away(state, job, cause)
+
+
+def _running(state: EngineState, job: Job) -> bool:
+    if job.policy.in_place and job.held:
+        jobs.ask(state, job, Cause(why=job.why), by_operator=True, held=True)
+        return True
+    if job.policy.in_place and (cause := cause_of_stop(state, job)) is not None:
+        jobs.ask(state, job, cause)
+        return True
+    away = _cause_of_leave(state, job) if job.policy.reschedules else None
+    if away is None:
+        return _watch(state, job, None)
+    if job.policy.in_place and _is_awaited(state, job):
+        stop_ns = state.lookup.settings.jobs.stop_timeout_ns
+        return _watch(state, job, state.moment_ns + stop_ns if job.due_ns is None else job.due_ns)
+    return jobs.send_away(state, job, away)
+
+
+def _watch(state: EngineState, job: Job, due_ns: int | None) -> bool:
+    """It stays as it is until then: a reset that would help is waited for, but not for ever."""
+    if job.due_ns == due_ns:
+        return False
+    state.put(replace(job, due_ns=due_ns))
+    return True
+
+
+def _asked(state: EngineState, job: Job) -> bool:
+    if job.stopped and not occupancy.left_of(state, job):
+        stopped = jobs.stop(state, job, job.run)
+        if stopped is not None:
+            why, evidence = f"nothing of run {job.run} is left", jobs.durations(stopped)
+            if job.end is not None:
+                why = jobs.text_of_end(job.end)
+                evidence = {**jobs.evidence_of(job.end), **evidence}
+            jobs.emit_event(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
+        return True
+    cause = _cause_of_no_return(state, job)
+    return cause is not None and jobs.send_away(state, job, cause)
+
+
+_BY_STAGE: Final[Mapping[JobStage, Callable[[EngineState, Job], bool]]] = {
+    JobStage.HOLDING: _holding,
+    JobStage.RUNNING: _running,
+    JobStage.ASKED: _asked,
+}
+
+
+# ---------------------------------------------------------------------- why a job stops
 
 
 def cause_of_stop(state: EngineState, job: Job) -> Cause | None:
     """Why it is to stop, so that it can be run again here; None where it is not."""
-    return own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
+    return _own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
 
 
-def own_reset(state: EngineState, job: Job) -> Cause | None:
+def _own_reset(state: EngineState, job: Job) -> Cause | None:
     """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
     for its chip to be free stops no job.
     """
@@ -99,7 +204,7 @@ def _waits_for_such_alone(state: EngineState, reset: Reset) -> bool:
     """The job of the faulty chip stops first: no other job stops for a reset that may never start."""
     using = {job.name: job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)}
     others = [job for job in using.values() if not occupancy.is_out_of_the_way(job)]
-    if not all(_makes_way(job) and own_reset(state, job) is None for job in others):
+    if not all(_makes_way(job) and _own_reset(state, job) is None for job in others):
         return False
     settings = state.lookup.settings.reset
     if state.moment_ns < reset_blockers.cooled_ns(state, settings):
@@ -118,10 +223,10 @@ def _for_reset(state: EngineState, reset: Reset, chip_id: str, code: str) -> Cau
     return Cause(why=why, code=code, device_id=chip_id, reset_id=reset.id)
 
 
-# ---------------------------------------------------------------------- leave
+# ---------------------------------------------------------------------- why it leaves
 
 
-def cause_of_leave(state: EngineState, job: Job) -> Cause | None:
+def _cause_of_leave(state: EngineState, job: Job) -> Cause | None:
     """Why a job that runs is to be run elsewhere: its handling is RESCHEDULE, and nothing here will help."""
     found = _contributions(state, job)
     return _worst(
@@ -129,7 +234,7 @@ def cause_of_leave(state: EngineState, job: Job) -> Cause | None:
     )
 
 
-def cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
+def _cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
     """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
     found = []
     for device, contribution in _contributions(state, job):
@@ -139,7 +244,7 @@ def cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
     return _worst(found)
 
 
-def is_awaited(state: EngineState, job: Job) -> bool:
+def _is_awaited(state: EngineState, job: Job) -> bool:
     """Whether a reset of one of its chips is to be expected, which is not proposed yet."""
     return any(
         reset_policy.is_awaited(state, state.device(each)) for each in sorted(occupancy.chips_of(state, job))
@@ -170,7 +275,7 @@ def _away(device: Device, contribution: Contribution) -> Cause:
     return Cause(why=f"{device.name}: {what}{level}", code=contribution.reason.code, device_id=device.id)
 
 
-# ---------------------------------------------------------------------- wait
+# ---------------------------------------------------------------------- why it waits
 
 
 def cause_of_wait(state: EngineState, job: Job) -> Cause | None:
@@ -247,107 +352,3 @@ def _is_new_since_reload(state: EngineState, contribution: Contribution) -> bool
         return condition is not None and condition.heard_ns > state.era.catalog_ns
     promotion = state.get(Promotion, contribution.reason.id)
     return promotion is not None and promotion.fired_ns > state.era.catalog_ns
-
-
-def review(state: EngineState) -> bool:
-    """Look at every job that has not ended. True if that changed one."""
-    changed = False
-    for job in occupancy.live_jobs(state):
-        move = _BY_STAGE.get(job.stage)
-        changed = (move is not None and move(state, job)) or changed
-    return changed
-
-
-def due(state: EngineState, job: Job) -> None:
-    """The time of its stage is over."""
-    if job.stage is JobStage.ENDED:
-        state.drop(job)
-    elif job.stage is JobStage.RUNNING:
-        if (cause := cause_of_leave(state, job)) is not None:
-            jobs.send_away(state, job, cause)
-    elif job.policy.only_watches:
-        state.put(replace(job, due_ns=None))
-    else:
-        jobs.send_away(state, job, replace(_last(job), why=_why_too_late(state, job)))
-
-
-def _why_too_late(state: EngineState, job: Job) -> str:
-    settings = state.lookup.settings.jobs
-    if job.stage is JobStage.ASKED:
-        left = occupancy.left_of(state, job) if job.stopped else ""
-        within = f"it did not stop within {settings.stop_timeout_ns // SECOND_NS} s"
-        return f"{within}: {left}" if left else within
-    cause = cause_of_wait(state, job)
-    within = f"its chips were not well within {settings.heal_timeout_ns // SECOND_NS} s"
-    return within if cause is None else f"{within}: {cause.why}"
-
-
-def _last(job: Job) -> Cause:
-    return Cause(why=job.why, code=job.code, device_id=job.device_id, reset_id=job.reset_id)
-
-
-# ---------------------------------------------------------------------- by stage
-
-
-def grant_if_well(state: EngineState, job: Job) -> bool:
-    """Allow the run of one that waits, where nothing prevents it."""
-    if cause_of_wait(state, job) is not None:
-        return False
-    if not job.policy.only_watches and (job.held or cause_of_no_return(state, job) is not None):
-        return False
-    jobs.grant(state, job)
-    return True
-
-
-def _holding(state: EngineState, job: Job) -> bool:
-    if grant_if_well(state, job):
-        return True
-    if job.policy.only_watches:
-        return _watch(state, job, None)
-    cause = cause_of_no_return(state, job)
-    return cause is not None and jobs.send_away(state, job, cause)
-
-
-def _running(state: EngineState, job: Job) -> bool:
-    if job.policy.in_place and job.held:
-        jobs.ask(state, job, Cause(why=job.why), by_operator=True, held=True)
-        return True
-    if job.policy.in_place and (cause := cause_of_stop(state, job)) is not None:
-        jobs.ask(state, job, cause)
-        return True
-    away = cause_of_leave(state, job) if job.policy.reschedules else None
-    if away is None:
-        return _watch(state, job, None)
-    if job.policy.in_place and is_awaited(state, job):
-        stop_ns = state.lookup.settings.jobs.stop_timeout_ns
-        return _watch(state, job, state.moment_ns + stop_ns if job.due_ns is None else job.due_ns)
-    return jobs.send_away(state, job, away)
-
-
-def _watch(state: EngineState, job: Job, due_ns: int | None) -> bool:
-    """It stays as it is until then: a reset that would help is waited for, but not for ever."""
-    if job.due_ns == due_ns:
-        return False
-    state.put(replace(job, due_ns=due_ns))
-    return True
-
-
-def _asked(state: EngineState, job: Job) -> bool:
-    if job.stopped and not occupancy.left_of(state, job):
-        stopped = jobs.stop(state, job, job.run)
-        if stopped is not None:
-            why, evidence = f"nothing of run {job.run} is left", jobs.durations(stopped)
-            if job.end is not None:
-                why = jobs.text_of_end(job.end)
-                evidence = {**jobs.evidence_of(job.end), **evidence}
-            jobs.emit_event(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
-        return True
-    cause = cause_of_no_return(state, job)
-    return cause is not None and jobs.send_away(state, job, cause)
-
-
-_BY_STAGE: Final[Mapping[JobStage, Callable[[EngineState, Job], bool]]] = {
-    JobStage.HOLDING: _holding,
-    JobStage.RUNNING: _running,
-    JobStage.ASKED: _asked,
-}

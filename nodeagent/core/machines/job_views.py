@@ -76,7 +76,7 @@ def concerned(state: EngineState, device_ids: Iterable[str]) -> list[Device]:
     return [state.device(device_id) for device_id in dict.fromkeys((*device_ids, state.node_id))]
 
 
-def handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
+def _handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
     """The strictest on them and the node."""
     return strictest(judgement(state, device).handling for device in concerned(state, device_ids))
 
@@ -107,7 +107,7 @@ def _handling_and_isolation(
     if job.stage is JobStage.ENDED:
         return Handling.NONE, job.isolated
     isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
-    return handling_of(state, device_ids), isolated
+    return _handling_of(state, device_ids), isolated
 
 
 def views(state: EngineState) -> tuple[JobView, ...]:

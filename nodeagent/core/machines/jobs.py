@@ -159,13 +159,13 @@ def end(state: EngineState, job: Job, why: str, status: int | None) -> None:
         due_ns=state.moment_ns + limits.ENDED_JOBS_NS,
     )
     if ended is not None:
-        emit_event(state, EventKind.JOB_ENDED, ended, why, {} if status is None else {STATUS: str(status)})
+        emit_event(state, EventKind.JOB_ENDED, ended, why, {} if status is None else {_STATUS: str(status)})
         limits.forget_ended_jobs(state)
 
 
 # ---------------------------------------------------------------------- its events
 
-STATUS: Final = "status"
+_STATUS: Final = "status"
 """The key, in the evidence of events, of the status with which a command or a supervisor has ended."""
 
 
@@ -185,7 +185,7 @@ def text_of_end(report: JobSaid) -> str:
 
 
 def evidence_of(report: JobSaid) -> Mapping[str, str]:
-    status = {} if report.status is None else {STATUS: str(report.status)}
+    status = {} if report.status is None else {_STATUS: str(report.status)}
     of_it = {"said": report.what.value, "number": str(report.number), "run": str(report.run)}
     return {**report.evidence, **of_it, **status}
 

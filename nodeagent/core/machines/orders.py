@@ -51,39 +51,15 @@ _MOST_SHOWN: Final = 256
 """The most characters of a name or id in an order that its answer repeats."""
 
 
-def forget(state: EngineState, given: Operator) -> Answered:
-    device = registry.find(state, given.device)
-    if device is None:
-        return answers.unknown_device(given.device)
-    if why := _why_not_forgotten(state, device, given):
-        return answers.not_possible(why)
-    devices.forget_by_order(state, device, holds.caller_text(given))
-    return answers.accepted(device.id)
+def ordered(state: EngineState, given: Operator) -> Answered:
+    verb = _VERBS.get(given.what)
+    return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
 
 
-def _why_not_forgotten(state: EngineState, device: Device, given: Operator) -> str:
-    """Why it stays, and what to do; "" where it is forgotten."""
-    if device.id == state.node_id:
-        return "the node itself cannot be forgotten"
-    if chip := device.traits.chip_id:
-        return f"{device.name} is a part of {state.device(chip).name} and is forgotten with it"
-    if device.source and not device.gone:
-        return f"the driver {device.source} lists {device.name}; take the part out first"
-    if reset_blockers.is_in_its_slot(state, device):
-        return f"{device.name} is still in its slot, as the fault device_lost shows; take the part out first"
-    if (reset := reset_blockers.covering(state, [device.id])) is not None:
-        return f"{reset.id} of {reset_blockers.names(state, reset.members)} is in progress ({reset.stage})"
-    if given.force:
-        return ""
-    if (claimed := state.get(Claimed, device.id)) is not None:
-        names = ", ".join(job for job, _ in claimed.jobs)
-        return f"{device.name} is claimed by {names}; release the claim, or use --force"
-    isolations = holds.of_kind(state, device, HoldKind.ISOLATION)
-    others = [hold for hold in isolations if hold.owner not in (given.owner, given.who)]
-    return holds.not_yours(f"{device.name} is isolated", given, others) if others else ""
+# ---------------------------------------------------------------------- devices
 
 
-def release(state: EngineState, given: Operator) -> Answered:
+def _release(state: EngineState, given: Operator) -> Answered:
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
@@ -150,7 +126,44 @@ def _why_nothing(state: EngineState, device: Device, given: Operator) -> str:
     return f"there is nothing to release on {device.name}"
 
 
-def stop_job(state: EngineState, given: Operator) -> Answered:
+def _forget(state: EngineState, given: Operator) -> Answered:
+    device = registry.find(state, given.device)
+    if device is None:
+        return answers.unknown_device(given.device)
+    if why := _why_not_forgotten(state, device, given):
+        return answers.not_possible(why)
+    devices.forget_by_order(state, device, holds.caller_text(given))
+    return answers.accepted(device.id)
+
+
+def _why_not_forgotten(state: EngineState, device: Device, given: Operator) -> str:
+    """Why it stays, and what to do; "" where it is forgotten."""
+    if device.id == state.node_id:
+        return "the node itself cannot be forgotten"
+    if chip := device.traits.chip_id:
+        return f"{device.name} is a part of {state.device(chip).name} and is forgotten with it"
+    if device.source and not device.gone:
+        return f"the driver {device.source} lists {device.name}; take the device out first"
+    if reset_blockers.is_in_its_slot(state, device):
+        return (
+            f"{device.name} is still in its slot, as the fault device_lost shows; take the device out first"
+        )
+    if (reset := reset_blockers.covering(state, [device.id])) is not None:
+        return f"{reset.id} of {reset_blockers.names(state, reset.members)} is in progress ({reset.stage})"
+    if given.force:
+        return ""
+    if (claimed := state.get(Claimed, device.id)) is not None:
+        names = ", ".join(job for job, _ in claimed.jobs)
+        return f"{device.name} is claimed by {names}; release the claim, or use --force"
+    isolations = holds.of_kind(state, device, HoldKind.ISOLATION)
+    others = [hold for hold in isolations if hold.owner not in (given.owner, given.who)]
+    return holds.not_yours(f"{device.name} is isolated", given, others) if others else ""
+
+
+# ---------------------------------------------------------------------- jobs
+
+
+def _stop_job(state: EngineState, given: Operator) -> Answered:
     job = _job_named(state, given)
     if not isinstance(job, Job):
         return job
@@ -167,7 +180,7 @@ def stop_job(state: EngineState, given: Operator) -> Answered:
     return answers.accepted(job.name)
 
 
-def rerun_job(state: EngineState, given: Operator) -> Answered:
+def _rerun_job(state: EngineState, given: Operator) -> Answered:
     job = _job_named(state, given)
     if not isinstance(job, Job):
         return job
@@ -213,7 +226,21 @@ def _why_not_of_job(job: Job) -> str:
     return ""
 
 
-def approve(state: EngineState, given: Operator) -> Answered:
+# ---------------------------------------------------------------------- resets
+
+
+def _reset(state: EngineState, given: Operator) -> Answered:
+    """A person asks for it: the same steps, without a fault."""
+    device = registry.find(state, given.device)
+    if device is None:
+        return answers.unknown_device(given.device)
+    why, setting = reset_refusal.why_refused(state, device, given.once)
+    if why:
+        return answers.not_possible(why, setting)
+    return answers.accepted(reset_proposals.ordered(state, device, given).id)
+
+
+def _approve(state: EngineState, given: Operator) -> Answered:
     reset = _pending_reset(state, given.device)
     if not isinstance(reset, Reset):
         return reset
@@ -227,7 +254,7 @@ def approve(state: EngineState, given: Operator) -> Answered:
     return answers.accepted(reset.id)
 
 
-def refuse(state: EngineState, given: Operator) -> Answered:
+def _refuse(state: EngineState, given: Operator) -> Answered:
     reset = _pending_reset(state, given.device)
     if not isinstance(reset, Reset):
         return reset
@@ -265,32 +292,16 @@ def _if_switched_off(state: EngineState, device: Device | None) -> Said:
     return (f"; {why}", setting) if why else reset_refusal.NOTHING
 
 
-def ordered(state: EngineState, given: Operator) -> Answered:
-    verb = _VERBS.get(given.what)
-    return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
-
-
-def _reset(state: EngineState, given: Operator) -> Answered:
-    """A person asks for it: the same steps, without a fault."""
-    device = registry.find(state, given.device)
-    if device is None:
-        return answers.unknown_device(given.device)
-    why, setting = reset_refusal.why_refused(state, device, given.once)
-    if why:
-        return answers.not_possible(why, setting)
-    return answers.accepted(reset_proposals.ordered(state, device, given).id)
-
-
 _VERBS: Final[dict[str, Callable[[EngineState, Operator], Answered]]] = {
     "isolate": holds.isolate,
-    "release": release,
-    "forget": forget,
+    "release": _release,
+    "forget": _forget,
     "rebaseline": devices.rebaseline,
-    "approve": approve,
-    "refuse": refuse,
+    "approve": _approve,
+    "refuse": _refuse,
     "reset": _reset,
     "quiesce": holds.quiesce,
     "resume": holds.resume,
-    "stop_job": stop_job,
-    "rerun_job": rerun_job,
+    "stop_job": _stop_job,
+    "rerun_job": _rerun_job,
 }

@@ -59,7 +59,7 @@ def wants(state: EngineState, condition: Condition) -> bool:
 def is_live(state: EngineState, condition: Condition) -> bool:
     """Whether an observed chip shows the fault as present and not gone since, or reported it in this life.
 
-    What only a reset clears stays open when its driver says that it has gone; it is not there for that.
+    What only a reset clears stays open when its driver reports its recovery; it is not there for that.
     """
     era = state.era
     if condition.recovered_ns is not None or condition.boot_id != era.boot_id:

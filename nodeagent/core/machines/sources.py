@@ -57,7 +57,7 @@ def started(state: EngineState, given: Started) -> bool:
     for name in sorted(names - _NOT_POLLED - {""}):
         _await(state, name, expected.get(name))
     if rebooted:
-        registry.unread(state)
+        registry.all_unread(state)
     reported.began_again(state)
     users.began_again(state)
     reset_proposals.began_again(state)

@@ -18,7 +18,7 @@ from nodeagent.core.model.traits import Traits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read.
+    """One device, keyed by ``id``: that of the hardware, or ``slot:NAME`` while that was never read.
 
     ``seen``: a driver lists it. ``unread``: it does, and has not read it since it first did.
     """
@@ -219,7 +219,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What a driver has seen of a part while it was well: ``content``, in the driver's own format.
+    """What a driver has seen of a device while it was well: ``content``, in the driver's own format.
 
     ``number`` counts the orders to start over, so that what was seen before one is not taken after it. Empty
     ``content``: such an order was given, and what the driver sees next is right.

@@ -23,7 +23,7 @@ PUBLIC = "public"
 
 
 class Assertion(StrEnum):
-    """What a signal claims of its fault (Ascend's terms; an Xid or a kernel line is ``once``)."""
+    """What a signal asserts of its fault (Ascend's terms; an Xid or a kernel line is ``once``)."""
 
     OCCUR = "occur"
     RECOVER = "recover"
@@ -31,7 +31,7 @@ class Assertion(StrEnum):
 
 
 class Kind(StrEnum):
-    """What sort of part a code is about; each kind has its own set of levels.
+    """What sort of device a code is about; each kind has its own set of levels.
 
     An instance is a part of a chip, with the codes and levels of its chip: no code is of that kind.
     """
@@ -46,14 +46,15 @@ class Kind(StrEnum):
 
 
 CHIP_KINDS: Final = frozenset({Kind.CHIP, Kind.INSTANCE})
-"""Parts on which programs run: a chip, and a part of one."""
+"""Devices on which programs run: a chip, and a part of one."""
 
 
 def decides(kind: Kind | None, name: str) -> bool:
     """Whether the verdict of a device is one of those by which the whole node takes work: those of chips, and
-    the node's own, which includes what any other part does to the node.
+    the node's own, which includes what any other device does to the node.
 
-    The node is known by its name: a part may be of the node's kind, such as one that a firmware record names.
+    The node is known by its name: a device may be of the node's kind, such as one that a firmware record
+    names.
     """
     return kind is Kind.CHIP or name == NODE
 

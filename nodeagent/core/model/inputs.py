@@ -131,7 +131,7 @@ class CounterMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSeen:
-    """A device answers under ``device`` (its name). ``identity`` is the part's own id, "" if unreadable.
+    """A device answers under ``device`` (its name). ``identity`` is the hardware's own id, "" if unreadable.
 
     Those of its attributes that decide anything are ``Traits``; docs/attributes.md lists all.
     """
@@ -150,7 +150,7 @@ class DeviceSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineSeen:
-    """What a driver has seen of the part with this ``identity`` while it was well (see ``Baseline``)."""
+    """What a driver has seen of the device with this ``identity`` while it was well (see ``Baseline``)."""
 
     source: str
     identity: str

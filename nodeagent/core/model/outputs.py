@@ -139,7 +139,7 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything the outlets may show, of one moment. ``devices`` holds the node itself too, first."""
+    """Everything the outlets may show, of one moment. ``devices`` includes the node itself, first."""
 
     now_ns: int = 0
     boot_id: str = ""

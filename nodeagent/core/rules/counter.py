@@ -32,7 +32,7 @@ _MAX_NAMED: Final = 16
 class Tally(RuleCell):
     """What was seen of the counter: its value, and by how much it rose when, oldest first.
 
-    ``rises`` holds pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
+    ``rises`` are pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
     it raised is over.
     """
 

@@ -78,7 +78,7 @@ def _joining(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> li
     return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
 
-def level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
+def _level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
     """The strictest level of the rules that found their pair and that the tables still have, else None."""
     relations = lookup.facts(condition.code).relations
     if not condition.relations or relations is None:
@@ -134,7 +134,7 @@ def _is_of_the_job(state: EngineState, device_id: str, fault: Condition | Trace)
 
 
 def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
-    return level_by_relations(lookup, condition) or level
+    return _level_by_relations(lookup, condition) or level
 
 
 KIND = RuleKind(name="relation", level=_level, ended=remember_trace)

@@ -20,17 +20,18 @@ Timed = TypeVar("Timed", Condition, Promotion)
 RENEWALS = 10
 """How many repetitions of a report are stored within its expiry time: not each one, to spare the store."""
 
-INJECTED_NS = 600 * SECOND_NS
+_INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
 
 
 def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
     """When the condition closes if nothing more is reported, None if time does not close it.
 
-    Where it recovers that is when its recovery has lasted; a ``once`` may hold it then (``is_held_by_once``).
+    Where it recovers that is when its recovery has lasted; a ``once`` may keep it open then
+    (``is_held_by_once``).
     """
     if condition.injected:
-        return condition.opened_ns + INJECTED_NS
+        return condition.opened_ns + _INJECTED_NS
     facts = lookup.facts(condition.code)
     if condition.recovered_ns is not None:
         return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
@@ -41,7 +42,7 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
         return None
     since_ns = condition.heard_ns
     if condition.once_ns is not None and facts.duration is not None and facts.clear_on.recover:
-        # A presence that has ended holds nothing where its end closes: only the once does.
+        # A presence that has ended keeps nothing open where its end closes: only the once does.
         since_ns = condition.once_ns
     return since_ns + quiet_ns + 1
 
@@ -56,7 +57,7 @@ def silence_ns(lookup: Lookup, condition: Condition) -> int | None:
 
 
 def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
-    """Whether, with a duration rule, the newest ``once`` holds the condition though its presence is over."""
+    """Whether, with a duration rule, the newest ``once`` keeps the condition open past its presence."""
     facts = lookup.facts(condition.code)
     if facts.duration is None or condition.injected or condition.once_ns is None:
         return False
@@ -132,7 +133,7 @@ def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:
     return condition.believed_ns + lookup.settings.kernel_line_hold_ns + 1
 
 
-def of_condition(lookup: Lookup, condition: Condition) -> int | None:
+def _of_condition(lookup: Lookup, condition: Condition) -> int | None:
     due = clearing_ns(lookup, condition)
     for at_ns in (
         timeout_ns(lookup, condition),
@@ -181,7 +182,7 @@ def stale_ns(lookup: Lookup, source: Source) -> int | None:
     return source.awaited_since_ns + lookup.settings.stale_after_ns + 1
 
 
-def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
+def _of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
     """None where its rule is gone."""
     rule = lookup.raising_by_id(cell.rule)
     return None if rule is None else cell.due_ns(rule)
@@ -217,8 +218,8 @@ def rearm(state: EngineState, not_before_ns: int = 0) -> None:
 
 def _of(lookup: Lookup, cell: Condition | Promotion | RuleCell) -> int | None:
     if isinstance(cell, Condition):
-        return of_condition(lookup, cell)
-    return of_promotion(lookup, cell) if isinstance(cell, Promotion) else of_rule_cell(lookup, cell)
+        return _of_condition(lookup, cell)
+    return of_promotion(lookup, cell) if isinstance(cell, Promotion) else _of_rule_cell(lookup, cell)
 
 
 def _is_injected(cell: Condition | Promotion | RuleCell) -> bool:

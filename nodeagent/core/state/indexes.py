@@ -29,7 +29,7 @@ class Groups(dict[G, dict[Key, None]]):
 
 
 Coded = Condition | Promotion | Trace
-Place = tuple[str, str, bool, str]
+_Place = tuple[str, str, bool, str]
 """The device, the code as it is compared, whether the condition was injected, and whose report it is."""
 
 
@@ -44,14 +44,14 @@ class Indexes:
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        self.open: dict[Place, Key] = {}
+        self.open: dict[_Place, Key] = {}
         self.reported = Groups[str]()
         self.paired = Groups[Side]()
         self.shared = Groups[str]()
         self.promoted = Groups[tuple[str, str]]()
         self.reaching: dict[Key, Affects] = {}
 
-    def place(self, condition: Condition) -> Place:
+    def place(self, condition: Condition) -> _Place:
         report = "" if condition.report is None else condition.report.key
         return condition.device_id, self._lookup.facts(condition.code).key, condition.injected, report
 
