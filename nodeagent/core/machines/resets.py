@@ -63,7 +63,7 @@ class Happened(StrEnum):
     """The driver has done it: polls must show that it helped."""
 
     REFUSED = "refused"
-    """The reset unit refused: nothing was done."""
+    """Whoever was to do it refused: nothing was done."""
 
     ONCE_MORE = "once_more"
     """It did not help, and is tried again."""
@@ -148,7 +148,7 @@ def end(
     *,
     may_ask_again: bool = False,
 ) -> None:
-    """However it ends, the holds on its group end."""
+    """However it ends, its group is let go."""
     ended = advance(
         state,
         reset,
