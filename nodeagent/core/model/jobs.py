@@ -147,8 +147,7 @@ class Job:
     """The greatest number of its supervisor's reports that was taken."""
 
     stopped: bool = False
-    """Its supervisor reported that nothing of the asked run is left; the lists of processes must confirm it.
-    """
+    """Its supervisor reported that nothing of the asked run is left; lists of processes must confirm that."""
 
     end: JobSaid | None = None
     """That report, until they confirm it."""

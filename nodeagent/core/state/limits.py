@@ -107,10 +107,10 @@ def why_no_job(state: EngineState, name: str, uid: int) -> str:
     unproven = sum(not is_first_of_cgroup(job.name) for job in state.live_jobs.values())
     if not is_first_of_cgroup(name) and unproven >= MAX_JOBS_UNPROVEN:
         return f"{MAX_JOBS_UNPROVEN} jobs besides the first of each cgroup are supervised already"
-    payer = answers_for(name, uid)
-    of_payer = sum(answers_for(job.name, job.peer.uid) == payer for job in state.live_jobs.values())
-    if of_payer >= MAX_JOBS_OF_USER:
-        return f"{MAX_JOBS_OF_USER} jobs of {payer} are supervised already"
+    counted_for = answers_for(name, uid)
+    of_same = sum(answers_for(job.name, job.peer.uid) == counted_for for job in state.live_jobs.values())
+    if of_same >= MAX_JOBS_OF_USER:
+        return f"{MAX_JOBS_OF_USER} jobs of {counted_for} are supervised already"
     return ""
 
 
