@@ -112,8 +112,9 @@ class FrequencyRule:
 
     ``release_ns`` None: only a person releases. ``burst_ns`` None: that of the signal's source
     (``SourceTraits``). ``at_least``: the rule counts only faults whose level is this or worse by precedence
-    (for the rule on every code). ``in_use``: it counts none that came while the device was not in use. ``counted_by``: which occurrences are counted
-    together (see ``core.rules.windows``). A rule whose codes include "*" yields to any that names the code.
+    (for the rule on every code). ``in_use``: it counts none that came while the device was not in use.
+    ``counted_by``: which occurrences are counted together (see ``core.rules.windows``). A rule whose codes
+    include "*" yields to any that names the code.
     """
 
     id: str

@@ -248,7 +248,7 @@ def end_absent_companions(
 
 
 def forget_companions(state: EngineState, device_id: str) -> None:
-    """The device is another part from now on, which has none."""
+    """The device is another one from now on, which has none."""
     for cell in state.all(Absorbed):
         if cell.device_id == device_id:
             state.drop(cell)
