@@ -76,7 +76,7 @@ def test_what_the_daemon_adds_itself_has_rows() -> None:
     (let_alone,) = excluded.marked([gpu], ["gpu0"])
     added: list[tuple[Kind, str, Mapping[str, str]]] = [
         (each.kind, each.vendor, each.attributes)
-        for each in (let_alone, registry.new(chip, "gi5"), _node(load_config(None, {})))
+        for each in (let_alone, registry.new_part(chip, "gi5"), _node(load_config(None, {})))
     ]
     assert [broken(*each) for each in added] == [[], [], []]
     assert [sorted(attributes) for _, _, attributes in added] == [

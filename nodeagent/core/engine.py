@@ -2,7 +2,7 @@
 
     engine.step(now_ns, input) -> Outcome    total: any input at any time, first fires what is due
     engine.next_deadline()     -> int | None when it wants to be called again
-    engine.view()                            what it holds, immutable
+    engine.view()                            its state as a value, immutable
 
 Time is the rule clock's, an argument that never steps back. Equal inputs at equal times give equal
 outcomes: that is what replay and crash recovery rest on. A stored input is replayed with
@@ -111,7 +111,7 @@ def _carried(state: EngineState, given: Carried) -> bool:
     return False
 
 
-def _beside_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
+def _with_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
     """With those of the kinds of rules, which come after the others that take the same type of input."""
     for kind in RAISING:
         for of, handler in kind.handlers.items():
@@ -135,7 +135,7 @@ def _due_of_rule(due: Callable[[EngineState, Any, Raise], None]) -> Callable[[En
     return lambda state, cell: due(state, cell, signals.signalled)
 
 
-_HANDLERS: dict[type, Handler] = _beside_rules(
+_HANDLERS: dict[type, Handler] = _with_rules(
     {
         Signal: _signalled,
         ActiveSet: _polled,
@@ -152,7 +152,7 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         PublicFaults: _reported,
         Claims: users.claimed,
         JobBegun: supervisor_reports.begun,
-        JobSaid: supervisor_reports.said,
+        JobSaid: supervisor_reports.run_reported,
         JobEnded: supervisor_reports.ended,
         ActionResult: resets.resulted,
         ResetsRecorded: reset_blockers.recorded,
@@ -174,8 +174,8 @@ _DUE: dict[str, tuple[type, Callable[[EngineState, Any], None]]] = {
 
 
 def _followed(state: EngineState, changed: bool) -> bool:
-    """What every change is followed by: what rules find in it, what was too much, what is to be done about
-    it, and its verdicts.
+    """What every change is followed by: the reviews of rules, limits that were reached, resets and jobs, and
+    the verdicts.
     """
     for kind in RAISING:
         if changed and kind.review is not None:

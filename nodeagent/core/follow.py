@@ -29,7 +29,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules.kinds import RAISING
 from nodeagent.core.state import deadlines, occupancy
-from nodeagent.core.state.cells import Key, judged_alike, restarts_anew, shown_alike, weighed_alike
+from nodeagent.core.state.cells import Key, judged_alike, restarts_again, shown_alike, weighed_alike
 from nodeagent.core.state.derived import Uses
 from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.state import EngineState, Follower
@@ -43,7 +43,7 @@ def _condition(state: EngineState, key: Key, before: Condition | None, after: Co
         _group(state, key, before, after)
     elif judged_alike(before, after):
         may_ask = after.level in RESET_LEVELS and _may_ask_now(state, before, after)
-        if may_ask or (state.cells[Job] and restarts_anew(before, after)):
+        if may_ask or (state.cells[Job] and restarts_again(before, after)):
             state.unreviewed[after.device_id] = None
         deadlines.arm(state, key, after)
         return
@@ -94,7 +94,7 @@ def _reset(state: EngineState, key: Key, _: Reset | None, after: Reset | None) -
 
 
 def _job(state: EngineState, key: Key, before: Job | None, after: Job | None) -> None:
-    """Whatever waits for one of its chips is reviewed again; which these are, claims say too."""
+    """Whatever waits for one of its chips is reviewed again; claims also decide which these are."""
     state.timers.set(key, None if after is None else after.due_ns)
     if after is None or after.stage is JobStage.ENDED:
         state.live_jobs.pop(key, None)
@@ -182,7 +182,7 @@ def _device(state: EngineState, key: Key, before: Device | None, after: Device |
 
 
 def _mark_reached_from(state: EngineState, device_id: str) -> None:
-    """Whom the faults of this device reach: which chips are behind it may have changed."""
+    """Mark what the faults of this device reach: which chips are behind it may have changed."""
     for reaching in state.reaching:
         condition: Condition = state.cells[Condition][reaching]
         if condition.device_id == device_id:

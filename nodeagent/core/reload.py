@@ -17,24 +17,6 @@ from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import EngineState
 
 
-def review_rules(state: EngineState, before: Lookup) -> None:
-    """After a change of the catalog; ``before`` is what judged until now."""
-    for of in state.rule_cells:
-        for cell in state.all(of):
-            old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
-            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
-                state.drop(cell)
-    for condition in state.all(Condition):
-        if condition.rule and not _may_end(before, state.lookup, condition.rule):
-            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
-
-
-def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
-    """Whether the rule may still say that what it raised is over."""
-    old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
-    return old is not None and new is not None and old.raises_as(new)
-
-
 def changed(state: EngineState, given: CatalogChanged) -> bool:
     """Judge by the catalog of that digest from here on.
 
@@ -52,17 +34,17 @@ def changed(state: EngineState, given: CatalogChanged) -> bool:
         emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source=AGENT, why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
-        if (other := state.stand_in(condition)) is not None:
+        if (other := state.same_fault(condition)) is not None:
             ending.move_companions(state, condition, other)
             why = "by the new tables it is the same fault as another that is open"
             ending.close(state, condition, why)
         else:
-            _reword(state, condition, same_unknown_level)
+            _take_row(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
     if judged_by.settings.public != state.lookup.settings.public:
         reported.began_again(state)
-    review_rules(state, judged_by)
+    _review_rules(state, judged_by)
     deadlines.rearm(state, not_before_ns=state.moment_ns)
     return True
 
@@ -73,8 +55,8 @@ def rejected(state: EngineState, given: TablesRejected) -> bool:
     return True
 
 
-def _reword(state: EngineState, condition: Condition, same_unknown_level: bool) -> None:
-    """The open condition takes the row's level and words. A code that lost its row keeps what it had."""
+def _take_row(state: EngineState, condition: Condition, same_unknown_level: bool) -> None:
+    """The open condition takes the row's level and name. A code that lost its row keeps what it had."""
     facts = state.lookup.facts(condition.code)
     after = condition
     if facts.row is not None or (condition.unknown and not same_unknown_level):
@@ -125,3 +107,21 @@ def _review(state: EngineState, promotion: Promotion) -> None:
 
 def _names(rule: FrequencyRule, facts: Facts, state: EngineState) -> bool:
     return any(code == "*" or state.lookup.facts(code).key == facts.key for code in rule.codes)
+
+
+def _review_rules(state: EngineState, before: Lookup) -> None:
+    """After a change of the catalog; ``before`` is what judged until now."""
+    for of in state.rule_cells:
+        for cell in state.all(of):
+            old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
+            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
+                state.drop(cell)
+    for condition in state.all(Condition):
+        if condition.rule and not _may_end(before, state.lookup, condition.rule):
+            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
+
+
+def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
+    """Whether the rule may still end what it raised."""
+    old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
+    return old is not None and new is not None and old.raises_as(new)

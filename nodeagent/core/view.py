@@ -1,4 +1,4 @@
-"""What the engine holds, for whoever shows it: an immutable value. It judges nothing and changes nothing."""
+"""The view of the engine's state: an immutable value. It judges nothing and changes nothing."""
 
 from nodeagent.core.judge.judge import judgement
 from nodeagent.core.judge.observed import last_observed_ns

@@ -36,7 +36,7 @@ RESET_LEVELS = frozenset(
 """Those that a reset ends, at once or when what comes before it did not help."""
 
 SEPARATING_LEVELS = frozenset({Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU})
-"""Those that take a chip out of service until a person or a release time says otherwise."""
+"""Those that take a chip out of service until a person or the release time returns it."""
 
 JOB_LEVELS = frozenset({Level.RESTART_REQUEST, Level.RESTART_BUSINESS})
 """Those that first of all restart what ran on the chip."""
@@ -51,7 +51,7 @@ Stance = tuple[Verdict, Handling]
 Phases = tuple[tuple[int | None, Stance], ...]
 
 FREE: Stance = (Verdict.ALLOW, Handling.NONE)
-"""It asks nothing of anybody."""
+"""It asks for nothing."""
 _STRATEGY: Stance = (Verdict.ALLOW, Handling.JOB_STRATEGY)
 _DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
 _RERUN: Stance = (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
@@ -116,9 +116,9 @@ def stance(level: Level, phase: int, settings: Settings) -> Stance:
 
 
 def of_job_stance(kind: Kind, *, rescheduling: bool) -> Stance:
-    """What a fault asks for that only restarts its job, such as an application fault, on a device of that
-    kind. The job of a chip restarts, from the third time it moves; the chip stays in use. On the node nobody
-    knows whose program it was, and all others are well: the job that it hit ends by itself.
+    """The stance of a fault that only restarts its job, such as an application fault, on a device of that
+    kind. The job of a chip restarts, from the third time on it moves; the chip stays in use. On the node it
+    is not known whose program failed, and all others are well: the job that the fault hit ends by itself.
     """
     if kind not in CHIP_KINDS:
         return FREE

@@ -27,7 +27,7 @@ from nodeagent.core.model import PUBLIC, Affects, Condition, Kind, Level
 _REMEMBERED_CODES = 8192
 
 Side = tuple[str, str, str]
-"""Where a fault stands in a relation rule: ``code`` or ``with``, the rule, and the device if that matters."""
+"""The place of a fault in a relation rule: ``code`` or ``with``, the rule, and the device if that matters."""
 
 
 def side(name: str, rule: RelationRule, device_id: str) -> Side:
@@ -40,8 +40,9 @@ _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """The relation rules in which a code stands as ``code`` and those in which it stands in ``with``, also
-    by what they do: the code is ``absorbed``, or is the root; it has its level from one, or gives one."""
+    """The relation rules that name a code as ``code`` and those that name it in ``with``, also by their
+    effect: the code is ``absorbed``, or is the root; it takes its level from one, or gives one.
+    """
 
     as_code: tuple[RelationRule, ...]
     but_absorbed: tuple[RelationRule, ...]
@@ -55,10 +56,10 @@ class Relations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the catalog says of one code. ``key`` is how it is compared, ``code`` how it is written.
+    """What the catalog has for one code. ``key`` is how it is compared, ``code`` how it is written.
 
-    ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
-    called what its digits say, if anything (``decoded``).
+    ``row`` may be its family's (``is_family``); a code with neither closes when the driver reports
+    its recovery, and takes its name from its digits, if they give one (``decoded``).
     ``frequency`` is the first rule that names the code, ``relations`` None where none names it.
     ``common_causes`` are the rules that look for it on several devices.
     """
@@ -211,7 +212,7 @@ def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) ->
 
 
 def is_undecided(lookup: Lookup, condition: Condition) -> bool:
-    """Its level hangs on a severity that nobody gave: it is taken to be the worst until somebody does."""
+    """Whether its level depends on a severity that was not reported: until then the worst is assumed."""
     if not condition.unknown or condition.severity is not None or condition.injected:
         return False
     facts = lookup.facts(condition.code)
@@ -222,8 +223,8 @@ def is_undecided(lookup: Lookup, condition: Condition) -> bool:
 
 
 def _unknown_level(lookup: Lookup, source: str, key: str, severity: int | None) -> Level:
-    """As severe as the source says, where it grades its codes; those of other sources inform only. What
-    another system reports is told to jobs: nobody has said that it takes anything out of service.
+    """By the severity that the source reports, where it grades its codes; those of other sources inform only.
+    What another system reports is passed on to jobs: no table has it take anything out of service.
     """
     if source == PUBLIC:
         return Level.SUB_HEALTH

@@ -36,139 +36,10 @@ from nodeagent.core.state import deadlines, limits
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import EngineState
 
-COMPANIONS = "companions"
+_COMPANIONS = "companions"
 """The key of a root's evidence that names the codes of its companions."""
 
 _MAX_NAMED = 16
-
-
-def root_of(
-    state: EngineState,
-    device_id: str,
-    facts: Facts,
-    level: Level,
-    at_ns: int,
-    *,
-    is_there: bool,
-    but_id: str = "",
-) -> Condition | Trace | None:
-    """What an occurrence goes with, if anything: not with ``but_id``, and where the fault ``is_there`` only
-    with what is open. ``level`` is what its condition has, or would have if it opened.
-    """
-    assert facts.relations is not None, "asked of a code that no relation rule names"
-    found = [
-        fault
-        for rule in facts.relations.absorbed
-        for fault in relation.partners(state, rule, device_id, facts.key, at_ns)
-        if PRECEDENCE[fault.level] >= PRECEDENCE[level] and _may_be_root(fault, is_there, but_id)
-    ]
-    return max(found, key=_preferred, default=None)
-
-
-def keep_companion(
-    state: EngineState, device_id: str, key: str, source: str, root: Condition, at_ns: int, rule: str
-) -> None:
-    """Its source, or a rule, shows it: it stays with its root."""
-    cell = Absorbed(device_id=device_id, code=key, source=source, root_id=root.id, last_ns=at_ns, rule=rule)
-    limits.remember(state, cell)
-
-
-def count_in_root(state: EngineState, root_id: str, code: str, count: int) -> None:
-    """Into its root's condition, and into the evidence there."""
-    root = state.get(Condition, root_id)
-    assert root is not None, f"no root {root_id}"
-    state.put(changed(root, count=root.count + count, evidence=_naming(root.evidence, code)))
-
-
-def end_companion(state: EngineState, device_id: str, key: str) -> bool:
-    """The source says that the companion is gone, or it is a fault of its own. True if it was one."""
-    absorbed = state.get(Absorbed, device_id, key)
-    if absorbed is not None:
-        state.drop(absorbed)
-    return absorbed is not None
-
-
-def end_absent_companions(
-    state: EngineState, source: str, device_id: str | None, shown: frozenset[str], begun_ns: int
-) -> bool:
-    """A complete poll does not show these companions: they are companions no longer. True if any was."""
-    gone = [
-        cell
-        for cell in state.all(Absorbed)
-        if cell.source == source
-        and device_id in (None, cell.device_id)
-        and cell.code not in shown
-        and cell.last_ns < begun_ns
-        and not cell.rule
-    ]
-    for cell in gone:
-        state.drop(cell)
-    return bool(gone)
-
-
-def forget_companions(state: EngineState, device_id: str) -> None:
-    """The device is another part from now on, which has none."""
-    for cell in state.all(Absorbed):
-        if cell.device_id == device_id:
-            state.drop(cell)
-
-
-def move_companions(state: EngineState, root: Condition, heir: Condition) -> None:
-    """Another condition stands for the root's fault: its companions go with that."""
-    for cell in _of(state, root):
-        state.put(replace(cell, root_id=heir.id))
-
-
-def let_companions_outlive(state: EngineState, root: Condition) -> None:
-    """Before the root closes: what of its companions is still there."""
-    for cell in _of(state, root):
-        state.drop(cell)
-        if state.condition(cell.device_id, cell.code) is None:
-            _outlive(state, cell, root)
-
-
-def _outlive(state: EngineState, cell: Absorbed, root: Condition) -> None:
-    device, facts = state.device(cell.device_id), state.lookup.facts(cell.code)
-    signal = Signal(source=cell.source, device=device.name, code=facts.code, assertion=Assertion.OCCUR)
-    fault = classify(state.lookup, cell.source, facts, severity_of(state, signal, facts))
-    other = None
-    if facts.relations is not None:
-        other = root_of(state, device.id, facts, fault.level, cell.last_ns, is_there=True, but_id=root.id)
-    if isinstance(other, Condition):
-        count_in_root(state, other.id, facts.code, 0)
-        keep_companion(state, device.id, facts.key, cell.source, other, cell.last_ns, cell.rule)
-    elif make_room(state, device, fault.level, injected=False, leaving_id=root.id):
-        moment_ns = state.moment_ns
-        condition = opening.condition_of(
-            state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns, rule=cell.rule
-        )
-        opening.begin(
-            state, device, condition, f"still there, after {root.code}, which it went with, is over"
-        )
-    else:
-        state.overflow = f"{facts.code} on {device.name} is one too many"
-
-
-def _of(state: EngineState, root: Condition) -> list[Absorbed]:
-    return [cell for cell in state.cells[Absorbed].values() if cell.root_id == root.id]
-
-
-def _may_be_root(fault: Condition | Trace, is_there: bool, but_id: str) -> bool:
-    if isinstance(fault, Condition):
-        return fault.id != but_id
-    return fault.root and not is_there
-
-
-def _preferred(fault: Condition | Trace) -> tuple[bool, int, int, str, str]:
-    open_first = isinstance(fault, Condition)
-    return open_first, PRECEDENCE[fault.level], fault.occurred_ns, fault.device_id, fault.code
-
-
-def _naming(evidence: Mapping[str, str], code: str) -> Mapping[str, str]:
-    named = evidence.get(COMPANIONS, "").split(", ") if COMPANIONS in evidence else []
-    if code in named or len(named) >= _MAX_NAMED:
-        return evidence
-    return {**evidence, COMPANIONS: ", ".join((*named, code))}
 
 
 def close(state: EngineState, condition: Condition, why: str, *, goes_on: bool = False) -> None:
@@ -177,7 +48,7 @@ def close(state: EngineState, condition: Condition, why: str, *, goes_on: bool =
     """
     if conditions.has_ended(state, condition):
         return
-    let_companions_outlive(state, condition)
+    _let_companions_outlive(state, condition)
     conditions.end(state, condition, why, goes_on=goes_on)
 
 
@@ -187,7 +58,7 @@ def lift(state: EngineState, hold: Hold, why: str) -> None:
 
 
 def recover(state: EngineState, condition: Condition) -> bool:
-    """The driver says the fault is gone. True if that changed anything."""
+    """The driver reports the fault as gone. True if that changed anything."""
     if condition.recovered_ns is not None or conditions.has_ended(state, condition):
         return False
     at_ns = state.moment_ns
@@ -220,7 +91,7 @@ def close_after_reboot(
 ) -> bool:
     """After the boot's first complete read: what a reboot clears and was not shown again is over.
 
-    ``device`` None: the read spoke for all of the source's. ``still_shown`` holds pairs (device id,
+    ``device`` None: the read covered every device of the source. ``still_shown`` holds pairs (device id,
     key of the code). What a rule has raised it ends itself, unless its row leaves that to others.
     """
     changed = False
@@ -237,9 +108,9 @@ def close_after_reboot(
 
 
 def close_after_job(state: EngineState, device_id: str, holders: tuple[Holder, ...]) -> None:
-    """Where a job's end clears: none of the processes that held the device remains.
+    """Where a job's end clears: none of the processes that used the device remains.
 
-    Of those that nobody knew when it opened, whatever remains is among the first that are listed.
+    Where they were not known when it opened, the first that are listed since count as these.
     """
     remaining = {(holder.pid, holder.start_time) for holder in holders}
     for condition in state.on_chip(device_id):
@@ -247,7 +118,7 @@ def close_after_job(state: EngineState, device_id: str, holders: tuple[Holder, .
             continue
         held_by = holders if condition.held_by is None else condition.held_by
         if remaining.isdisjoint((holder.pid, holder.start_time) for holder in held_by):
-            close(state, condition, "no process that held the device remains")
+            close(state, condition, "no process that used the device remains")
         elif held_by is not condition.held_by:
             state.put(replace(condition, held_by=held_by))
 
@@ -289,3 +160,135 @@ def _time_out(state: EngineState, condition: Condition) -> None:
     kinds.present(state, after)
     if not condition.timed_out:
         kinds.occurred(state, after, state.moment_ns)
+
+
+# ---------------------------------------------------------------------- companions
+
+
+def root_of(
+    state: EngineState,
+    device_id: str,
+    facts: Facts,
+    level: Level,
+    at_ns: int,
+    *,
+    is_there: bool,
+    but_id: str = "",
+) -> Condition | Trace | None:
+    """What an occurrence goes with, if anything: not with ``but_id``, and where the fault ``is_there`` only
+    with what is open. ``level`` is what its condition has, or would have if it opened.
+    """
+    assert facts.relations is not None, "asked of a code that no relation rule names"
+    found = [
+        fault
+        for rule in facts.relations.absorbed
+        for fault in relation.partners(state, rule, device_id, facts.key, at_ns)
+        if PRECEDENCE[fault.level] >= PRECEDENCE[level] and _may_be_root(fault, is_there, but_id)
+    ]
+    return max(found, key=_preferred, default=None)
+
+
+def _may_be_root(fault: Condition | Trace, is_there: bool, but_id: str) -> bool:
+    if isinstance(fault, Condition):
+        return fault.id != but_id
+    return fault.root and not is_there
+
+
+def _preferred(fault: Condition | Trace) -> tuple[bool, int, int, str, str]:
+    open_first = isinstance(fault, Condition)
+    return open_first, PRECEDENCE[fault.level], fault.occurred_ns, fault.device_id, fault.code
+
+
+def keep_companion(
+    state: EngineState, device_id: str, key: str, source: str, root: Condition, at_ns: int, rule: str
+) -> None:
+    """Its source, or a rule, shows it: it stays with its root."""
+    cell = Absorbed(device_id=device_id, code=key, source=source, root_id=root.id, last_ns=at_ns, rule=rule)
+    limits.remember(state, cell)
+
+
+def count_in_root(state: EngineState, root_id: str, code: str, count: int) -> None:
+    """Into its root's condition, and into the evidence there."""
+    root = state.get(Condition, root_id)
+    assert root is not None, f"no root {root_id}"
+    state.put(changed(root, count=root.count + count, evidence=_naming(root.evidence, code)))
+
+
+def _naming(evidence: Mapping[str, str], code: str) -> Mapping[str, str]:
+    named = evidence.get(_COMPANIONS, "").split(", ") if _COMPANIONS in evidence else []
+    if code in named or len(named) >= _MAX_NAMED:
+        return evidence
+    return {**evidence, _COMPANIONS: ", ".join((*named, code))}
+
+
+def end_companion(state: EngineState, device_id: str, key: str) -> bool:
+    """The source reports the companion as gone, or it is a fault of its own. True if it was one."""
+    absorbed = state.get(Absorbed, device_id, key)
+    if absorbed is not None:
+        state.drop(absorbed)
+    return absorbed is not None
+
+
+def end_absent_companions(
+    state: EngineState, source: str, device_id: str | None, shown: frozenset[str], begun_ns: int
+) -> bool:
+    """A complete poll does not show these companions: they are companions no longer. True if any was."""
+    gone = [
+        cell
+        for cell in state.all(Absorbed)
+        if cell.source == source
+        and device_id in (None, cell.device_id)
+        and cell.code not in shown
+        and cell.last_ns < begun_ns
+        and not cell.rule
+    ]
+    for cell in gone:
+        state.drop(cell)
+    return bool(gone)
+
+
+def forget_companions(state: EngineState, device_id: str) -> None:
+    """The device is another one from now on, which has none."""
+    for cell in state.all(Absorbed):
+        if cell.device_id == device_id:
+            state.drop(cell)
+
+
+def move_companions(state: EngineState, root: Condition, heir: Condition) -> None:
+    """Another condition is the same fault as the root: its companions go with that."""
+    for cell in _of(state, root):
+        state.put(replace(cell, root_id=heir.id))
+
+
+def _let_companions_outlive(state: EngineState, root: Condition) -> None:
+    """Before the root closes: what of its companions is still there."""
+    for cell in _of(state, root):
+        state.drop(cell)
+        if state.condition(cell.device_id, cell.code) is None:
+            _outlive(state, cell, root)
+
+
+def _outlive(state: EngineState, cell: Absorbed, root: Condition) -> None:
+    device, facts = state.device(cell.device_id), state.lookup.facts(cell.code)
+    signal = Signal(source=cell.source, device=device.name, code=facts.code, assertion=Assertion.OCCUR)
+    fault = classify(state.lookup, cell.source, facts, severity_of(state, signal, facts))
+    other = None
+    if facts.relations is not None:
+        other = root_of(state, device.id, facts, fault.level, cell.last_ns, is_there=True, but_id=root.id)
+    if isinstance(other, Condition):
+        count_in_root(state, other.id, facts.code, 0)
+        keep_companion(state, device.id, facts.key, cell.source, other, cell.last_ns, cell.rule)
+    elif make_room(state, device, fault.level, injected=False, leaving_id=root.id):
+        moment_ns = state.moment_ns
+        condition = opening.condition_of(
+            state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns, rule=cell.rule
+        )
+        opening.begin(
+            state, device, condition, f"still there, after {root.code}, which it went with, is over"
+        )
+    else:
+        state.overflow = f"{facts.code} on {device.name} is one too many"
+
+
+def _of(state: EngineState, root: Condition) -> list[Absorbed]:
+    return [cell for cell in state.cells[Absorbed].values() if cell.root_id == root.id]

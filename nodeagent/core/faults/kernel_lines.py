@@ -1,10 +1,10 @@
-"""What a kernel line is worth where a driver speaks for the chip itself.
+"""How far a kernel line is believed where a driver reports the faults of the chip itself.
 
 A line of the kernel isolates a chip at once: nothing is faster, and often nothing else reports it. The driver
-reads the chip each second and reports its faults; where it does not confirm what the line says, and calls
+reads the chip each second and reports its faults; where it does not confirm the line, and finds
 the chip well, the line is disregarded after a while, however often it comes. It never counts towards
 repetition by itself, and asks for no reset. A chip that only lines name, and that its vendor's driver does
-not list, is none.
+not list, does not exist.
 
 Disregarded lines stay so while they keep coming. After a silence of more than ten times that while the
 next line is believed once more, for as long: one false line must not hide a true one for ever, and lines
@@ -39,22 +39,22 @@ from nodeagent.core.state.state import EngineState
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel report one fault at most this far apart."""
 
-SILENCE_HOLDS = 10
+_SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
 
 def backing(state: EngineState, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
-    """What a fault stands on that this source reports first."""
+    """The backing of a fault that this source reports first."""
     chip = state.chip_of(device)
-    speaks_for_itself = chip.source and chip.traits.reports_events
+    driver_reports = chip.source and chip.traits.reports_events
     is_line = source == KERNEL_LOG and device.kind in CHIP_KINDS and device.source != source
-    if not is_line or not speaks_for_itself or _reported_by_driver(state, device, facts.code, at_ns):
+    if not is_line or not driver_reports or _reported_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN
     return Backing.ALONE
 
 
 def confirm(state: EngineState, device: Device, facts: Facts, source: str) -> bool:
-    """Its driver reports a code: lines of it that say more, or other, than the code are confirmed too."""
+    """Its driver reports a code: lines of it with a detail, or with another one, are confirmed too."""
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
         is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
@@ -82,8 +82,8 @@ def _reported_by_driver(state: EngineState, device: Device, code: str, at_ns: in
 
 
 def confirmed(state: EngineState, condition: Condition, source: str) -> Condition:
-    """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log has
-    seen it for itself.
+    """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log
+    observed it directly.
     """
     if condition.backing is Backing.OWN or source == KERNEL_LOG:
         return condition
@@ -111,7 +111,7 @@ def _first_ns(condition: Condition) -> int:
 
 def again(state: EngineState, before: Condition, after: Condition, source: str) -> Condition:
     """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
-    silence_ns = SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
+    silence_ns = _SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
     is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
     if before.backing is not Backing.DISREGARDED or not is_new:
         return after
@@ -120,7 +120,7 @@ def again(state: EngineState, before: Condition, after: Condition, source: str) 
 
 
 def disregard(state: EngineState, condition: Condition) -> None:
-    """Its time is over. A chip that is not read just now is not called well by anybody."""
+    """Its time is over. While the chip is not read, nothing shows it to be well."""
     if unobserved_reason(state, state.device(condition.device_id)) is not None:
         state.put(replace(condition, backing=Backing.ALONE))
         return
@@ -138,7 +138,7 @@ def listed(state: EngineState, device: Device) -> None:
 
 
 def is_of_no_chip(state: EngineState, signal: Signal, facts: Facts) -> bool:
-    """Whether a line names a chip that nobody knows, though its vendor's driver lists all that there are."""
+    """Whether a line names an unknown chip, though its vendor's driver lists all that there are."""
     row = facts.row
     if signal.source != KERNEL_LOG or signal.device == NODE or row is None or row.kind is not Kind.CHIP:
         return False

@@ -28,18 +28,18 @@ from nodeagent.core.state import limits
 from nodeagent.core.state.state import EngineState
 
 ONE_CAUSE = "the same unknown code came on another chip: one cause"
-SHARED_NS = 30 * SECOND_NS
+_SHARED_NS = 30 * SECOND_NS
 """Two chips that show an unknown code within this time have a common cause, not a broken chip each."""
 
 
 def severity_of(state: EngineState, signal: Signal, facts: Facts) -> int | None:
-    """What the signal says, else what was learnt of the code."""
+    """The severity that the signal reports, else the one learnt for the code."""
     learnt = state.get(Severity, facts.key)
     return signal.severity if signal.severity is not None or learnt is None else learnt.severity
 
 
 def learn_severity(state: EngineState, facts: Facts, severity: int | None) -> bool:
-    """The driver has said how severe a code is: open conditions are judged by it. True if it was new."""
+    """The driver has reported how severe a code is: open conditions are judged by it. True if it was new."""
     if severity is None:
         return False
     learnt = state.get(Severity, facts.key)
@@ -79,7 +79,7 @@ def _shown_elsewhere(state: EngineState, condition: Condition) -> list[Condition
         if chip.kind is not Kind.CHIP or chip.id == condition.device_id:
             continue
         other = state.condition(chip.id, key) or state.get(Trace, chip.id, key)
-        if other is not None and abs(condition.occurred_ns - other.occurred_ns) <= SHARED_NS:
+        if other is not None and abs(condition.occurred_ns - other.occurred_ns) <= _SHARED_NS:
             found.append(other)
     return found
 

@@ -46,7 +46,7 @@ def absorb(
 
 
 def occurred(state: EngineState, condition: Condition) -> Condition:
-    """An occurrence was put in its condition: all that follows for it and for others. Returns it anew."""
+    """An occurrence was put in its condition: all that follows for it and for others. Returns the result."""
     facts = state.lookup.facts(condition.code)
     if facts.relations is None or condition.injected:
         return condition
@@ -133,7 +133,7 @@ def _join_others(state: EngineState, device_id: str, key: str, relations: Relati
 def _join(state: EngineState, condition: Condition) -> None:
     after = relation.joined(state, condition)
     if after is not condition:
-        conditions.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
+        conditions.relevel(state, condition, after, f"next to a related fault, by {after.relations[-1]}")
 
 
 def _cancel(state: EngineState, device_id: str, facts: Facts, at_ns: int) -> bool:

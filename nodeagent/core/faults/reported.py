@@ -1,16 +1,16 @@
 """Faults that other systems found. Each is its sender's, under an id that the sender chose: two senders that
 report the same code of the same chip report two faults, and a recovery ends only its own. So it is with two
-callers that report under the name of one sender, unless that name is kept for them: nobody ends what another
-opened.
+callers that report under the name of one sender, unless that name is kept for them: no caller ends what
+another opened.
 
-A message is taken whole or not at all. A fault that is there stays until its sender says that it is over, a
+A message is taken whole or not at all. A fault that is there stays until its sender reports its recovery, a
 person clears it, or the sender has been silent about it for too long (``deadlines.silence_ns``). What follows
 from a fault is as for any other, and not decided here.
 
 Times of senders only show which of two messages about a fault id is of the later occurrence. The time in a
 recovery too is that of the beginning, as in MindCluster (docs/en/scheduling/api/clusterd/
 03_public_fault_apis.md); some senders write a later one into each repetition, so that only the first counts.
-That a fault is over is remembered no longer than the fault would have stood: a clock that was wrong hides
+A recovery is remembered no longer than the fault would have stayed open: a clock that was wrong hides
 nothing for good.
 """
 
@@ -39,7 +39,7 @@ from nodeagent.core.state import answers, limits, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.deadlines import RENEWALS
-from nodeagent.core.state.registry import id_of, why_none, without_room
+from nodeagent.core.state.registry import chip_without_room, part_id, why_no_parts
 from nodeagent.core.state.state import EngineState
 
 SENDER = "sender"
@@ -55,7 +55,7 @@ sender reports until then.
 _RESETTING = frozenset({Level.FREE_RESTART_NPU, Level.RESTART_NPU})
 """What only a reset of the chip repairs."""
 
-Taken = tuple[bool, Reported]
+_Taken = tuple[bool, Reported]
 """Whether anything changed, and what became of it."""
 
 
@@ -71,21 +71,23 @@ def reported(state: EngineState, given: PublicFaults) -> Answered:
 
 
 def _refusal(state: EngineState, fault: PublicFault) -> Answered | None:
-    """Why nothing may open where it is said to be. Where a recovery says that it is, does not matter."""
+    """Why nothing may open on a device that it names. Those that a recovery names do not matter."""
     for name in () if fault.assertion is Assertion.RECOVER else fault.devices:
         device, part = registry.located(state, name)
         if device is None:
             return answers.unknown_device(name)
-        if part and (why := why_none(device)):
+        if part and (why := why_no_parts(device)):
             return answers.unknown(f"device: {name!r} is not known: {why}")
         if excluded := state.chip_of(device).traits.excluded:
-            return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {excluded}")
+            return answers.not_possible(
+                f"{device.name} is excluded, so no report about it is taken: {excluded}"
+            )
     return None
 
 
 def _without_room(state: EngineState, given: PublicFaults) -> Answered | None:
     arriving = _arriving(state, given)
-    if full := without_room(state, arriving):
+    if full := chip_without_room(state, arriving):
         most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
         return answers.no_room(f"{full} has no room for more parts; {most}", changed=False)
     if full := conditions.room_for_reports(state, arriving):
@@ -96,8 +98,8 @@ def _without_room(state: EngineState, given: PublicFaults) -> Answered | None:
 
 
 def began_again(state: EngineState) -> None:
-    """The time until each expires: the daemon was away, so that nobody could repeat anything; or senders have
-    to repeat more often from now on.
+    """Start the time until each expires again: the daemon was away, so that no sender could repeat anything;
+    or senders have to repeat more often from now on.
     """
     for condition in state.all(Condition):
         if condition.report is not None:
@@ -135,7 +137,7 @@ def _level(state: EngineState, fault: PublicFault) -> Level:
 
 
 def _device_ids(state: EngineState, fault: PublicFault) -> list[str]:
-    """Where it opens: on what was named, which may be a part of a chip that nobody has named before; or on
+    """Where it opens: on what was named, which may be a part of a chip that was not named before; or on
     the chip, where the fault asks for a reset, for no part of it is reset by itself.
     """
     is_of_the_chip = _level(state, fault) in _RESETTING
@@ -149,18 +151,17 @@ def _opens_on(state: EngineState, name: str, is_of_the_chip: bool) -> str:
         return ""
     if is_of_the_chip:
         return state.chip_of(device).id
-    return id_of(device, part) if part else device.id
+    return part_id(device, part) if part else device.id
 
 
 def _as_opened(state: EngineState, fault: PublicFault) -> Report:
-    """Under whose word it stands: the caller's, or that of a version that kept nobody's; and, where no time
-    was given, behind all that was said of it before.
+    """The report under which it is open: the caller's, or that of a version that kept no caller; and, where
+    no time was given, one that is newer than all earlier reports of it.
     """
     report = fault.report
-    nobodys = replace(report, by="")
     open_by = {each.report.by for each in state.reported(report) if each.report is not None}
     if report.by not in open_by and "" in open_by:
-        report = nobodys
+        report = replace(report, by="")
     if not fault.is_now:
         return report
     times_ms = [each.report.began_ms for each in _ended_by(state, fault) if each.report is not None]
@@ -170,7 +171,7 @@ def _as_opened(state: EngineState, fault: PublicFault) -> Report:
     return replace(report, began_ms=max((report.began_ms, *times_ms)))
 
 
-def _taken(state: EngineState, fault: PublicFault) -> Taken:
+def _taken(state: EngineState, fault: PublicFault) -> _Taken:
     report = _as_opened(state, fault)
     if fault.assertion is Assertion.RECOVER:
         return _recovered(state, fault, report)
@@ -210,7 +211,7 @@ def _is_known(condition: Condition, assertion: Assertion, report: Report) -> boo
 
 
 def _renewed(state: EngineState, condition: Condition) -> bool:
-    """The sender still says so. True if that is to be kept: see ``RENEWALS``."""
+    """The sender has repeated it. True if that is to be kept: see ``RENEWALS``."""
     if condition.report is None or condition.present_ns is None:
         return False
     expiry_ns, now_ns = state.lookup.settings.public.expiry_ns(condition.report.sender), state.moment_ns
@@ -220,13 +221,13 @@ def _renewed(state: EngineState, condition: Condition) -> bool:
     return True
 
 
-def _recovered(state: EngineState, fault: PublicFault, report: Report) -> Taken:
-    """It is over wherever it is open, whichever devices the recovery names: the id stands for the fault."""
+def _recovered(state: EngineState, fault: PublicFault, report: Report) -> _Taken:
+    """It is over wherever it is open, whichever devices the recovery names: the id is that of the fault."""
     there = list(_ended_by(state, fault))
     over = [each for each in there if each.report is not None and each.report.began_ms <= report.began_ms]
-    words = {each.report.by for each in over if each.report is not None} | {report.by}
+    callers = {each.report.by for each in over if each.report is not None} | {report.by}
     is_new = False
-    for by in sorted(words):
+    for by in sorted(callers):
         is_new = _withdraw(state, replace(report, by=by)) or is_new
     for condition in over:
         is_new = ending.recover(state, condition) or is_new

@@ -1,1 +1,1 @@
-"""TODO: what this folder is for, and what it refuses to do."""
+"""The verdict of each device, from the state, and the events that show it. No fault opens or closes here."""

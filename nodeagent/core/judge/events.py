@@ -115,7 +115,7 @@ def show_as_emitted(state: EngineState) -> None:
         state.put(Shown(device_id=device.id, verdict=now.verdict, handling=now.handling))
 
 
-REPEAT_NS = 60 * SECOND_NS
+_REPEAT_NS = 60 * SECOND_NS
 
 
 def notice(
@@ -134,7 +134,7 @@ def notice(
     """Emit it, or count it towards the next one. False where too many different ones came at once."""
     at_ns = state.moment_ns
     before = state.get(Noticed, device.id, code)
-    if before is not None and at_ns - before.told_ns < REPEAT_NS:
+    if before is not None and at_ns - before.told_ns < _REPEAT_NS:
         state.put(replace(before, untold=before.untold + count))
         return True
     if before is None and not _make_room(state):
@@ -161,7 +161,7 @@ def _make_room(state: EngineState) -> bool:
     if len(state.cells[Noticed]) < MAX_NOTICED:
         return True
     oldest: Noticed = next(iter(state.cells[Noticed].values()))
-    if state.moment_ns - oldest.told_ns < REPEAT_NS:
+    if state.moment_ns - oldest.told_ns < _REPEAT_NS:
         return False
     state.drop(oldest)
     return True

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from nodeagent.core.catalog.levels import HANDLING_RANK, VERDICT_RANK, Stance, stance, stricter
 from nodeagent.core.judge import recovery_action
-from nodeagent.core.judge.observed import stands_no_longer, unobserved_reasons
+from nodeagent.core.judge.observed import last_verdict_expired, unobserved_reasons
 from nodeagent.core.model import (
     NODE,
     Affects,
@@ -43,7 +43,7 @@ def judgement(state: EngineState, device: Device) -> Judgement:
     known = state.derived.judgements.get(device.id)
     if known is None:
         unobserved = unobserved_reasons(state, device)
-        unknown = bool(unobserved) and stands_no_longer(state, device)
+        unknown = bool(unobserved) and last_verdict_expired(state, device)
         known = state.derived.judgements[device.id] = judge(contributions(state, device), unobserved, unknown)
     return known
 
@@ -51,8 +51,8 @@ def judgement(state: EngineState, device: Device) -> Judgement:
 def judge(given: Iterable[Contribution], unobserved: tuple[Reason, ...], unknown: bool) -> Judgement:
     """The strictest verdict and, by itself, the strictest handling over all contributions.
 
-    ``unobserved`` says why the device is not observed, () if it is; only where ``unknown`` is also
-    true does that turn ALLOW into UNKNOWN (a last verdict stands for a while after a restart).
+    ``unobserved`` is why the device is not observed, () if it is; only where ``unknown`` is also
+    true does that turn ALLOW into UNKNOWN (the last verdict holds for a while after a restart).
     """
     level, verdict, handling = Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE
     subhealthy = network_unhealthy = False
@@ -90,41 +90,41 @@ def contributions(state: EngineState, device: Device) -> Iterator[Contribution]:
         yield from _contributions_on(state, device_id)
     if chip.traits.excluded:
         return
-    for device_id, affects, said in _reaching(state):
+    for device_id, affects, contribution in _reaching(state):
         if device_id not in concerned and _reaches(state, device_id, affects, chip):
-            yield said if affects is Affects.NODE else replace(said, level=None)
+            yield contribution if affects is Affects.NODE else replace(contribution, level=None)
 
 
 def _reaching(state: EngineState) -> Iterator[tuple[str, Affects, Contribution]]:
-    """What speaks for more than its own device: that device, whom it affects, and what it says."""
+    """The contributions to more than their own device: that device, what they affect, the contribution."""
     for key in state.reaching:
         condition: Condition = state.cells[Condition][key]
         if condition.affect_verdict:
-            yield condition.device_id, condition.affects, _said(state, condition, _of_condition)
+            yield condition.device_id, condition.affects, _kept(state, condition, _of_condition)
     for key, affects in state.indexes.reaching.items():
         promotion: Promotion = state.cells[Promotion][key]
         if promotion.effective:
-            yield promotion.device_id, affects, _said(state, promotion, _of_promotion)
+            yield promotion.device_id, affects, _kept(state, promotion, _of_promotion)
 
 
 def _contributions_on(state: EngineState, device_id: str) -> Iterator[Contribution]:
     for condition in state.on(Condition, device_id):
         if condition.affect_verdict:
-            yield _said(state, condition, _of_condition)
+            yield _kept(state, condition, _of_condition)
     for promotion in state.on(Promotion, device_id):
         if promotion.effective:
-            yield _said(state, promotion, _of_promotion)
+            yield _kept(state, promotion, _of_promotion)
     for hold in state.on(Hold, device_id):
-        yield _said(state, hold, _of_hold)
+        yield _kept(state, hold, _of_hold)
 
 
-def _said(state: EngineState, cell: C, work_out: Callable[[EngineState, C], Contribution]) -> Contribution:
-    """Worked out once, as long as the cell says the same."""
+def _kept(state: EngineState, cell: C, work_out: Callable[[EngineState, C], Contribution]) -> Contribution:
+    """The contribution of the cell, worked out once and kept until the cell changes."""
     key = (type(cell).__name__.lower(), cell.id)
-    said = state.derived.contributions.get(key)
-    if said is None:
-        said = state.derived.contributions[key] = work_out(state, cell)
-    return said
+    contribution = state.derived.contributions.get(key)
+    if contribution is None:
+        contribution = state.derived.contributions[key] = work_out(state, cell)
+    return contribution
 
 
 def _of_promotion(state: EngineState, promotion: Promotion) -> Contribution:

@@ -1,8 +1,8 @@
-"""Whether a device, or the node, is observed: the one place that says so, and why not. It weighs nothing.
+"""Whether a device, or the node, is observed, and why not: decided here alone. It weighs nothing.
 
-A device is observed by the source that lists it. The node is observed by all of its sources together: nobody
-knows what one would show that is on this node and cannot run. One that is not here hides nothing, and one
-that was let go on purpose is known to be let go.
+A device is observed by the source that lists it. The node is observed by all of its sources together: what a
+source would show that is on this node and cannot run is unknown. One that is not here hides nothing, and one
+that was released on purpose is known to be released.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ def unobserved_reason(state: EngineState, device: Device) -> Reason | None:
     return next(iter(unobserved_reasons(state, device)), None)
 
 
-def stands_no_longer(state: EngineState, device: Device) -> bool:
-    """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
+def last_verdict_expired(state: EngineState, device: Device) -> bool:
+    """False for a while after a start in the same boot: the last verdict holds though nothing was read."""
     device = state.chip_of(device)
     seen_by = state.source_of(device.source, device.id)
     fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
@@ -49,7 +49,7 @@ def _why_unobserved(state: EngineState, device: Device) -> Reason | None:
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)
     if not device.seen:
-        return Reason(kind="device", id=device.id, text="no driver says which part it is")
+        return Reason(kind="device", id=device.id, text="no driver has identified it")
     seen_by = state.source_of(device.source, device.id)
     if seen_by is not None and seen_by.lost_ns is not None:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
@@ -61,7 +61,7 @@ def _why_unobserved(state: EngineState, device: Device) -> Reason | None:
 
 
 def _missed(state: EngineState) -> Iterator[Source]:
-    """The sources without which nobody can say how the node is."""
+    """The sources without which the state of the node is unknown."""
     for source in state.cells[Source].values():
         if source.device_id or source.absent:
             continue

@@ -1,9 +1,9 @@
-"""What becomes of work beside a fault whose level names the recovery that the chip's vendor asks for.
+"""What becomes of work next to a fault whose level names the recovery that the chip's vendor asks for.
 
-NVIDIA's driver says by itself what a GPU needs: nothing, a reset, a drain and a reset, a reboot (NVML's
+NVIDIA's driver reports by itself what a GPU needs: nothing, a reset, a drain and a reset, a reboot (NVML's
 recovery action, nvmlDeviceGpuRecoveryAction_t in nvml.h; decided in _gpuRefreshRecoveryActionInLock of
 src/nvidia/src/kernel/gpu/gpu.c, open-gpu-kernel-modules). Where it does, it decides: a fault below a reset
-only restarts its job, and what the driver asks for is a fault of its own beside it. A drain lets work
+only restarts its job, and what the driver asks for is a fault of its own next to it. A drain lets work
 continue: no new jobs, and a reset once the chip is idle. It opens and closes nothing.
 """
 
@@ -13,7 +13,7 @@ from nodeagent.core.state.state import EngineState
 
 
 def chip_needs_no_recovery(state: EngineState, condition: Condition) -> bool:
-    """Whether the driver, or the fault itself, says that the chip needs no recovery from it."""
+    """Whether the driver, or the fault itself, shows that the chip needs no recovery from it."""
     if condition.level not in BELOW_RESET:
         return False
     match _recovery(state, condition):
@@ -36,7 +36,7 @@ def only_restarts_its_job(state: EngineState, condition: Condition) -> bool:
 
 
 def waits_for_idle(state: EngineState, condition: Condition) -> bool:
-    """Whether work may continue beside it until the chip is reset."""
+    """Whether work may continue with it until the chip is reset."""
     return condition.level is Level.FREE_RESTART_NPU and _recovery(state, condition) is Recovery.VENDOR
 
 

@@ -1,1 +1,1 @@
-"""TODO: what this folder is for, and what it refuses to do."""
+"""What lives in the core: sources, devices, holds, resets and jobs. No code is classified or counted here."""

@@ -1,12 +1,12 @@
-"""The life of a device: a driver reads it, another part replaces it, it is gone, excluded or forgotten.
+"""The life of a device: a driver reads it, another one replaces it, it is gone, excluded or forgotten.
 
-The part's own id is the key of everything known of it. Only a valid, different id replaces; a renumbering
-changes names alone. Which device a name means is worked out in ``registry``.
+The id of the hardware is the key of everything known of it. Only a valid, different id replaces; a
+renumbering changes names alone. Which device a name means is worked out in ``registry``.
 
 A device that the configuration excludes is listed, and no report about it is taken; what was open on it
 closes, and isolations stay, because a person ordered them.
 
-A baseline is what a driver has seen of a part while it was well. It is kept by the part, so that it outlives
+A baseline is what a driver has seen of a device while it was well. It is kept by the id, so that it outlives
 workers, daemons and boots; only the driver knows what a difference means.
 """
 
@@ -53,103 +53,11 @@ from nodeagent.core.state.registry import PROVISIONAL, find
 from nodeagent.core.state.state import EngineState
 
 
-def exclude(state: EngineState, device: Device) -> None:
-    """From now on it is excluded."""
-    why = device.traits.excluded
-    for each in (device, *state.parts(device.id)):
-        for condition in state.on(Condition, each.id):
-            ending.close(state, condition, why)
-        for promotion in state.on(Promotion, each.id):
-            frequency.release(state, promotion, why)
-
-
-def forget(state: EngineState, device: Device, why: str, *kept: type[Cell]) -> None:
-    """Its ordinals stay, for it may come back, and so do cells of these types."""
-    for part in state.parts(device.id):
-        forget(state, part, why, *kept)
-    ending.forget_companions(state, device.id)
-    for condition in state.on(Condition, device.id):
-        ending.close(state, condition, why)
-    for promotion in state.on(Promotion, device.id):
-        frequency.release(state, promotion, why)
-    for hold in state.on(Hold, device.id):
-        ending.lift(state, hold, why)
-    for cell in state.about(device.id):
-        if not isinstance(cell, (Ordinal, *kept)):
-            state.drop(cell)
-    state.drop(device)
-
-
-def forget_named(state: EngineState, device: Device, why: str, source: str = "") -> None:
-    """One that only faults have named."""
-    forget(state, device, why)
-    _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
-
-
-def forget_by_order(state: EngineState, device: Device, why: str) -> None:
-    """How often it was reset stays, as with a part that was replaced: it may come back."""
-    forget(state, device, why, PastResets)
-    _emit_end(state, device, f"{device.name} is forgotten by {why}")
-
-
-def forget_vanished(state: EngineState, device: Device, why: str, source: str) -> None:
-    """One that its source lists no longer."""
-    forget(state, device, why)
-    _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
-
-
-def is_host_part_without_fault(state: EngineState, device: Device) -> bool:
-    """Nobody schedules onto it, so that nobody misses it; a name of it may be another after an update."""
-    is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
-    return device.kind is Kind.HOST and is_bare
-
-
-def _emit_end(state: EngineState, device: Device, reason: str, source: str = "") -> None:
-    """An event of the node ends the id (``was``)."""
-    node = state.device(state.node_id)
-    emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
-
-
-def forget_unlisted(state: EngineState, source: str) -> bool:
-    """The driver has listed and read all its chips: those that only kernel lines named are none."""
-    changed = False
-    for device in state.all(Device):
-        conditions = state.on(Condition, device.id)
-        if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
-            continue
-        if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
-            forget_named(state, device, f"{source} lists no such chip", source)
-            changed = True
-    return changed
-
-
-def _vendor(state: EngineState, condition: Condition) -> str:
-    row = state.lookup.facts(condition.code).row
-    return row.vendor if row is not None else ""
-
-
-def room_for_listed(state: EngineState) -> bool:
-    """Whether there is room for one that a driver lists: one that only lines have named makes way."""
-    if limits.room_for_device(state):
-        return True
-    for device in state.all(Device):
-        if not device.seen and not device.source and _is_nobodys(state, device):
-            forget_named(state, device, "it makes way for one that a driver lists")
-            return True
-    return False
-
-
-def _is_nobodys(state: EngineState, device: Device) -> bool:
-    return (
-        device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
-    )
-
-
 def seen(state: EngineState, given: DeviceSeen) -> bool:
     """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
     in_slot = _in_slot(state, given)
     known = state.get(Device, given.identity) if given.identity else in_slot
-    if known is None and in_slot is None and not room_for_listed(state):
+    if known is None and in_slot is None and not _room_for_listed(state):
         state.overflow = f"{given.device} is one device too many"
         return False
     if not given.identity and in_slot is not None and not in_slot.id.startswith(PROVISIONAL):
@@ -167,20 +75,8 @@ def seen(state: EngineState, given: DeviceSeen) -> bool:
     return _update(state, known, given)
 
 
-def gone(state: EngineState, given: DeviceGone) -> bool:
-    device = find(state, given.device)
-    if device is not None and is_host_part_without_fault(state, device):
-        forget_vanished(state, device, given.reason or "gone", given.source)
-        return True
-    if device is None or device.gone:
-        return False
-    state.put(replace(device, gone=given.reason or "gone"))
-    emit(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
-    return True
-
-
 def _in_slot(state: EngineState, given: DeviceSeen) -> Device | None:
-    """The slot is the PCI address; a name stands for it only where one of the two addresses is not known."""
+    """The slot is the PCI address; a name counts for it only where one of the two addresses is not known."""
     pci = given.traits.pci
     if pci and (by_pci := find(state, pci)) is not None:
         return by_pci
@@ -195,6 +91,18 @@ def _unreadable(state: EngineState, in_slot: Device) -> bool:
         return False
     state.put(replace(in_slot, seen=False))
     return True
+
+
+def _is_double(known: Device, given: DeviceSeen) -> bool:
+    if known.gone or not known.seen:
+        return False
+    here, there = given.traits.pci, known.traits.pci
+    return bool(here and there) and here != there
+
+
+def _refuse(state: EngineState, given: DeviceSeen, known: Device) -> bool:
+    why = f"{given.device} reports the identity {given.identity} of {known.name}: it is refused"
+    return notice(state, known, code="", why=why, source=given.source)
 
 
 def _update(
@@ -223,12 +131,12 @@ def _update(
         return False
     _vacate(state, after, known)
     state.put(after)
-    registry.follow(state, after)
+    registry.rename_parts(state, after)
     if after.traits.excluded:
-        exclude(state, after)
+        _exclude(state, after)
     if after.traits.is_whole:
         for part in state.parts(after.id):
-            forget_named(state, part, f"{after.name} is not partitioned any more", given.source)
+            _forget_named(state, part, f"{after.name} is not partitioned any more", given.source)
     if known is not None and not known.source:
         kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:
@@ -242,17 +150,73 @@ def _update(
 
 
 def _vacate(state: EngineState, arriving: Device, before: Device | None) -> None:
-    """What had the name takes the one that becomes free; what had the address is there no longer."""
+    """The device that had the name takes the one that becomes free; one that had the address loses it."""
     namesake = state.get(Device, state.names.get(arriving.name, ""))
     if namesake is not None and namesake.id != arriving.id:
         free = before.name if before is not None and before.name != arriving.name else namesake.id
         moved = replace(namesake, name=free)
         state.put(moved)
-        registry.follow(state, moved)
+        registry.rename_parts(state, moved)
     neighbour = state.get(Device, state.names.by_pci.get(arriving.traits.pci, ""))
     if neighbour is not None and neighbour.id != arriving.id:
         left = {key: value for key, value in neighbour.attributes.items() if key != PCI}
         state.put(replace(neighbour, attributes=left))
+
+
+def _exclude(state: EngineState, device: Device) -> None:
+    """From now on it is excluded."""
+    why = device.traits.excluded
+    for each in (device, *state.parts(device.id)):
+        for condition in state.on(Condition, each.id):
+            ending.close(state, condition, why)
+        for promotion in state.on(Promotion, each.id):
+            frequency.release(state, promotion, why)
+
+
+def gone(state: EngineState, given: DeviceGone) -> bool:
+    device = find(state, given.device)
+    if device is not None and _is_host_part_without_fault(state, device):
+        _forget_vanished(state, device, given.reason or "gone", given.source)
+        return True
+    if device is None or device.gone:
+        return False
+    state.put(replace(device, gone=given.reason or "gone"))
+    emit(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
+    return True
+
+
+def _is_host_part_without_fault(state: EngineState, device: Device) -> bool:
+    """No work is scheduled onto it, so that none misses it; its name may be another after an update."""
+    is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
+    return device.kind is Kind.HOST and is_bare
+
+
+def _room_for_listed(state: EngineState) -> bool:
+    """Whether there is room for one that a driver lists: one that only lines have named makes way."""
+    if limits.room_for_device(state):
+        return True
+    for device in state.all(Device):
+        if not device.seen and not device.source and _is_unused(state, device):
+            _forget_named(state, device, "it makes way for one that a driver lists")
+            return True
+    return False
+
+
+def _is_unused(state: EngineState, device: Device) -> bool:
+    return (
+        device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
+    )
+
+
+# ---------------------------------------------------------------------- replaced or identified
+
+
+def _replace_part(state: EngineState, old: Device) -> None:
+    """Another device sits in the slot: close and forget what was known of the old one.
+
+    How often it was reset stays: it may come back.
+    """
+    _forget(state, old, EventKind.DEVICE_REPLACED.value, PastResets)
 
 
 def _identify(state: EngineState, provisional: Device, known: Device | None, identity: str) -> Device:
@@ -278,7 +242,7 @@ def _identify(state: EngineState, provisional: Device, known: Device | None, ide
         state.put(moving := replace(part, attributes={**part.attributes, PART_OF: identity}))
         part_id = f"{identity}/{part_of(part.id)[1]}"
         _identify(state, moving, state.get(Device, part_id), part_id)
-    # What is known of the sources moved along: other times stand still now than before.
+    # What is known of the sources moved along: other timers are paused now than before.
     deadlines.rearm(state)
     return identified
 
@@ -343,28 +307,73 @@ def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]
     return tuple(sorted((*one.occurrences_ns, *other.occurrences_ns)))
 
 
-def _replace_part(state: EngineState, old: Device) -> None:
-    """Another part sits in the slot: close and forget what was known of the old one.
-
-    How often it was reset stays: it may come back.
-    """
-    forget(state, old, EventKind.DEVICE_REPLACED.value, PastResets)
+# ---------------------------------------------------------------------- forgotten
 
 
-def _is_double(known: Device, given: DeviceSeen) -> bool:
-    if known.gone or not known.seen:
-        return False
-    here, there = given.traits.pci, known.traits.pci
-    return bool(here and there) and here != there
+def forget_by_order(state: EngineState, device: Device, why: str) -> None:
+    """How often it was reset stays, as with a device that was replaced: it may come back."""
+    _forget(state, device, why, PastResets)
+    _emit_end(state, device, f"{device.name} is forgotten by {why}")
 
 
-def _refuse(state: EngineState, given: DeviceSeen, known: Device) -> bool:
-    why = f"{given.device} claims the identity {given.identity} of {known.name}: it is refused"
-    return notice(state, known, code="", why=why, source=given.source)
+def forget_unlisted(state: EngineState, source: str) -> bool:
+    """The driver has listed and read all its chips: those that only kernel lines named are none."""
+    changed = False
+    for device in state.all(Device):
+        conditions = state.on(Condition, device.id)
+        if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
+            continue
+        if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
+            _forget_named(state, device, f"{source} lists no such chip", source)
+            changed = True
+    return changed
+
+
+def _vendor(state: EngineState, condition: Condition) -> str:
+    row = state.lookup.facts(condition.code).row
+    return row.vendor if row is not None else ""
+
+
+def _forget_named(state: EngineState, device: Device, why: str, source: str = "") -> None:
+    """Forget one that only faults have named."""
+    _forget(state, device, why)
+    _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
+
+
+def _forget_vanished(state: EngineState, device: Device, why: str, source: str) -> None:
+    """Forget one that its source no longer lists."""
+    _forget(state, device, why)
+    _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
+
+
+def _forget(state: EngineState, device: Device, why: str, *kept: type[Cell]) -> None:
+    """Its ordinals stay, for it may come back, and so do cells of these types."""
+    for part in state.parts(device.id):
+        _forget(state, part, why, *kept)
+    ending.forget_companions(state, device.id)
+    for condition in state.on(Condition, device.id):
+        ending.close(state, condition, why)
+    for promotion in state.on(Promotion, device.id):
+        frequency.release(state, promotion, why)
+    for hold in state.on(Hold, device.id):
+        ending.lift(state, hold, why)
+    for cell in state.about(device.id):
+        if not isinstance(cell, (Ordinal, *kept)):
+            state.drop(cell)
+    state.drop(device)
+
+
+def _emit_end(state: EngineState, device: Device, reason: str, source: str = "") -> None:
+    """An event of the node ends the id (``was``)."""
+    node = state.device(state.node_id)
+    emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
+
+
+# ---------------------------------------------------------------------- baselines
 
 
 def baseline_seen(state: EngineState, given: BaselineSeen) -> bool:
-    """Keep it, unless an order to begin anew was given since, or nobody lists such a part."""
+    """Keep it, unless an order to start over was given since, or no driver lists such a device."""
     if not given.content or state.get(Device, given.identity) is None:
         return False
     before = state.get(Baseline, given.identity)
@@ -378,7 +387,7 @@ def baseline_seen(state: EngineState, given: BaselineSeen) -> bool:
 
 
 def rebaseline(state: EngineState, given: Operator) -> Answered:
-    """A person's order: what the driver sees of the part from now on is right."""
+    """A person's order: what the driver sees of the device from now on is right."""
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
@@ -388,6 +397,6 @@ def rebaseline(state: EngineState, given: Operator) -> Answered:
     if before is None:
         return answers.not_possible(f"the driver {device.source} remembers nothing of {device.name}")
     state.put(Baseline(device_id=device.id, source=before.source, number=before.number + 1))
-    why = f"what it is now is right, says {holds.said_by(given)}"
+    why = f"its present state is right, by order of {holds.caller_text(given)}"
     emit(state, EventKind.NOTICE, device, source=before.source, why=why)
     return answers.accepted(device.id)

@@ -4,7 +4,7 @@ A hold is its owner's, and for one reason: another owner or another reason makes
 order again only ever moves its end to later. It ends when its time is over, by its owner, by its id, or by
 force.
 
-Who calls (``Operator.who``) is known to the shell; in whose name (``owner``) is the caller's word. An order
+The caller (``Operator.who``) is known to the shell; the owner (``owner``) is what the caller states. An order
 without an owner was stored before there were any: each caller then had one hold, which the next replaced.
 """
 
@@ -21,16 +21,13 @@ from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.state import EngineState
 
 _KEYS: Final = {HoldKind.ISOLATION: "hold", HoldKind.QUIESCE: "quiesce"}
-_EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
 
+_EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
 
 _FOR: Final = "for_s"
 """The key in the evidence of how long a hold lasts from its event: whole seconds, or ``_UNLIMITED``."""
+
 _UNLIMITED: Final = "unlimited"
-
-
-def due(state: EngineState, hold: Hold) -> None:
-    _end(state, hold, f"the hold of {hold.owner} has ended")
 
 
 def isolate(state: EngineState, given: Operator) -> Answered:
@@ -63,9 +60,17 @@ def lift(state: EngineState, device: Device, kind: HoldKind, given: Operator) ->
     for hold in of_kind(state, device, kind):
         own = hold.owner in (given.owner, given.who)
         if hold.id == given.only or (not given.only and (own or given.force)):
-            _end(state, hold, said_by(given) if own else f"{said_by(given)}; it was the hold of {hold.owner}")
+            _end(
+                state,
+                hold,
+                caller_text(given) if own else f"{caller_text(given)}; it was the hold of {hold.owner}",
+            )
             ended.append(hold.id)
     return ended
+
+
+def due(state: EngineState, hold: Hold) -> None:
+    _end(state, hold, f"the hold of {hold.owner} has ended")
 
 
 def of_kind(state: EngineState, device: Device, kind: HoldKind) -> list[Hold]:
@@ -80,38 +85,8 @@ def not_yours(what: str, given: Operator, others: Iterable[Hold]) -> str:
 
 
 def _named(holds: Iterable[Hold]) -> str:
-    """Whose they are, why, and by which id they can be ended."""
+    """Owner, reason and id of each."""
     return "; ".join(f"{hold.owner} ({hold.reason}), id {hold.id}" for hold in holds)
-
-
-def said_by(given: Operator) -> str:
-    """Who ordered it and why, for people: ``alice (uid:0): fan swap``."""
-    who = f"{given.owner} ({given.who})" if given.owner not in ("", given.who) else given.who
-    return f"{who}: {given.reason}" if given.reason else who
-
-
-def owner_in(why: str) -> tuple[str, str, str]:
-    """Owner, caller and reason, out of the words of ``said_by``."""
-    caller, _, reason = why.partition(": ")
-    owner, bracket, who = caller.partition(" (")
-    return (owner, who.removesuffix(")"), reason) if bracket else (caller, caller, reason)
-
-
-def states_end(event: Event) -> bool:
-    """Whether the event of a hold says when it ends, or that it does not: it may be older than such words."""
-    return _FOR in event.evidence
-
-
-def end_in(event: Event) -> int | None:
-    """When the hold of the event ends, None if never."""
-    length = event.evidence.get(_FOR, _UNLIMITED)
-    return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
-
-
-def _stated_end(state: EngineState, hold: Hold) -> str:
-    if hold.until_ns is None:
-        return _UNLIMITED
-    return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))
 
 
 def _hold(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Answered:
@@ -129,15 +104,15 @@ def _hold(state: EngineState, device: Device, kind: HoldKind, given: Operator) -
         return answers.accepted(before.id, changed=False)
     state.put(hold)
     lasting = {_FOR: _stated_end(state, hold)}
-    emit(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given), evidence=lasting)
+    emit(state, _EVENTS[kind], device, condition_id=hold.id, why=caller_text(given), evidence=lasting)
     return answers.accepted(hold.id)
 
 
 def _same(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
     """The hold that this orders once more."""
     owner = given.owner or given.who
-    held = (hold for hold in of_kind(state, device, kind) if hold.owner == owner)
-    return next((hold for hold in held if not given.owner or hold.reason == given.reason), None)
+    own = (hold for hold in of_kind(state, device, kind) if hold.owner == owner)
+    return next((hold for hold in own if not given.owner or hold.reason == given.reason), None)
 
 
 def _begun(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Hold:
@@ -180,3 +155,36 @@ def _end(state: EngineState, hold: Hold, why: str) -> None:
         return
     state.drop(hold)
     emit(state, EventKind.RESUMED, state.device(hold.device_id), condition_id=hold.id, why=why)
+
+
+# ---------------------------------------------------------------------- their texts and events
+
+
+def caller_text(given: Operator) -> str:
+    """The person who gave the order, and the reason, as text: ``alice (uid:0): fan swap``."""
+    who = f"{given.owner} ({given.who})" if given.owner not in ("", given.who) else given.who
+    return f"{who}: {given.reason}" if given.reason else who
+
+
+def owner_in(why: str) -> tuple[str, str, str]:
+    """Owner, caller and reason, out of the text of ``caller_text``."""
+    caller, _, reason = why.partition(": ")
+    owner, bracket, who = caller.partition(" (")
+    return (owner, who.removesuffix(")"), reason) if bracket else (caller, caller, reason)
+
+
+def states_end(event: Event) -> bool:
+    """Whether the event of a hold states when it ends, or that it does not: an older event states neither."""
+    return _FOR in event.evidence
+
+
+def end_in(event: Event) -> int | None:
+    """When the hold of the event ends, None if never."""
+    length = event.evidence.get(_FOR, _UNLIMITED)
+    return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
+
+
+def _stated_end(state: EngineState, hold: Hold) -> str:
+    if hold.until_ns is None:
+        return _UNLIMITED
+    return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))

@@ -1,4 +1,5 @@
-"""What becomes of each supervised job after any change: it is granted, asked to stop, held, or sent away.
+"""What becomes of each supervised job after any change: it is granted, asked to stop, kept waiting, or sent
+away.
 
 A job is reviewed whenever a device, a reset, a hold, a process or a claim has changed, and when the time of
 its stage is over. A job whose policy allows nothing is only watched: it is granted whatever its chips are,
@@ -35,209 +36,7 @@ from nodeagent.core.state.derived import Contribution
 from nodeagent.core.state.state import EngineState
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
-"""Beside these no run begins."""
-
-
-# ---------------------------------------------------------------------- stop
-
-
-def cause_of_stop(state: EngineState, job: Job) -> Cause | None:
-    """Why it is to stop, so that it can be run again here; None where nothing says so."""
-    return own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
-
-
-def own_reset(state: EngineState, job: Job) -> Cause | None:
-    """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
-    for its chip to be free stops nobody.
-    """
-    own = occupancy.chips_of(state, job)
-    for reset in _to_be_done(state):
-        for chip_id in reset.members:
-            if chip_id not in own:
-                continue
-            asking = _asking_conditions(state, reset, chip_id)
-            stopping = [each for each in asking if each.level is not Level.FREE_RESTART_NPU]
-            if stopping or (reset.who and chip_id == reset.asker_id):
-                code = stopping[0].code if stopping else ""
-                return _for_reset(state, reset, chip_id, code)
-    return None
-
-
-def _asking_conditions(state: EngineState, reset: Reset, chip_id: str) -> list[Condition]:
-    if chip_id == reset.asker_id:
-        return reset_blockers.asking_conditions(state, reset)
-    return [each for each in state.on(Condition, chip_id) if reset_policy.asks(state, each)]
-
-
-def _restart(state: EngineState, job: Job) -> Cause | None:
-    """A fault after which the job is to be run again, and that is all."""
-    for device, said in _contributions(state, job):
-        if said.stance[1] is Handling.RESTART_JOB and _counts(state, job, said) and _is_heard(state, said):
-            why = f"{device.name}: {said.reason.code} restarts the job"
-            return Cause(why=why, code=said.reason.code, device_id=device.id)
-    return None
-
-
-def _neighbours_reset(state: EngineState, job: Job) -> Cause | None:
-    """A reset of its chip for another's fault, which waits for nobody but jobs that make way."""
-    if not job.policy.yields:
-        return None
-    own = occupancy.chips_of(state, job)
-    for reset in _to_be_done(state):
-        if own.isdisjoint(reset.members) or not _waits_for_such_alone(state, reset):
-            continue
-        chip_id = next(each for each in reset.members if each in own)
-        return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
-    return None
-
-
-def _waits_for_such_alone(state: EngineState, reset: Reset) -> bool:
-    """The job of the faulty chip stops first: nobody makes way for a reset that may never come."""
-    using = {job.name: job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)}
-    others = [job for job in using.values() if not occupancy.is_out_of_the_way(job)]
-    if not all(_makes_way(job) and own_reset(state, job) is None for job in others):
-        return False
-    settings = state.lookup.settings.reset
-    if state.moment_ns < reset_blockers.cooled_ns(state, settings):
-        return False
-    return not reset_blockers.of_start(state, reset, settings, others)
-
-
-def _makes_way(job: Job) -> bool:
-    is_there = job.stage in (JobStage.RUNNING, JobStage.ASKED)
-    return is_there and job.policy.in_place and job.policy.yields
-
-
-def _for_reset(state: EngineState, reset: Reset, chip_id: str, code: str) -> Cause:
-    whose = reset_blockers.names(state, reset.members)
-    why = f"{reset.id} of {whose} for {code or reset.reason or reset.who}"
-    return Cause(why=why, code=code, device_id=chip_id, reset_id=reset.id)
-
-
-# ---------------------------------------------------------------------- leave
-
-
-def cause_of_leave(state: EngineState, job: Job) -> Cause | None:
-    """Why a job that runs is to be run elsewhere: its handling says so, and nothing here is about to help."""
-    found = _contributions(state, job)
-    return _worst(
-        each for each in found if each[1].stance[1] is Handling.RESCHEDULE and _counts(state, job, each[1])
-    )
-
-
-def cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
-    """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
-    found = []
-    for device, said in _contributions(state, job):
-        is_out = said.stance[1] is Handling.RESCHEDULE or said.stance[0] is Verdict.ISOLATE
-        if is_out and _counts(state, job, said) and not _is_helped(state, device, said):
-            found.append((device, said))
-    return _worst(found)
-
-
-def is_awaited(state: EngineState, job: Job) -> bool:
-    """Whether a reset of one of its chips is to be expected, which is not proposed yet."""
-    return any(
-        reset_policy.is_awaited(state, state.device(each)) for each in sorted(occupancy.chips_of(state, job))
-    )
-
-
-def _is_helped(state: EngineState, device: Device, said: Contribution) -> bool:
-    if _of_the_job(state, said):
-        return False
-    condition = state.get(Condition, said.reason.id)
-    whose = device if condition is None else state.device(condition.device_id)
-    chip = state.chip_of(whose)
-    covered = any(chip.id in reset.members for reset in _to_be_done(state))
-    return covered or reset_policy.is_awaited(state, chip)
-
-
-def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
-    """The reason that is the least likely to go away."""
-    worst = max(
-        found, key=lambda each: -1 if each[1].level is None else PRECEDENCE[each[1].level], default=None
-    )
-    return None if worst is None else _away(*worst)
-
-
-def _away(device: Device, said: Contribution) -> Cause:
-    what = said.reason.code or said.reason.text
-    level = f" at {said.reason.level}" if said.reason.level else ""
-    return Cause(why=f"{device.name}: {what}{level}", code=said.reason.code, device_id=device.id)
-
-
-# ---------------------------------------------------------------------- wait
-
-
-def cause_of_wait(state: EngineState, job: Job) -> Cause | None:
-    """Why no run may begin now; None where one may. One that is only watched waits for nothing but the end of
-    a reset that is being done: it would begin in the middle of it.
-    """
-    own = occupancy.chips_of(state, job)
-    for reset in state.all(Reset):
-        if reset.has_ended or reset.mode is ResetMode.DRY_RUN or own.isdisjoint(reset.members):
-            continue
-        if reset.stage is ResetStage.RUNNING or not job.policy.only_watches:
-            chip_id = next(each for each in reset.members if each in own)
-            return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
-    if job.policy.only_watches:
-        return None
-    for device, said in _contributions(state, job):
-        is_barred = said.stance[1] in _STOPS or said.stance[0] is Verdict.ISOLATE
-        if is_barred and not _of_the_job(state, said):
-            return _away(device, said)
-    return _of_rule(state, job)
-
-
-def _of_rule(state: EngineState, job: Job) -> Cause | None:
-    """One of its chips is about to be taken out for what came again and again, unless others turn out to show
-    the same: a run would only begin to be ended.
-    """
-    for device in job_views.concerned(state, occupancy.used_by(state, job)):
-        for promotion in state.on(Promotion, device.id):
-            if not promotion.effective and promotion.level in SEPARATING_LEVELS:
-                level = f"{promotion.level} by the rule {promotion.rule}"
-                why = f"{device.name}: {promotion.code} may come to {level}"
-                return Cause(why=why, code=promotion.code, device_id=device.id)
-    return None
-
-
-# ---------------------------------------------------------------------- what counts
-
-
-def _to_be_done(state: EngineState) -> Iterator[Reset]:
-    """Those in progress that nobody has yet to approve, and that are not on paper."""
-    for reset in state.all(Reset):
-        approved = reset.mode is ResetMode.ON or (reset.mode is ResetMode.ASK and reset.approved)
-        if approved and not reset.has_ended:
-            yield reset
-
-
-def _contributions(state: EngineState, job: Job) -> Iterator[tuple[Device, Contribution]]:
-    for device in job_views.concerned(state, occupancy.used_by(state, job)):
-        for said in contributions(state, device):
-            yield device, said
-
-
-def _of_the_job(state: EngineState, said: Contribution) -> bool:
-    condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    return condition is not None and recovery_action.only_restarts_its_job(state, condition)
-
-
-def _counts(state: EngineState, job: Job, said: Contribution) -> bool:
-    condition = state.get(Condition, said.reason.id) if said.reason.kind == "condition" else None
-    if condition is None or not recovery_action.only_restarts_its_job(state, condition):
-        return True
-    return condition.occurred_ns > job.granted_ns
-
-
-def _is_heard(state: EngineState, said: Contribution) -> bool:
-    """Since the tables were last changed."""
-    if said.reason.kind == "condition":
-        condition = state.get(Condition, said.reason.id)
-        return condition is not None and condition.heard_ns > state.era.catalog_ns
-    promotion = state.get(Promotion, said.reason.id)
-    return promotion is not None and promotion.fired_ns > state.era.catalog_ns
+"""With any of these no run begins."""
 
 
 def review(state: EngineState) -> bool:
@@ -254,7 +53,7 @@ def due(state: EngineState, job: Job) -> None:
     if job.stage is JobStage.ENDED:
         state.drop(job)
     elif job.stage is JobStage.RUNNING:
-        if (cause := cause_of_leave(state, job)) is not None:
+        if (cause := _cause_of_leave(state, job)) is not None:
             jobs.send_away(state, job, cause)
     elif job.policy.only_watches:
         state.put(replace(job, due_ns=None))
@@ -281,10 +80,10 @@ def _last(job: Job) -> Cause:
 
 
 def grant_if_well(state: EngineState, job: Job) -> bool:
-    """Allow the run of one that is held, where nothing speaks against it."""
+    """Allow the run of one that waits, where nothing prevents it."""
     if cause_of_wait(state, job) is not None:
         return False
-    if not job.policy.only_watches and (job.held or cause_of_no_return(state, job) is not None):
+    if not job.policy.only_watches and (job.held or _cause_of_no_return(state, job) is not None):
         return False
     jobs.grant(state, job)
     return True
@@ -295,7 +94,7 @@ def _holding(state: EngineState, job: Job) -> bool:
         return True
     if job.policy.only_watches:
         return _watch(state, job, None)
-    cause = cause_of_no_return(state, job)
+    cause = _cause_of_no_return(state, job)
     return cause is not None and jobs.send_away(state, job, cause)
 
 
@@ -306,10 +105,10 @@ def _running(state: EngineState, job: Job) -> bool:
     if job.policy.in_place and (cause := cause_of_stop(state, job)) is not None:
         jobs.ask(state, job, cause)
         return True
-    away = cause_of_leave(state, job) if job.policy.reschedules else None
+    away = _cause_of_leave(state, job) if job.policy.reschedules else None
     if away is None:
         return _watch(state, job, None)
-    if job.policy.in_place and is_awaited(state, job):
+    if job.policy.in_place and _is_awaited(state, job):
         stop_ns = state.lookup.settings.jobs.stop_timeout_ns
         return _watch(state, job, state.moment_ns + stop_ns if job.due_ns is None else job.due_ns)
     return jobs.send_away(state, job, away)
@@ -329,11 +128,11 @@ def _asked(state: EngineState, job: Job) -> bool:
         if stopped is not None:
             why, evidence = f"nothing of run {job.run} is left", jobs.durations(stopped)
             if job.end is not None:
-                why = jobs.words_of_end(job.end)
+                why = jobs.text_of_end(job.end)
                 evidence = {**jobs.evidence_of(job.end), **evidence}
             jobs.emit_event(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
         return True
-    cause = cause_of_no_return(state, job)
+    cause = _cause_of_no_return(state, job)
     return cause is not None and jobs.send_away(state, job, cause)
 
 
@@ -342,3 +141,214 @@ _BY_STAGE: Final[Mapping[JobStage, Callable[[EngineState, Job], bool]]] = {
     JobStage.RUNNING: _running,
     JobStage.ASKED: _asked,
 }
+
+
+# ---------------------------------------------------------------------- why a job stops
+
+
+def cause_of_stop(state: EngineState, job: Job) -> Cause | None:
+    """Why it is to stop, so that it can be run again here; None where it is not."""
+    return _own_reset(state, job) or _restart(state, job) or _neighbours_reset(state, job)
+
+
+def _own_reset(state: EngineState, job: Job) -> Cause | None:
+    """A reset that will be done, for a fault of its own chip or by a person's order for that. One that waits
+    for its chip to be free stops no job.
+    """
+    own = occupancy.chips_of(state, job)
+    for reset in _to_be_done(state):
+        for chip_id in reset.members:
+            if chip_id not in own:
+                continue
+            asking = _asking_conditions(state, reset, chip_id)
+            stopping = [each for each in asking if each.level is not Level.FREE_RESTART_NPU]
+            if stopping or (reset.who and chip_id == reset.asker_id):
+                code = stopping[0].code if stopping else ""
+                return _for_reset(state, reset, chip_id, code)
+    return None
+
+
+def _asking_conditions(state: EngineState, reset: Reset, chip_id: str) -> list[Condition]:
+    if chip_id == reset.asker_id:
+        return reset_blockers.asking_conditions(state, reset)
+    return [each for each in state.on(Condition, chip_id) if reset_policy.asks(state, each)]
+
+
+def _restart(state: EngineState, job: Job) -> Cause | None:
+    """A fault after which the job is to be run again, and that is all."""
+    for device, contribution in _contributions(state, job):
+        if (
+            contribution.stance[1] is Handling.RESTART_JOB
+            and _counts(state, job, contribution)
+            and _is_new_since_reload(state, contribution)
+        ):
+            why = f"{device.name}: {contribution.reason.code} restarts the job"
+            return Cause(why=why, code=contribution.reason.code, device_id=device.id)
+    return None
+
+
+def _neighbours_reset(state: EngineState, job: Job) -> Cause | None:
+    """A reset of its chip for another's fault, which waits only for jobs that make way."""
+    if not job.policy.yields:
+        return None
+    own = occupancy.chips_of(state, job)
+    for reset in _to_be_done(state):
+        if own.isdisjoint(reset.members) or not _waits_for_such_alone(state, reset):
+            continue
+        chip_id = next(each for each in reset.members if each in own)
+        return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
+    return None
+
+
+def _waits_for_such_alone(state: EngineState, reset: Reset) -> bool:
+    """The job of the faulty chip stops first: no other job stops for a reset that may never start."""
+    using = {job.name: job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)}
+    others = [job for job in using.values() if not occupancy.is_out_of_the_way(job)]
+    if not all(_makes_way(job) and _own_reset(state, job) is None for job in others):
+        return False
+    settings = state.lookup.settings.reset
+    if state.moment_ns < reset_blockers.cooled_ns(state, settings):
+        return False
+    return not reset_blockers.of_start(state, reset, settings, others)
+
+
+def _makes_way(job: Job) -> bool:
+    is_there = job.stage in (JobStage.RUNNING, JobStage.ASKED)
+    return is_there and job.policy.in_place and job.policy.yields
+
+
+def _for_reset(state: EngineState, reset: Reset, chip_id: str, code: str) -> Cause:
+    whose = reset_blockers.names(state, reset.members)
+    why = f"{reset.id} of {whose} for {code or reset.reason or reset.who}"
+    return Cause(why=why, code=code, device_id=chip_id, reset_id=reset.id)
+
+
+# ---------------------------------------------------------------------- why it leaves
+
+
+def _cause_of_leave(state: EngineState, job: Job) -> Cause | None:
+    """Why a job that runs is to be run elsewhere: its handling is RESCHEDULE, and nothing here will help."""
+    found = _contributions(state, job)
+    return _worst(
+        each for each in found if each[1].stance[1] is Handling.RESCHEDULE and _counts(state, job, each[1])
+    )
+
+
+def _cause_of_no_return(state: EngineState, job: Job) -> Cause | None:
+    """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
+    found = []
+    for device, contribution in _contributions(state, job):
+        is_out = contribution.stance[1] is Handling.RESCHEDULE or contribution.stance[0] is Verdict.ISOLATE
+        if is_out and _counts(state, job, contribution) and not _is_helped(state, device, contribution):
+            found.append((device, contribution))
+    return _worst(found)
+
+
+def _is_awaited(state: EngineState, job: Job) -> bool:
+    """Whether a reset of one of its chips is to be expected, which is not proposed yet."""
+    return any(
+        reset_policy.is_awaited(state, state.device(each)) for each in sorted(occupancy.chips_of(state, job))
+    )
+
+
+def _is_helped(state: EngineState, device: Device, contribution: Contribution) -> bool:
+    if _of_the_job(state, contribution):
+        return False
+    condition = state.get(Condition, contribution.reason.id)
+    whose = device if condition is None else state.device(condition.device_id)
+    chip = state.chip_of(whose)
+    covered = any(chip.id in reset.members for reset in _to_be_done(state))
+    return covered or reset_policy.is_awaited(state, chip)
+
+
+def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
+    """The reason that is the least likely to go away."""
+    worst = max(
+        found, key=lambda each: -1 if each[1].level is None else PRECEDENCE[each[1].level], default=None
+    )
+    return None if worst is None else _away(*worst)
+
+
+def _away(device: Device, contribution: Contribution) -> Cause:
+    what = contribution.reason.code or contribution.reason.text
+    level = f" at {contribution.reason.level}" if contribution.reason.level else ""
+    return Cause(why=f"{device.name}: {what}{level}", code=contribution.reason.code, device_id=device.id)
+
+
+# ---------------------------------------------------------------------- why it waits
+
+
+def cause_of_wait(state: EngineState, job: Job) -> Cause | None:
+    """Why no run may begin now; None where one may. One that is only watched waits for nothing but the end of
+    a reset that is being done: it would begin in the middle of it.
+    """
+    own = occupancy.chips_of(state, job)
+    for reset in state.all(Reset):
+        if reset.has_ended or reset.mode is ResetMode.DRY_RUN or own.isdisjoint(reset.members):
+            continue
+        if reset.stage is ResetStage.RUNNING or not job.policy.only_watches:
+            chip_id = next(each for each in reset.members if each in own)
+            return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
+    if job.policy.only_watches:
+        return None
+    for device, contribution in _contributions(state, job):
+        is_barred = contribution.stance[1] in _STOPS or contribution.stance[0] is Verdict.ISOLATE
+        if is_barred and not _of_the_job(state, contribution):
+            return _away(device, contribution)
+    return _of_rule(state, job)
+
+
+def _of_rule(state: EngineState, job: Job) -> Cause | None:
+    """One of its chips is about to be taken out for what came again and again, unless others turn out to show
+    the same: a run would only begin to be ended.
+    """
+    for device in job_views.concerned(state, occupancy.used_by(state, job)):
+        for promotion in state.on(Promotion, device.id):
+            if not promotion.effective and promotion.level in SEPARATING_LEVELS:
+                level = f"{promotion.level} by the rule {promotion.rule}"
+                why = f"{device.name}: {promotion.code} may come to {level}"
+                return Cause(why=why, code=promotion.code, device_id=device.id)
+    return None
+
+
+# ---------------------------------------------------------------------- what counts
+
+
+def _to_be_done(state: EngineState) -> Iterator[Reset]:
+    """Those in progress that need no further approval, and are no dry runs."""
+    for reset in state.all(Reset):
+        approved = reset.mode is ResetMode.ON or (reset.mode is ResetMode.ASK and reset.approved)
+        if approved and not reset.has_ended:
+            yield reset
+
+
+def _contributions(state: EngineState, job: Job) -> Iterator[tuple[Device, Contribution]]:
+    for device in job_views.concerned(state, occupancy.used_by(state, job)):
+        for contribution in contributions(state, device):
+            yield device, contribution
+
+
+def _of_the_job(state: EngineState, contribution: Contribution) -> bool:
+    condition = _condition_of(state, contribution)
+    return condition is not None and recovery_action.only_restarts_its_job(state, condition)
+
+
+def _counts(state: EngineState, job: Job, contribution: Contribution) -> bool:
+    condition = _condition_of(state, contribution)
+    if condition is None or not recovery_action.only_restarts_its_job(state, condition):
+        return True
+    return condition.occurred_ns > job.granted_ns
+
+
+def _condition_of(state: EngineState, contribution: Contribution) -> Condition | None:
+    reason = contribution.reason
+    return state.get(Condition, reason.id) if reason.kind == "condition" else None
+
+
+def _is_new_since_reload(state: EngineState, contribution: Contribution) -> bool:
+    """Whether it was reported since the tables were last changed."""
+    if contribution.reason.kind == "condition":
+        condition = _condition_of(state, contribution)
+        return condition is not None and condition.heard_ns > state.era.catalog_ns
+    promotion = state.get(Promotion, contribution.reason.id)
+    return promotion is not None and promotion.fired_ns > state.era.catalog_ns

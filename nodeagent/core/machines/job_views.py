@@ -29,8 +29,8 @@ _BY_STATUS: Final[Mapping[int | None, Recommendation]] = {
     86: Recommendation.RESCHEDULE_ISOLATED,
     87: Recommendation.GIVE_UP,
 }
-"""The statuses of a supervisor (``nodeagent.job.model.Status``). Any other is the command's own: what it
-means is known to whoever wrote the command.
+"""The statuses of a supervisor (``nodeagent.job.model.Status``). Any other is the command's own: only
+its author knows what it means.
 """
 
 _BY_HANDLING: Final[Mapping[Handling, Recommendation]] = {
@@ -47,9 +47,9 @@ _BY_HANDLING: Final[Mapping[Handling, Recommendation]] = {
 def recommended(
     handling: Handling, isolated: bool, stage: JobStage | None = None, status: int | None = None
 ) -> Recommendation:
-    """``handling`` is the strictest on its chips and the node, ``isolated`` says that the node or a chip of
-    it takes no new work. ``stage`` is None where nobody supervises the job; ``status`` is that of one that
-    has ended, None where its supervisor died: then its scheduler knows as much.
+    """``handling`` is the strictest on its chips and the node, ``isolated`` is true where the node or a chip
+    of it takes no new work. ``stage`` is None where the job has no supervisor; ``status`` is that of one that
+    has ended, None where its supervisor died: its scheduler knows no less then.
     """
     if stage is JobStage.ENDED:
         return _BY_STATUS.get(status, Recommendation.NONE)
@@ -76,7 +76,7 @@ def concerned(state: EngineState, device_ids: Iterable[str]) -> list[Device]:
     return [state.device(device_id) for device_id in dict.fromkeys((*device_ids, state.node_id))]
 
 
-def handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
+def _handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
     """The strictest on them and the node."""
     return strictest(judgement(state, device).handling for device in concerned(state, device_ids))
 
@@ -87,7 +87,7 @@ def is_isolated(state: EngineState, device_ids: Iterable[str]) -> bool:
 
 
 def note_of(state: EngineState, job: Job, run: int, why: str) -> JobNote:
-    handling, isolated = _stands(state, job, occupancy.used_by(state, job))
+    handling, isolated = _handling_and_isolation(state, job, occupancy.used_by(state, job))
     return JobNote(
         name=job.name,
         run=run,
@@ -98,14 +98,16 @@ def note_of(state: EngineState, job: Job, run: int, why: str) -> JobNote:
     )
 
 
-def _stands(state: EngineState, job: Job, device_ids: tuple[str, ...]) -> tuple[Handling, bool]:
+def _handling_and_isolation(
+    state: EngineState, job: Job, device_ids: tuple[str, ...]
+) -> tuple[Handling, bool]:
     """The strictest handling of its chips and the node, and whether one of them takes no new work. One that
     has ended uses none; there may be many of them, and each is shown with every change.
     """
     if job.stage is JobStage.ENDED:
         return Handling.NONE, job.isolated
     isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
-    return handling_of(state, device_ids), isolated
+    return _handling_of(state, device_ids), isolated
 
 
 def views(state: EngineState) -> tuple[JobView, ...]:
@@ -127,7 +129,7 @@ def _view(state: EngineState, job: Job) -> JobView:
 
 def _supervised(state: EngineState, job: Job) -> JobView:
     device_ids = occupancy.used_by(state, job)
-    handling, isolated = _stands(state, job, device_ids)
+    handling, isolated = _handling_and_isolation(state, job, device_ids)
     return JobView(
         name=job.name,
         kind=job.kind,
@@ -152,7 +154,7 @@ def _supervised(state: EngineState, job: Job) -> JobView:
 
 
 def _claimed(state: EngineState) -> list[JobView]:
-    """Each is made anew only where its claims or a verdict have changed: this is shown with every change."""
+    """Each is made again only where its claims or a verdict have changed: this is shown with every change."""
     kinds: dict[str, str] = {}
     devices: dict[str, list[str]] = {}
     for cell in state.all(Claimed):

@@ -9,9 +9,9 @@
     holding, running, asked ──> leaving      sent away
     each of them, leaving ────> ended
 
-A run is counted up on the way back to ``holding``. What is not in the table does not happen: nobody who was
-asked to stop is told to go on, and nobody who was sent away is kept. Why a job moves is in ``job_review``;
-what its supervisor says is in ``supervisor_reports``.
+A run is counted up on the way back to ``holding``. What is not in the table does not happen: a job that
+was asked to stop is not asked to go on, and one that was sent away is not kept. Why a job moves is in
+``job_review``; what its supervisor reports is in ``supervisor_reports``.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from nodeagent.core.state.state import EngineState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why a job is asked to stop, or to leave: in words, and the fault and the reset where there is one."""
+    """Why a job is asked to stop, or to leave: as text, and the fault and the reset where there is one."""
 
     why: str
     code: str = ""
@@ -41,7 +41,7 @@ class Happened(StrEnum):
 
     GRANTED = "granted"
     FOUND_RUNNING = "found_running"
-    """Its supervisor made a run while nobody could be asked."""
+    """Its supervisor made a run while it could not reach the daemon."""
 
     FOUND_STOPPED = "found_stopped"
     """Its supervisor is about to make a later run than was known."""
@@ -159,13 +159,13 @@ def end(state: EngineState, job: Job, why: str, status: int | None) -> None:
         due_ns=state.moment_ns + limits.ENDED_JOBS_NS,
     )
     if ended is not None:
-        emit_event(state, EventKind.JOB_ENDED, ended, why, {} if status is None else {STATUS: str(status)})
+        emit_event(state, EventKind.JOB_ENDED, ended, why, {} if status is None else {_STATUS: str(status)})
         limits.forget_ended_jobs(state)
 
 
 # ---------------------------------------------------------------------- its events
 
-STATUS: Final = "status"
+_STATUS: Final = "status"
 """The key, in the evidence of events, of the status with which a command or a supervisor has ended."""
 
 
@@ -178,16 +178,16 @@ def durations(job: Job) -> Mapping[str, str]:
     return {name: f"{(at_ns - since_ns) / 1e9:.3f}" for name, at_ns in steps if at_ns is not None}
 
 
-def words_of_end(said: JobSaid) -> str:
-    how = "stopped" if said.what is JobWord.STOPPED else "ended by itself"
-    status = "" if said.status is None else f" with status {said.status}"
-    return f"run {said.run} {how}{status}" + (f": {said.why}" if said.why else "")
+def text_of_end(report: JobSaid) -> str:
+    how = "stopped" if report.what is JobWord.STOPPED else "ended by itself"
+    status = "" if report.status is None else f" with status {report.status}"
+    return f"run {report.run} {how}{status}" + (f": {report.why}" if report.why else "")
 
 
-def evidence_of(said: JobSaid) -> Mapping[str, str]:
-    status = {} if said.status is None else {STATUS: str(said.status)}
-    of_it = {"said": said.what.value, "number": str(said.number), "run": str(said.run)}
-    return {**said.evidence, **of_it, **status}
+def evidence_of(report: JobSaid) -> Mapping[str, str]:
+    status = {} if report.status is None else {_STATUS: str(report.status)}
+    of_it = {"said": report.what.value, "number": str(report.number), "run": str(report.run)}
+    return {**report.evidence, **of_it, **status}
 
 
 def _wanted(job: Job) -> Mapping[str, str]:

@@ -23,7 +23,6 @@ from nodeagent.core.machines import (
     reset_proposals,
     reset_refusal,
 )
-from nodeagent.core.machines import devices as forgetting
 from nodeagent.core.machines.jobs import Cause
 from nodeagent.core.machines.reset_refusal import Said
 from nodeagent.core.model import (
@@ -45,43 +44,22 @@ from nodeagent.core.state import answers, occupancy, registry
 from nodeagent.core.state.answers import Answered
 from nodeagent.core.state.state import EngineState
 
+_FAULTY: Final = PRECEDENCE[Level.RESTART_NPU]
+"""A device with a fault of this level or worse is not released unless by force."""
 
-def forget(state: EngineState, given: Operator) -> Answered:
-    device = registry.find(state, given.device)
-    if device is None:
-        return answers.unknown_device(given.device)
-    if why := _refusal(state, device, given):
-        return answers.not_possible(why)
-    forgetting.forget_by_order(state, device, holds.said_by(given))
-    return answers.accepted(device.id)
+_MOST_SHOWN: Final = 256
+"""The most characters of a name or id in an order that its answer repeats."""
 
 
-def _refusal(state: EngineState, device: Device, given: Operator) -> str:
-    """Why it is not forgotten, and what to do; "" where it is."""
-    if device.id == state.node_id:
-        return "the node itself cannot be forgotten"
-    if chip := device.traits.chip_id:
-        return f"{device.name} is a part of {state.device(chip).name} and is forgotten with it"
-    if device.source and not device.gone:
-        return f"the driver {device.source} lists {device.name}; take the part out first"
-    if reset_blockers.is_in_its_slot(state, device):
-        return f"{device.name} is still in its slot, as device_lost says; take the part out first"
-    if (reset := reset_blockers.covering(state, [device.id])) is not None:
-        return f"{reset.id} of {reset_blockers.names(state, reset.members)} is in progress ({reset.stage})"
-    if given.force:
-        return ""
-    if (claimed := state.get(Claimed, device.id)) is not None:
-        jobs = ", ".join(job for job, _ in claimed.jobs)
-        return f"{device.name} is claimed by {jobs}; release the claim, or use --force"
-    isolations = holds.of_kind(state, device, HoldKind.ISOLATION)
-    others = [hold for hold in isolations if hold.owner not in (given.owner, given.who)]
-    return holds.not_yours(f"{device.name} is isolated", given, others) if others else ""
+def ordered(state: EngineState, given: Operator) -> Answered:
+    verb = _VERBS.get(given.what)
+    return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
 
 
-_FAULTY = PRECEDENCE[Level.RESTART_NPU]
+# ---------------------------------------------------------------------- devices
 
 
-def release(state: EngineState, given: Operator) -> Answered:
+def _release(state: EngineState, given: Operator) -> Answered:
     device = registry.find(state, given.device)
     if device is None:
         return answers.unknown_device(given.device)
@@ -92,7 +70,7 @@ def release(state: EngineState, given: Operator) -> Answered:
         by_reset, setting = reset_refusal.why_switched_off_for_faults(state, device)
         return answers.not_possible(f"{device.name} {why}, or use --force{by_reset}", setting)
     ended = holds.lift(state, device, HoldKind.ISOLATION, given)
-    why = f"released by {holds.said_by(given)}"
+    why = f"released by {holds.caller_text(given)}"
     for promotion in state.on(Promotion, device.id):
         if given.only in ("", promotion.id):
             frequency.release(state, promotion, why)
@@ -110,9 +88,9 @@ def release(state: EngineState, given: Operator) -> Answered:
 def _on(state: EngineState, device: Device) -> list[str]:
     """The ids of what a release may name."""
     isolations = (hold.id for hold in holds.of_kind(state, device, HoldKind.ISOLATION))
-    frequency = (promotion.id for promotion in state.on(Promotion, device.id))
+    promotions = (promotion.id for promotion in state.on(Promotion, device.id))
     conditions = (condition.id for condition in state.on(Condition, device.id))
-    return [*isolations, *frequency, *conditions]
+    return [*isolations, *promotions, *conditions]
 
 
 def _unwell(state: EngineState, device: Device) -> str:
@@ -148,10 +126,44 @@ def _why_nothing(state: EngineState, device: Device, given: Operator) -> str:
     return f"there is nothing to release on {device.name}"
 
 
-_MOST_SHOWN = 256
+def _forget(state: EngineState, given: Operator) -> Answered:
+    device = registry.find(state, given.device)
+    if device is None:
+        return answers.unknown_device(given.device)
+    if why := _why_not_forgotten(state, device, given):
+        return answers.not_possible(why)
+    devices.forget_by_order(state, device, holds.caller_text(given))
+    return answers.accepted(device.id)
 
 
-def stop_job(state: EngineState, given: Operator) -> Answered:
+def _why_not_forgotten(state: EngineState, device: Device, given: Operator) -> str:
+    """Why it stays, and what to do; "" where it is forgotten."""
+    if device.id == state.node_id:
+        return "the node itself cannot be forgotten"
+    if chip := device.traits.chip_id:
+        return f"{device.name} is a part of {state.device(chip).name} and is forgotten with it"
+    if device.source and not device.gone:
+        return f"the driver {device.source} lists {device.name}; take the device out first"
+    if reset_blockers.is_in_its_slot(state, device):
+        return (
+            f"{device.name} is still in its slot, as the fault device_lost shows; take the device out first"
+        )
+    if (reset := reset_blockers.covering(state, [device.id])) is not None:
+        return f"{reset.id} of {reset_blockers.names(state, reset.members)} is in progress ({reset.stage})"
+    if given.force:
+        return ""
+    if (claimed := state.get(Claimed, device.id)) is not None:
+        names = ", ".join(job for job, _ in claimed.jobs)
+        return f"{device.name} is claimed by {names}; release the claim, or use --force"
+    isolations = holds.of_kind(state, device, HoldKind.ISOLATION)
+    others = [hold for hold in isolations if hold.owner not in (given.owner, given.who)]
+    return holds.not_yours(f"{device.name} is isolated", given, others) if others else ""
+
+
+# ---------------------------------------------------------------------- jobs
+
+
+def _stop_job(state: EngineState, given: Operator) -> Answered:
     job = _job_named(state, given)
     if not isinstance(job, Job):
         return job
@@ -159,7 +171,7 @@ def stop_job(state: EngineState, given: Operator) -> Answered:
         return answers.not_possible(f"job: {job.name} is stopped by an operator already: {job.why}")
     if why := _why_not_of_job(job):
         return answers.not_possible(why)
-    cause = Cause(why=f"stopped by {holds.said_by(given)}")
+    cause = Cause(why=f"stopped by {holds.caller_text(given)}")
     if job.stage is JobStage.RUNNING:
         jobs.ask(state, job, cause, by_operator=True, held=True)
         return answers.accepted(job.name)
@@ -168,13 +180,13 @@ def stop_job(state: EngineState, given: Operator) -> Answered:
     return answers.accepted(job.name)
 
 
-def rerun_job(state: EngineState, given: Operator) -> Answered:
+def _rerun_job(state: EngineState, given: Operator) -> Answered:
     job = _job_named(state, given)
     if not isinstance(job, Job):
         return job
     if why := _why_not_of_job(job):
         return answers.not_possible(why)
-    why = f"run again by {holds.said_by(given)}"
+    why = f"run again by {holds.caller_text(given)}"
     if job.stage is JobStage.RUNNING:
         jobs.ask(state, job, Cause(why=why), by_operator=True)
         return answers.accepted(job.name)
@@ -214,10 +226,21 @@ def _why_not_of_job(job: Job) -> str:
     return ""
 
 
-_MOST_SHOWN_OF_ID = 256
+# ---------------------------------------------------------------------- resets
 
 
-def approve(state: EngineState, given: Operator) -> Answered:
+def _reset(state: EngineState, given: Operator) -> Answered:
+    """A person asks for it: the same steps, without a fault."""
+    device = registry.find(state, given.device)
+    if device is None:
+        return answers.unknown_device(given.device)
+    why, setting = reset_refusal.why_refused(state, device, given.once)
+    if why:
+        return answers.not_possible(why, setting)
+    return answers.accepted(reset_proposals.ordered(state, device, given).id)
+
+
+def _approve(state: EngineState, given: Operator) -> Answered:
     reset = _pending_reset(state, given.device)
     if not isinstance(reset, Reset):
         return reset
@@ -226,16 +249,16 @@ def approve(state: EngineState, given: Operator) -> Answered:
         asker = None if reset.once else state.get(Device, reset.asker_id)
         off, setting = _if_switched_off(state, asker)
         return answers.not_possible(f"action_id: {reset.id} {why}{off}", setting)
-    if not reset_proposals.approve(state, reset, holds.said_by(given)):
+    if not reset_proposals.approve(state, reset, holds.caller_text(given)):
         return answers.not_possible(f"action_id: {reset.id} is approved already")
     return answers.accepted(reset.id)
 
 
-def refuse(state: EngineState, given: Operator) -> Answered:
+def _refuse(state: EngineState, given: Operator) -> Answered:
     reset = _pending_reset(state, given.device)
     if not isinstance(reset, Reset):
         return reset
-    reset_proposals.refuse(state, reset, f"refused by {holds.said_by(given)}")
+    reset_proposals.refuse(state, reset, f"refused by {holds.caller_text(given)}")
     return answers.accepted(reset.id)
 
 
@@ -251,7 +274,7 @@ def _pending_reset(state: EngineState, wanted: str) -> Reset | Answered:
     found = [reset for reset in pending if device is not None and device.id in reset.members]
     if len(found) == 1:
         return found[0]
-    shown = repr(wanted[:_MOST_SHOWN_OF_ID])
+    shown = repr(wanted[:_MOST_SHOWN])
     if device is None:
         problem = f"{shown} is not known"
     else:
@@ -262,39 +285,23 @@ def _pending_reset(state: EngineState, wanted: str) -> Reset | Answered:
 
 
 def _if_switched_off(state: EngineState, device: Device | None) -> Said:
-    """That resets of it are switched off, if they are, behind other words."""
+    """That resets of it are switched off, if they are, as an addition to another text."""
     if device is None or not reset_refusal.can_be_ordered(device):
         return reset_refusal.NOTHING
-    said, setting = reset_refusal.why_switched_off(state.lookup.settings.reset, device)
-    return (f"; {said}", setting) if said else reset_refusal.NOTHING
-
-
-def ordered(state: EngineState, given: Operator) -> Answered:
-    verb = _VERBS.get(given.what)
-    return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
-
-
-def _reset(state: EngineState, given: Operator) -> Answered:
-    """A person asks for it: the same steps, without a fault."""
-    device = registry.find(state, given.device)
-    if device is None:
-        return answers.unknown_device(given.device)
-    why, setting = reset_refusal.why_refused(state, device, given.once)
-    if why:
-        return answers.not_possible(why, setting)
-    return answers.accepted(reset_proposals.ordered(state, device, given).id)
+    why, setting = reset_refusal.why_switched_off(state.lookup.settings.reset, device)
+    return (f"; {why}", setting) if why else reset_refusal.NOTHING
 
 
 _VERBS: Final[dict[str, Callable[[EngineState, Operator], Answered]]] = {
     "isolate": holds.isolate,
-    "release": release,
-    "forget": forget,
+    "release": _release,
+    "forget": _forget,
     "rebaseline": devices.rebaseline,
-    "approve": approve,
-    "refuse": refuse,
+    "approve": _approve,
+    "refuse": _refuse,
     "reset": _reset,
     "quiesce": holds.quiesce,
     "resume": holds.resume,
-    "stop_job": stop_job,
-    "rerun_job": rerun_job,
+    "stop_job": _stop_job,
+    "rerun_job": _rerun_job,
 }

@@ -4,8 +4,8 @@ one.
 A fault justifies a reset if it is one of the hardware, wants a reset, and was seen in this life of the
 daemon. The limits count past resets of a device and of the node. Jobs that claimed the faulty chip may be
 ended for a reset where the configuration allows it: no job on another chip of the group, none that is not
-registered, and none for a fault that waits until its chip is idle. The answers name who or what; nothing is
-changed.
+registered, and none for a fault that waits until its chip is idle. The answers name each user, fault or hold;
+nothing is changed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -40,8 +40,8 @@ from nodeagent.core.state.state import EngineState
 
 
 def wants(state: EngineState, condition: Condition) -> bool:
-    """A level that a reset ends, by a fault that a reset ends; not a drill's, not one that only restarts its
-    job, and not one that only a kernel line reports.
+    """A level that a reset ends, by a fault that a reset ends; not an injected one, not one that only
+    restarts its job, and not one that only a kernel line reports.
     """
     if condition.level not in RESET_LEVELS:
         return False
@@ -59,7 +59,7 @@ def wants(state: EngineState, condition: Condition) -> bool:
 def is_live(state: EngineState, condition: Condition) -> bool:
     """Whether an observed chip shows the fault as present and not gone since, or reported it in this life.
 
-    What only a reset clears stays open when its driver says that it has gone; it is not there for that.
+    What only a reset clears stays open when its driver reports its recovery; it is not there for that.
     """
     era = state.era
     if condition.recovered_ns is not None or condition.boot_id != era.boot_id:
@@ -95,7 +95,7 @@ def exhausted(state: EngineState, members: tuple[str, ...], settings: ResetSetti
 
 
 def limit_words(state: EngineState, spent: str, settings: ResetSettings) -> str:
-    """Words about a device that has had all its resets."""
+    """The text about a device that has had all its resets."""
     hours = settings.limit_window_ns / 3.6e12
     return f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
 
@@ -205,7 +205,7 @@ def group_of(state: EngineState, device: Device) -> tuple[str, ...]:
 
 
 def never(state: EngineState, members: tuple[str, ...]) -> str:
-    """Why the group can be reset by nobody here, "" where it can."""
+    """Why nothing here can reset the group, "" where something can."""
     for device_id in members:
         device = state.get(Device, device_id)
         if device is not None and (why := device.traits.no_reset):
@@ -232,7 +232,7 @@ def barrier(state: EngineState, members: tuple[str, ...]) -> str:
 
 
 def excludes(state: EngineState, members: tuple[str, ...]) -> str:
-    """Why no reset may touch the group, whoever asks for it; "" where nothing says so."""
+    """Why no reset may touch the group, whatever asks for it; "" where one may."""
     return never(state, members) or barrier(state, members)
 
 
@@ -281,14 +281,14 @@ def users(
 
 
 def are_known(state: EngineState, members: tuple[str, ...]) -> bool:
-    """Whether they, all of them there, are observed, and who is on them."""
+    """Whether all of them are there and observed, and the processes on them known."""
     held = [state.get(Held, device_id) for device_id in members]
     observed = (unobserved_reason(state, state.device(device_id)) is None for device_id in members)
     return all(each is not None and each.is_current for each in held) and all(observed)
 
 
 def answers(state: EngineState, device_id: str) -> bool:
-    """Whether it is there, and not known to be unable to answer: after a start nobody has asked yet."""
+    """Whether it is there, and not known to be unable to answer: after a start it was not asked yet."""
     device = state.get(Device, device_id)
     if device is None or device.gone:
         return False
@@ -337,7 +337,7 @@ def of_start(
 
 
 def in_progress(state: EngineState, members: Iterable[str]) -> list[Reset]:
-    """The resets of any of them that have not ended, dry runs last: of those nobody need wait for the end."""
+    """The resets of any of them that have not ended, dry runs last: nothing has to wait for their end."""
     wanted = set(members)
     found = (reset for reset in state.all(Reset) if not reset.has_ended)
     of_them = [reset for reset in found if not wanted.isdisjoint(reset.members)]

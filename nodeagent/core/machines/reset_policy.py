@@ -132,7 +132,7 @@ def is_awaited(state: EngineState, chip: Device) -> bool:
 
 
 def _may_ask(state: EngineState, condition: Condition) -> bool:
-    """As soon as it is seen, and its driver has said the same; not one that might have asked before."""
+    """As soon as it is seen, and its driver has reported the same; not one that might have asked before."""
     if condition.recovered_ns is not None or condition.level is Level.FREE_RESTART_NPU:
         return False
     believed = replace(condition, backing=Backing.OWN) if condition.backing is Backing.ALONE else condition

@@ -29,13 +29,13 @@ OWNER = "nodeagent"
 """The owner of the holds of a pending reset; no person has this name."""
 
 SETTLES_NS = 10 * SECOND_NS
-"""So long chips may take to be observed one after the other before it is told that they are not."""
+"""How long chips may take to be observed one after the other before it is reported that they are not."""
 
 _OF_RESET = f"/hold:{OWNER}!"
 
 
 def propose(state: EngineState, device: Device, members: tuple[str, ...], asking: list[Condition]) -> bool:
-    """Announce it and hold the group; where a member has had all its resets, say that instead."""
+    """Announce it and hold the group; where a member has had all its resets, report that instead."""
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
     if mode is not ResetMode.DRY_RUN and (spent := reset_blockers.exhausted(state, members, settings)):
@@ -110,7 +110,7 @@ def look_again(state: EngineState, reset: Reset) -> bool:
 
 
 def _is_awaited_by_all(state: EngineState, reset: Reset) -> bool:
-    """Whether nobody needs the time that it is announced: who uses the group are jobs that have stopped."""
+    """Whether nothing needs the time that it is announced: only jobs that have stopped use the group."""
     if reset.mode is not ResetMode.ON and not (reset.mode is ResetMode.ASK and reset.approved):
         return False
     using = [job for chip_id in reset.members for job in occupancy.supervised_on(state, chip_id)]
@@ -184,7 +184,7 @@ def polled(state: EngineState, given: ActiveSet) -> bool:
 
 
 def _is_conclusive(state: EngineState, reset: Reset, given: ActiveSet) -> bool:
-    """Whether a poll of the device that asked says if a fault that it asked for is there."""
+    """Whether a poll of the device that asked shows if a fault that it asked for is there."""
     if given.complete:
         return True
     keys = (state.lookup.facts(active.code).key for active in given.codes)
@@ -202,7 +202,7 @@ def _confirmed(state: EngineState, reset: Reset, given: ActiveSet) -> bool:
 
 
 def began_again(state: EngineState) -> None:
-    """After a start of the daemon: a fault must be seen anew before anything is done about it."""
+    """After a start of the daemon: a fault must be seen again before anything is done about it."""
     for reset in state.all(Reset):
         if reset.is_pending:
             state.put(replace(reset, confirmed=False))
@@ -255,8 +255,8 @@ def _start_or_wait(state: EngineState, reset: Reset) -> bool:
 
 
 def _waiting(state: EngineState, reset: Reset, valid_until_ns: int) -> Reset:
-    """What blocks it is told as it changes. While its chips come back one after the other, as after a start
-    or a quiesce, it is told once that is over, or has taken long.
+    """What blocks it is reported as it changes. While its chips come back one after the other, as after a
+    start or a quiesce, it is reported once that is over, or has taken long.
     """
     if reset.told in ((), reset.hindered) or reset_blockers.are_known(state, reset.members):
         return replace(reset, told=reset.hindered, unsettled_ns=None, due_ns=valid_until_ns)

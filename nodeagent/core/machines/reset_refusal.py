@@ -13,7 +13,7 @@ from nodeagent.core.state import limits
 from nodeagent.core.state.state import EngineState
 
 Said = tuple[str, str]
-"""What is said to the person, and the key of the configuration that it is about; ("", ""): nothing."""
+"""The text for the person, and the key of the configuration that it is about; ("", ""): nothing."""
 
 NOTHING: Said = ("", "")
 
@@ -43,7 +43,7 @@ def can_be_ordered(device: Device) -> bool:
 
 
 def why_switched_off_for_faults(state: EngineState, device: Device) -> Said:
-    """The same of a chip with faults that only a reset ends, in words that follow others."""
+    """The same of a chip with faults that only a reset ends, as an addition to another text."""
     said, key = why_switched_off(state.lookup.settings.reset, device)
     ended = [each.code for each in state.on(Condition, device.id) if reset_blockers.wants(state, each)]
     if not can_be_ordered(device) or not said or not ended:
@@ -71,7 +71,7 @@ def why_refused(state: EngineState, device: Device, once: bool) -> Said:
 
 
 def _of_any_order(state: EngineState, device: Device, members: tuple[str, ...]) -> str:
-    """What no other order would change: nobody can reset it, or it is being reset."""
+    """What no other order would change: nothing can reset it, or it is being reset."""
     if device.gone:
         return f"{device.name} is no longer there: {device.gone}"
     if not device.vendor:
@@ -120,8 +120,8 @@ class Step:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
     """``devices`` are names, the one asked for first. ``refused`` is why nothing would begin, "" if it would,
-    ``setting`` the key of the configuration that says so. ``once``: it would be done by order alone, though
-    resets are switched off.
+    ``setting`` the key of the configuration that refuses it. ``once``: it would be done by order alone,
+    though resets are switched off.
 
     ``blocked_by`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
     the limits ``used``.

@@ -52,7 +52,7 @@ class Happened(StrEnum):
 
     NEEDS_APPROVAL = "needs_approval"
     ANNOUNCED = "announced"
-    """It was announced for long enough, and nobody needs to approve it (any more)."""
+    """It was announced for long enough, and needs no approval (any more)."""
 
     APPROVED = "approved"
     CALLED_OFF = "called_off"
@@ -192,13 +192,13 @@ def end(
         return
     emit_finished(state, ended, how, why)
     for hold in state.all(Hold):
-        # By its id: a part that has said by now which it is took its holds along.
+        # By its id: a part that was identified since has taken its holds along.
         if hold.kind is HoldKind.RESET_PENDING and hold.id.endswith(f"!{reset.id}"):
             ending.lift(state, hold, f"{reset.id} has ended")
 
 
 def raise_own(state: EngineState, device_id: str, code: str, why: str) -> None:
-    """A fault of the agent's own finding, as if it had been signalled."""
+    """A fault that the agent itself found, as if it had been signalled."""
     if state.get(Device, device_id) is not None:
         signals.signalled(
             state,
@@ -210,7 +210,7 @@ def raise_own(state: EngineState, device_id: str, code: str, why: str) -> None:
 
 def as_of_now(reset: Reset) -> Reset:
     """One that a version stored which knew neither ``outcome`` nor ``may_ask_again``: it emptied
-    ``conditions`` where they might ask again, and began ``result`` with the word of the outcome.
+    ``conditions`` where they might ask again, and began ``result`` with the name of the outcome.
     """
     if reset.stage is not ResetStage.ENDED or reset.outcome is not None:
         return reset
@@ -310,7 +310,7 @@ def due(state: EngineState, reset: Reset) -> None:
 
 
 def resulted(state: EngineState, given: ActionResult) -> bool:
-    """The shell says how it went. Only an attempt that runs can have a result; what comes late has none."""
+    """The result of an attempt. Only one that runs can have a result: a late one is ignored."""
     reset = state.get(Reset, given.action_id)
     if reset is None or not can(reset, Happened.DONE) or given.attempt not in (0, reset.attempt):
         return False
@@ -374,7 +374,7 @@ def _succeed(state: EngineState, reset: Reset) -> None:
 
 
 def _is_over(state: EngineState, condition: Condition, reset: Reset) -> bool:
-    """What occurred since may ask anew. What the driver shows was in the very polls that verified: the reset
+    """What occurred since may ask again. What the driver shows was in the very polls that verified: the reset
     was for another fault.
     """
     by_driver = condition.source == state.device(condition.device_id).source and not condition.rule

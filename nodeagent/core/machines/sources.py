@@ -41,11 +41,11 @@ from nodeagent.core.state import deadlines, registry
 from nodeagent.core.state.state import EngineState
 
 _NOT_POLLED = frozenset({AGENT, PUBLIC})
-"""Sources that are not polled: the agent itself, and others who report to it."""
+"""Sources that are not polled: the agent itself, and other systems that report to it."""
 
 
 def started(state: EngineState, given: Started) -> bool:
-    """A daemon begins: every source that ever spoke is awaited, its timers held, the last verdicts stand."""
+    """A daemon begins: every source that ever reported is awaited, its timers are paused, verdicts hold."""
     registry.resolve(state, NODE, None)
     era = state.era
     rebooted = bool(era.boot_id) and era.boot_id != given.boot_id
@@ -57,7 +57,7 @@ def started(state: EngineState, given: Started) -> bool:
     for name in sorted(names - _NOT_POLLED - {""}):
         _await(state, name, expected.get(name))
     if rebooted:
-        registry.unread(state)
+        registry.all_unread(state)
     reported.began_again(state)
     users.began_again(state)
     reset_proposals.began_again(state)
@@ -127,7 +127,7 @@ def absent(state: EngineState, given: SourceAbsent) -> bool:
 
 
 def lost(state: EngineState, given: SourceLost) -> bool:
-    """The source, or its view of one device, no longer observes; its timers are held until it does."""
+    """The source, or its view of one device, no longer observes; its timers are paused until it does."""
     device = registry.find(state, given.device) if given.device else None
     if given.device and device is None:
         return False
@@ -159,8 +159,8 @@ def lost(state: EngineState, given: SourceLost) -> bool:
 
 
 def _blinds(how: Loss, needed: bool) -> bool:
-    """Whether the node is not observed without it. One that runs and hears nothing may be gone without, if it
-    is none of those that are needed: a BMC is silent for minutes while it starts anew.
+    """Whether the node is not observed without it. One that runs and gets no answer is not missed unless it
+    is needed: a BMC is silent for minutes while it restarts.
     """
     return how is Loss.NOT_RUNNING or (how is Loss.NOT_READ and needed)
 
@@ -172,8 +172,8 @@ def back(state: EngineState, given: SourceBack) -> bool:
 def read(state: EngineState, source: str, device_name: str, required: bool | None = None) -> bool:
     """A complete read of a device, or of all, was made: timers run on from where they were.
 
-    ``required`` None: as it was. The node is no device of a source: that it is observed says only a read of
-    all.
+    ``required`` None: as it was. The node is no device of a source: only a read of all shows that it is
+    observed.
     """
     if device_name == ALL_DEVICES:
         return _read_all(state, source, required)
@@ -223,7 +223,7 @@ def _emit_back(state: EngineState, before: Source, device: Device) -> None:
 
 
 def due(state: EngineState, source: Source) -> None:
-    """Not read since the start: the last verdicts stand no longer, or the held timers run on."""
+    """Not read since the start: the last verdicts hold no longer, or the paused timers run on."""
     held_ns = deadlines.held_until_ns(state.lookup, source)
     stale_ns = deadlines.stale_ns(state.lookup, source)
     after = replace(
@@ -239,7 +239,7 @@ def due(state: EngineState, source: Source) -> None:
 def polled(state: EngineState, given: ActiveSet) -> bool:
     """Open what is active and not open, close what is open and not active. True if anything changed.
 
-    A set that speaks for every device of its source cannot say on which of them a code is active:
+    A set that covers every device of its source cannot show on which of them a code is active:
     such codes open nothing, and are taken as shown wherever they are open.
     """
     changed = False
@@ -288,7 +288,7 @@ def _confirmed(state: EngineState, condition: Condition, source: str, facts: Fac
 
 
 def _is_explained(state: EngineState, given: ActiveSet, device: Device, facts: Facts) -> bool:
-    """It is absorbed, the driver has said that it is over since it was asked for this set, or it is one that
+    """It is absorbed, the driver has reported its recovery since it was asked for this set, or it is one that
     opens nothing, and has its notice.
     """
     if facts.row is not None and facts.row.notice:
@@ -300,13 +300,13 @@ def _is_explained(state: EngineState, given: ActiveSet, device: Device, facts: F
 
 
 def _is_older(state: EngineState, given: ActiveSet, device_id: str, facts: Facts) -> bool:
-    """Whether the driver has said that the fault is over since it was asked for this set."""
+    """Whether the driver has reported the fault as over since it was asked for this set."""
     ordinal = state.get(Ordinal, device_id, facts.key)
     return ordinal is not None and ordinal.recovered_ns >= given.begun_ns
 
 
 def _heal(state: EngineState, given: ActiveSet, active: ActiveCode) -> bool:
-    """The callback that said so was lost."""
+    """The callback that reported it was lost."""
     occur = Signal(
         source=given.source,
         device=given.device,
@@ -319,7 +319,7 @@ def _heal(state: EngineState, given: ActiveSet, active: ActiveCode) -> bool:
 
 
 def _close_absent(state: EngineState, given: ActiveSet, device: Device | None) -> bool:
-    """``device`` None: the set speaks for every device of its source."""
+    """``device`` None: the set covers every device of its source."""
     if device is not None and _is_clean(state, device):
         return False
     device_id = device.id if device is not None else None
@@ -349,7 +349,7 @@ def _is_clean(state: EngineState, device: Device) -> bool:
 
 
 def _unread(state: EngineState, given: ActiveSet, device_id: str | None) -> frozenset[str]:
-    """The open codes that the set says nothing about, as they are compared."""
+    """The open codes that could not be asked for, as they are compared."""
     if not given.unread:
         return frozenset()
     roots = frozenset(map(root, given.unread))

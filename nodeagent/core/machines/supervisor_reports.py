@@ -1,7 +1,7 @@
-"""What supervisors say: a job begins, a run has started or ended, the supervisor leaves.
+"""Reports of supervisors: a job begins, a run has started or ended, the supervisor leaves.
 
-It takes their word for what runs, and for nothing else: whether the chips are free of the job, the lists of
-processes say. What is to become of the job is decided in ``job_review``.
+They decide what runs, and nothing else: whether the chips are free of the job is read from the lists of
+processes. What is to become of the job is decided in ``job_review``.
 """
 
 from collections.abc import Callable
@@ -27,10 +27,10 @@ from nodeagent.core.state import limits, occupancy, registry
 from nodeagent.core.state.state import EngineState
 
 UNKILLABLE = "process_unkillable"
-"""The code of a process that holds a chip and that no signal ends. Only the daemon's own sight opens it."""
+"""The code of a process on a chip that no signal ends. Only what the daemon itself observes opens it."""
 
 
-# ---------------------------------------------------------------------- it begins, or says anew how it is
+# ---------------------------------------------------------------------- it begins, or connects again
 
 
 def begun(state: EngineState, given: JobBegun) -> bool:
@@ -40,7 +40,7 @@ def begun(state: EngineState, given: JobBegun) -> bool:
     if job is not None and job.stage is not JobStage.ENDED:
         if not _is_another_life(job, given):
             return _goes_on(state, job, given)
-        jobs.end(state, job, "a supervisor has begun anew, and knows nothing of it", None)
+        jobs.end(state, job, "a new supervisor has begun, which knows nothing of it", None)
     elif why := limits.why_no_job(state, given.job, given.peer.uid):
         return _no_room(state, given, why)
     if (ended := state.get(Job, given.job)) is not None:
@@ -64,7 +64,7 @@ def begun(state: EngineState, given: JobBegun) -> bool:
 
 
 def _look_at(state: EngineState, began: Job) -> None:
-    """Its first event says whether it may run: after what a free chip has waited for."""
+    """Its first event shows whether it may run: after what a free chip has waited for."""
     reset_policy.review(state)
     if began.stage is JobStage.HOLDING:
         job_review.grant_if_well(state, began)
@@ -74,8 +74,9 @@ def _look_at(state: EngineState, began: Job) -> None:
 
 
 def _is_another_life(job: Job, given: JobBegun) -> bool:
-    """A supervisor that is another process, and begins with the first run: it numbers what it says anew. One
-    that was started again on its own journal is past its first run, or in it, or has never said anything.
+    """A supervisor that is another process, and begins with the first run: it numbers its reports from one.
+    One that was started again on its own journal is past its first run, or in it, or has never reported
+    anything.
     """
     if given.peer == job.peer or given.run > 1 or given.is_running:
         return False
@@ -83,7 +84,7 @@ def _is_another_life(job: Job, given: JobBegun) -> bool:
 
 
 def _goes_on(state: EngineState, job: Job, given: JobBegun) -> bool:
-    """It was connected before. What it says of its run stands where it is later than what was known."""
+    """It was connected before. What it reports of its run counts where it is later than what was known."""
     devices = _devices(state, job.devices, given)
     after = replace(job, kind=given.kind, peer=given.peer, policy=given.policy, devices=devices)
     if given.is_running and (after.stage is JobStage.HOLDING or given.run > after.run):
@@ -99,7 +100,7 @@ def _goes_on(state: EngineState, job: Job, given: JobBegun) -> bool:
 
 
 def _found_running(state: EngineState, job: Job, run: int) -> Job:
-    """It was run where nobody could be asked: so it was granted, by nobody."""
+    """It was run while the daemon could not be asked: that counts as granted."""
     run = max(run, job.run)
     fresh: dict[str, Any] = {**jobs.NOT_RUN, "run": run, "started": True}
     if job.stage is JobStage.HOLDING:
@@ -109,7 +110,7 @@ def _found_running(state: EngineState, job: Job, run: int) -> Job:
 
 
 def _found_stopped(state: EngineState, job: Job, run: int) -> Job:
-    """It is about to make a later run: the one that was known has ended, and its word is on the way."""
+    """It is about to make a later run: the one that was known has ended, and its report is on the way."""
     if job.stage is JobStage.RUNNING:
         due_ns = state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns
         found = jobs.advance(
@@ -134,17 +135,17 @@ def _no_room(state: EngineState, given: JobBegun, full: str) -> bool:
     return notice(state, state.device(state.node_id), code="", why=why, source=AGENT)
 
 
-# ---------------------------------------------------------------------- what is said of a run
+# ---------------------------------------------------------------------- reports of a run
 
 
-def said(state: EngineState, given: JobSaid) -> bool:
+def run_reported(state: EngineState, given: JobSaid) -> bool:
     """Once each: what has no greater number than the last was taken before."""
     job = state.get(Job, given.job)
     if job is None or job.stage is JobStage.ENDED or given.number <= job.said:
         return False
     job = replace(job, said=given.number)
     state.put(job)
-    _WORDS[given.what](state, job, given)
+    _BY_KIND[given.what](state, job, given)
     return True
 
 
@@ -161,20 +162,20 @@ def _started(state: EngineState, job: Job, given: JobSaid) -> None:
 
 
 def _ended_run(state: EngineState, job: Job, given: JobSaid) -> None:
-    """Nothing of the run is left, by its word. One that was asked stays so, and that is reported, when the
-    lists of processes say the same (``job_review``).
+    """Nothing of the run is left, by this report. One that was asked stays so, and its event comes, when the
+    lists of processes show the same (``job_review``).
     """
     if given.run >= job.run and job.stage is JobStage.ASKED and occupancy.left_of(state, job):
         state.put(replace(job, run=given.run, stopped=True, end=given))
         return
     if given.run >= job.run:
         job = jobs.stop(state, job, given.run) or job
-    why = jobs.words_of_end(given)
+    why = jobs.text_of_end(given)
     jobs.emit_event(state, EventKind.JOB_STOPPED, job, why, jobs.evidence_of(given), given.run)
 
 
 def _suspected(state: EngineState, job: Job, given: JobSaid) -> None:
-    why = given.why or f"run {given.run} seems to stand still"
+    why = given.why or f"run {given.run} seems to make no progress"
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
@@ -182,7 +183,7 @@ def _suspended(state: EngineState, job: Job, given: JobSaid) -> None:
     if given.run == job.run:
         job = replace(job, suspended=True)
         state.put(job)
-    why = given.why or f"run {given.run} stands still"
+    why = given.why or f"run {given.run} makes no progress"
     jobs.emit_event(state, EventKind.JOB_SUSPENDED, job, why, jobs.evidence_of(given), given.run)
 
 
@@ -195,15 +196,15 @@ def _cleared(state: EngineState, job: Job, given: JobSaid) -> None:
 
 
 def _unkillable(state: EngineState, job: Job, given: JobSaid) -> None:
-    """The job leaves. Whether a chip takes no new work for that, what the daemon sees of its holders decides:
-    nobody's word takes one out of service.
+    """The job leaves. Whether a chip takes no new work for that depends on the processes that the daemon
+    sees: no report takes a chip out of service.
     """
     why = given.why or "a process of it cannot be ended"
     jobs.emit_event(state, EventKind.JOB_STOPPED, job, why, jobs.evidence_of(given), given.run)
     jobs.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 
-_WORDS: Final[dict[JobWord, Callable[[EngineState, Job, JobSaid], None]]] = {
+_BY_KIND: Final[dict[JobWord, Callable[[EngineState, Job, JobSaid], None]]] = {
     JobWord.STARTED: _started,
     JobWord.STOPPED: _ended_run,
     JobWord.EXITED: _ended_run,
@@ -226,7 +227,7 @@ def ended(state: EngineState, given: JobEnded) -> bool:
 
 
 def began_again(state: EngineState) -> None:
-    """After a start of the daemon: nobody could say anything meanwhile, so that all have their time anew."""
+    """After a start of the daemon: no supervisor could report meanwhile, so that all have their full time."""
     settings = state.lookup.settings.jobs
     for job in occupancy.live_jobs(state):
         if job.due_ns is not None:

@@ -1,4 +1,4 @@
-"""Who uses a device: its processes, as a driver lists them, and the jobs that claim it.
+"""The users of a device: its processes, as a driver lists them, and the jobs that claim it.
 
 What follows from that is worked out in ``occupancy``. Nothing is opened here.
 """
@@ -43,7 +43,7 @@ def _unreadable(state: EngineState, before: Held | None) -> bool:
 
 
 def claimed(state: EngineState, given: Claims) -> bool:
-    """A job says that it uses a device, or has left it. That none does any more is kept: hooks speak here."""
+    """A job uses a device, or has left it. An empty cell is kept: it shows that hooks report here."""
     device = registry.find(state, given.device)
     if device is None:
         return False
@@ -58,13 +58,13 @@ def claimed(state: EngineState, given: Claims) -> bool:
 
 
 def began_again(state: EngineState) -> None:
-    """After a start of the daemon: who holds what is not known yet."""
+    """After a start of the daemon: the processes on devices are not known yet."""
     for cell in state.all(Held):
         state.put(replace(cell, is_current=False))
 
 
 def rebooted(state: EngineState) -> None:
-    """No process outlives its boot, and no job: the scheduler places it anew, or its hook never came."""
+    """No process outlives its boot, and no job: the scheduler places it again, or its hook never came."""
     for claimed in state.all(Claimed):
         state.put(replace(claimed, jobs=()))
     for cell in state.all(Held):

@@ -1,12 +1,12 @@
-"""The nouns of nodeagent: what flows into the core, out of it, and what it can be seen to hold.
+"""The values of nodeagent: what flows into the core, what flows out of it, and what a view of it shows.
 
 Everything here is a frozen value. Nothing here decides, reads a clock or does I/O.
 
 Times are integers of nanoseconds on the *rule clock* (it never steps back and is the same
 line across daemon restarts and boots); only the store and the outlets turn them into wall time.
 
-The words are here at once, the values with the first of them that is asked for: a worker needs the words
-only, and to make the classes of all values takes a third of its start.
+The enumerations are imported at once, the other values with the first of them that is used: a worker needs
+only the enumerations, and making the classes of all values takes a third of its start.
 """
 
 from typing import TYPE_CHECKING

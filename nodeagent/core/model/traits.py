@@ -25,7 +25,7 @@ CHIPS: Final = "chips"
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """A reading of ``attributes``; "" or () is what was not given."""
+    """The typed form of ``attributes``; one that was not given is "" or ()."""
 
     attributes: Mapping[str, str]
 

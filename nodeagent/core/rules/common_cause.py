@@ -2,12 +2,12 @@
 
 It looks at the faults that are open, after every change. While as many devices as the rule asks for have one
 of its codes, the node has the fault that it raises, and the evidence names the devices. A fault that goes
-with the node's by a relation rule is open no more, and counts on while its source shows it; so a
-``relation`` that absorbs lets the one fault stand for all. Devices that join later renew the node's fault,
+with the node's by a relation rule is open no more, and counts on while its source shows it; so with a
+``relation`` that absorbs, the one fault represents all. Devices that join later renew the node's fault,
 however late. It recovers once fewer devices have theirs: what is left is a fault of its own again.
 
 A chip counts once, whatever part of it a fault is on. What is injected counts for nothing, nor does what
-only a line of the kernel says of a chip whose driver speaks for it. New tables raise nothing: something must
+only a kernel line reports of a chip whose driver reports its faults. New tables raise nothing: something must
 occur under them first. It changes no level, and absorbs nothing by itself.
 """
 
@@ -33,7 +33,7 @@ class CommonCause(RuleCell):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """The newest occurrence on one device, and who reported it."""
+    """The newest occurrence on one device, and the source that reported it."""
 
     at_ns: int
     source: str
@@ -55,10 +55,10 @@ def _review(state: EngineState, rule: CommonCauseRule, raise_: Raise) -> None:
         state.drop(cell)
         _signal(state, rule, cell, Assertion.RECOVER, raise_)
     elif cell is not None or _is_at_once(rule, shown.values(), state.era.catalog_ns):
-        _stand(state, rule, cell, root, shown, raise_)
+        _met(state, rule, cell, root, shown, raise_)
 
 
-def _stand(
+def _met(
     state: EngineState,
     rule: CommonCauseRule,
     before: CommonCause | None,
@@ -66,7 +66,7 @@ def _stand(
     shown: Mapping[str, _Shown],
     raise_: Raise,
 ) -> None:
-    """The rule is met: its fault stands, and names these devices. One that joins is an occurrence of it."""
+    """The rule is met: its fault is open, and names these devices. One that joins is an occurrence of it."""
     newest = max(shown.values(), key=lambda each: (each.at_ns, each.source))
     cell = CommonCause(
         device_id=state.node_id, rule=rule.id, source=newest.source, devices=tuple(sorted(shown))

@@ -20,7 +20,7 @@ _SIGHTINGS = 16
 
 
 def sight(state: EngineState, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
-    """Remember that the code came on the device: the newest few near which others may still be counted."""
+    """Remember that the code came on the device: the newest times near which others may still be counted."""
     before = state.get(Sighting, device_id, code_key)
     if before is None:
         limits.remember(state, Sighting(device_id=device_id, code=code_key, occurrences_ns=(at_ns,)))
@@ -148,10 +148,10 @@ def _leave(state: EngineState, code_key: str, rule: FrequencyRule) -> None:
 
 
 def _one_cause(state: EngineState, code_key: str, one: str, other: str) -> bool:
-    """Whether one job may have made the fault on both: it may have come to them while nobody could see that.
+    """Whether one job may have caused the fault on both: it may have used them while that was not observed.
 
-    The application's own fault it may also have made where both are free: it comes, and crashes, between two
-    polls of their processes.
+    It may also have caused a fault of the application where both are free: it begins, and crashes, between
+    two polls of their processes.
     """
     known = occupancy.is_known(state, one) and occupancy.is_known(state, other)
     if not known or occupancy.same_job(state, one, other):

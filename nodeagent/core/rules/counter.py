@@ -1,8 +1,8 @@
 """The counter rule: a counter that rises by so much within its window is a fault, until a window later.
 
 A rise belongs to the time of the mark that shows it; one exactly a window old still counts. A value below
-the last one is a counter that began anew (a reset, a wrap): all it shows has risen since. One that is kept
-for life does not begin anew, it has lost what was not written down yet, and has not risen. The first value
+the last one is a counter that started over (a reset, a wrap): all it shows has risen since. One that is kept
+for life does not start over: it has lost what was not written down yet, and has not risen. The first value
 of a counter is where counting begins. While the rule stays met its fault stays open; it recovers once the
 rule was not met for a whole window. What it raises is an ``occur`` of the source on the device, which
 polls neither show nor close. It reads no metric.
@@ -25,14 +25,14 @@ _PARTS: Final = 256
 """Rises closer to each other than this part of the window are kept as one, at the time of the first."""
 
 _MAX_NAMED: Final = 16
-"""So many readings of a family are named in the evidence."""
+"""The most readings of a family that the evidence names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally(RuleCell):
     """What was seen of the counter: its value, and by how much it rose when, oldest first.
 
-    ``rises`` holds pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
+    ``rises`` are pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
     it raised is over.
     """
 

@@ -2,10 +2,10 @@
 gone strictly longer than its recovery time.
 
 One occurrence is one such passage. While the level is in force further presences are of the same occurrence:
-one that lasts as long keeps a standing promotion alive, and a shorter one does not even that. A ``once`` is
-no presence: it neither begins, prolongs nor interrupts one or its recovery time, and holds its condition at
-the row's own level.
-(Ascend's device-plugin counts so too: ``handleFaultQueue`` in its ``pkg/common/fault_code.go``.)
+one that lasts as long keeps a promotion in force, and a shorter one does not even that. A ``once`` is no
+presence: it neither begins, prolongs nor interrupts one or its recovery time, and keeps its condition open at
+the row's own level. (Ascend's device-plugin counts so too: ``handleFaultQueue`` in its
+``pkg/common/fault_code.go``.)
 
 When the times are over is worked out in ``deadlines``. Nothing here puts a condition.
 """
@@ -28,7 +28,7 @@ def timed_out(condition: Condition) -> Condition:
 
 
 def ended(condition: Condition) -> Condition:
-    """It was gone for longer than its recovery time, and a ``once`` holds it: at the row's own level."""
+    """It was gone for longer than its recovery time, and a ``once`` keeps it open: at the row's own level."""
     return replace(condition, present_ns=None, recovered_ns=None, judged=False, timed_out=False)
 
 

@@ -23,72 +23,13 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules import correlation, windows
 from nodeagent.core.rules.kind import RuleKind
-from nodeagent.core.rules.windows import without_near
 from nodeagent.core.state import deadlines, limits, occupancy
 from nodeagent.core.state.cells import changed
 from nodeagent.core.state.state import EngineState
 
 
-def present(state: EngineState, condition: Condition) -> None:
-    """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
-    if state.lookup.facts(condition.code).duration is not None and not condition.judged:
-        return
-    for promotion in promotions_of(state, condition):
-        if promotion.quiet_since_ns is not None:
-            state.put(replace(promotion, quiet_since_ns=None))
-
-
-def recovered(state: EngineState, condition: Condition, at_ns: int) -> None:
-    """The fault is no longer present: the quiet time of its promotions begins, unless another system reports
-    the same.
-    """
-    for promotion in promotions_of(state, condition):
-        if promotion.quiet_since_ns is None and not _is_shown_beside(state, condition):
-            state.put(replace(promotion, quiet_since_ns=at_ns))
-
-
-def requeue(state: EngineState, promotion: Promotion) -> None:
-    """It has not taken effect: what fired it is counted again."""
-    state.drop(promotion)
-    key = state.lookup.facts(promotion.code).key
-    window = windows.window_of(state, promotion.device_id, key, promotion.rule)
-    times = tuple(sorted((*promotion.occurrences_ns, *window.occurrences_ns)))
-    limits.remember(state, replace(window, occurrences_ns=times))
-
-
-def release(state: EngineState, promotion: Promotion, why: str) -> None:
-    """End it. One that had not taken effect was never published, and ends without an event."""
-    state.drop(promotion)
-    if promotion.effective:
-        emit(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)
-
-
-def promotions_of(state: EngineState, condition: Condition) -> list[Promotion]:
-    if condition.injected:
-        return []
-    return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
-
-
-def _is_shown_beside(state: EngineState, condition: Condition) -> bool:
-    key = state.lookup.facts(condition.code).key
-    return any(
-        other.id != condition.id
-        and other.present_ns is not None
-        and not other.injected
-        and state.lookup.facts(other.code).key == key
-        for other in state.on(Condition, condition.device_id)
-    )
-
-
-def counts_by_device(state: EngineState, condition: Condition) -> bool:
-    """Whether occurrences of its fault count whosever they are."""
-    device = state.device(condition.device_id)
-    rule = state.lookup.frequency_rule(state.lookup.facts(condition.code), device.kind)
-    return rule is None or rule.counted_by is CountedBy.DEVICE
-
-
 def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
-    """Its fault occurred: count it, and promote where a rule says so. A kernel line alone counts nothing."""
+    """Its fault occurred: count it, and promote where its rule is met. A kernel line alone counts nothing."""
     if condition.injected or condition.backing is not Backing.OWN:
         return
     device = state.device(condition.device_id)
@@ -111,10 +52,17 @@ def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: 
     if promoted is None:
         _count(state, device, condition, rule, at_ns, occurrences)
     elif by_device:
-        # Of the others nobody knows whether they are what was accused.
+        # By job or place: whether this is one of the occurrences that promoted is not known.
         _keep_alive(state, promoted, condition, at_ns)
     if rule.correlation_ns:
         correlation.review(state, device.id, facts.key, rule, at_ns)
+
+
+def _promotion(state: EngineState, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
+    for promotion in state.promotions(device_id, facts.key):
+        if promotion.rule == rule.id:
+            return promotion
+    return None
 
 
 def _count(
@@ -160,7 +108,7 @@ def _fire(
         occurrences_ns=occurrences_ns,
         quiet_since_ns=at_ns if condition.present_ns is None else None,
     )
-    # What comes late may come later still from others, and of devices that nobody has named yet.
+    # What comes late may come later still from others, and of devices that were not named yet.
     reported_late = at_ns < state.moment_ns
     if rule.correlation_ns and (reported_late or correlation.has_siblings(state, device)):
         state.put(promotion)
@@ -220,30 +168,46 @@ def _keep_alive(state: EngineState, promotion: Promotion, condition: Condition, 
         state.put(changed(promotion, quiet_since_ns=quiet_since_ns))
 
 
-def uncount(state: EngineState, condition: Condition, around_ns: int, within_ns: int) -> None:
-    """Take back what was counted of the condition's fault near a time: those occurrences were another's.
+def present(state: EngineState, condition: Condition) -> None:
+    """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
+    if state.lookup.facts(condition.code).duration is not None and not condition.judged:
+        return
+    for promotion in _promotions_of(state, condition):
+        if promotion.quiet_since_ns is not None:
+            state.put(replace(promotion, quiet_since_ns=None))
 
-    What they have already promoted stands.
+
+def recovered(state: EngineState, condition: Condition, at_ns: int) -> None:
+    """The fault is no longer present: the quiet time of its promotions begins, unless another system reports
+    the same.
     """
+    for promotion in _promotions_of(state, condition):
+        if promotion.quiet_since_ns is None and not _is_shown_by_another(state, condition):
+            state.put(replace(promotion, quiet_since_ns=at_ns))
+
+
+def _is_shown_by_another(state: EngineState, condition: Condition) -> bool:
     key = state.lookup.facts(condition.code).key
-    for window in state.all(Window):
-        if window.device_id != condition.device_id or window.code != key:
-            continue
-        kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
-        left = without_near(window, around_ns, within_ns)
-        if (kept, left) != (window.occurrences_ns, window.attributed):
-            after = replace(window, occurrences_ns=kept, attributed=left, burst_last_ns=None)
-            limits.remember(state, after)
+    return any(
+        other.id != condition.id
+        and other.present_ns is not None
+        and not other.injected
+        and state.lookup.facts(other.code).key == key
+        for other in state.on(Condition, condition.device_id)
+    )
 
 
-def was_held(state: EngineState, condition: Condition, at_ns: int, within_ns: int) -> None:
-    """A line names the process that the application fault hit: what another source reported of it was
-    counted as on a free device, and is taken back, but for what has taken effect.
-    """
-    for promotion in promotions_of(state, condition):
-        if not promotion.effective:
-            requeue(state, promotion)
-    uncount(state, condition, at_ns, within_ns)
+def _promotions_of(state: EngineState, condition: Condition) -> list[Promotion]:
+    if condition.injected:
+        return []
+    return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
+
+
+def counts_by_device(state: EngineState, condition: Condition) -> bool:
+    """Whether occurrences of its fault count whatever job they belong to."""
+    device = state.device(condition.device_id)
+    rule = state.lookup.frequency_rule(state.lookup.facts(condition.code), device.kind)
+    return rule is None or rule.counted_by is CountedBy.DEVICE
 
 
 def due(state: EngineState, promotion: Promotion) -> None:
@@ -258,11 +222,46 @@ def due(state: EngineState, promotion: Promotion) -> None:
         state.put(replace(promotion, phase=promotion.phase + 1))
 
 
-def _promotion(state: EngineState, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
-    for promotion in state.promotions(device_id, facts.key):
-        if promotion.rule == rule.id:
-            return promotion
-    return None
+def release(state: EngineState, promotion: Promotion, why: str) -> None:
+    """End it. One that had not taken effect was never published, and ends without an event."""
+    state.drop(promotion)
+    if promotion.effective:
+        emit(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)
+
+
+def requeue(state: EngineState, promotion: Promotion) -> None:
+    """It has not taken effect: what fired it is counted again."""
+    state.drop(promotion)
+    key = state.lookup.facts(promotion.code).key
+    window = windows.window_of(state, promotion.device_id, key, promotion.rule)
+    times = tuple(sorted((*promotion.occurrences_ns, *window.occurrences_ns)))
+    limits.remember(state, replace(window, occurrences_ns=times))
+
+
+def uncount(state: EngineState, condition: Condition, around_ns: int, within_ns: int) -> None:
+    """Take back what was counted of the condition's fault near a time: those occurrences were another's.
+
+    What they have already promoted stays.
+    """
+    key = state.lookup.facts(condition.code).key
+    for window in state.all(Window):
+        if window.device_id != condition.device_id or window.code != key:
+            continue
+        kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
+        left = windows.without_near(window, around_ns, within_ns)
+        if (kept, left) != (window.occurrences_ns, window.attributed):
+            after = replace(window, occurrences_ns=kept, attributed=left, burst_last_ns=None)
+            limits.remember(state, after)
+
+
+def process_named(state: EngineState, condition: Condition, at_ns: int, within_ns: int) -> None:
+    """A line names the process that the application fault hit: what another source reported of it was
+    counted as on a free device, and is taken back, but for what has taken effect.
+    """
+    for promotion in _promotions_of(state, condition):
+        if not promotion.effective:
+            requeue(state, promotion)
+    uncount(state, condition, at_ns, within_ns)
 
 
 KIND = RuleKind(name="frequency", occurred=occurred, present=present, recovered=recovered)

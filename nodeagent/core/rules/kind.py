@@ -34,7 +34,7 @@ class Raising:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleKind:
-    """What a kind does at each turn of a condition; None for nothing.
+    """What a kind does at each change of a condition; None for nothing.
 
     ``level`` is the level that it makes of the one so far. ``occurred`` counts occurrences at a time,
     ``present`` takes that the fault is there, ``recovered`` that it is no longer, and ``ended`` that its

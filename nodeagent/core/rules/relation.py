@@ -1,4 +1,4 @@
-"""Which faults stand near which: what a relation rule pairs. It closes nothing and emits nothing.
+"""Which faults are near which: what a relation rule pairs. It closes nothing and emits nothing.
 
 Two faults are near where their newest occurrences lie at most ``within`` apart, on one device, on two
 that a job shares, or anywhere on the node. Of a fault whose condition has closed a ``Trace`` keeps the
@@ -78,7 +78,7 @@ def _joining(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> li
     return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
 
-def level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
+def _level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
     """The strictest level of the rules that found their pair and that the tables still have, else None."""
     relations = lookup.facts(condition.code).relations
     if not condition.relations or relations is None:
@@ -121,7 +121,7 @@ def absorbed(state: EngineState, device_id: str, key: str) -> Absorbed | None:
 def _others(
     state: EngineState, place: Side, rule: RelationRule, device_id: str, key: str
 ) -> Iterator[Condition | Trace]:
-    """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
+    """The faults on that side of the rule, in its reach of the device; none of the code itself."""
     conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
     for fault_key in state.indexes.paired.get(place, ()):
         fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]
@@ -134,7 +134,7 @@ def _is_of_the_job(state: EngineState, device_id: str, fault: Condition | Trace)
 
 
 def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
-    return level_by_relations(lookup, condition) or level
+    return _level_by_relations(lookup, condition) or level
 
 
 KIND = RuleKind(name="relation", level=_level, ended=remember_trace)

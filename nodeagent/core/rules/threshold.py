@@ -1,8 +1,8 @@
 """The threshold rule: a reading above its bound for longer than ``for`` is a fault, below the other it ends.
 
-It hears only of crossings (``Edge``): between the two bounds nothing crosses, and a reading stays what it
+It receives only crossings (``Edge``): between the two bounds nothing crosses, and a reading stays what it
 was. Twice the same edge changes nothing. While the source is not observed the time runs on unjudged, as a
-duration rule's does; what comes first after that says whether the reading is still above. What it raises
+duration rule's does; the first edge after that shows whether the reading is still above. What it raises
 is an ``occur`` of the source on the device, which polls neither show nor close. It reads no metric.
 """
 
@@ -37,7 +37,7 @@ class Crossing(RuleCell):
 
 
 def crossed(state: EngineState, given: Edge, raise_: Raise) -> bool:
-    """A reading has crossed a bound, or is reported anew where it is. True if that changed anything."""
+    """A reading has crossed a bound, or is reported again where it is. True if that changed anything."""
     device = registry.find(state, given.device)
     rule = state.lookup.raising_by_id(given.rule)
     if device is None or not isinstance(rule, ThresholdRule):

@@ -177,7 +177,7 @@ def shown_alike(one: Condition, other: Condition) -> bool:
     )
 
 
-def restarts_anew(before: Condition, after: Condition) -> bool:
+def restarts_again(before: Condition, after: Condition) -> bool:
     """Whether what restarts its job has occurred once more."""
     restarts = after.user_induced or after.level in JOB_LEVELS
     return restarts and after.occurred_ns != before.occurred_ns

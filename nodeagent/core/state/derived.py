@@ -1,5 +1,5 @@
-"""What is worked out of the cells and kept while it holds: values of those who judge. It works out nothing
-itself.
+"""Values that are worked out from the cells and kept while they hold. This module only holds them: judging
+is done in ``judge`` and ``machines``.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from nodeagent.core.state.cells import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """What one condition, promotion or hold says of one device; ``level`` None where it shows no level.
+    """What one condition, promotion or hold adds to a verdict; ``level`` None where it has no level.
 
     ``of_network``: it is a fault of the chip's network ports.
     """
@@ -57,7 +57,7 @@ class ClaimedJob(NamedTuple):
 
 @dataclass(slots=True)
 class Derived:
-    """``contributions``: what each condition, promotion and hold says of its device. ``judgements``: of each
+    """``contributions``: what each condition, promotion and hold adds to a verdict. ``judgements``: of each
     device, by its id. ``uses``: which devices jobs use. ``ended_jobs`` and ``claimed_jobs``: how jobs are
     shown.
     """

@@ -29,7 +29,7 @@ class Groups(dict[G, dict[Key, None]]):
 
 
 Coded = Condition | Promotion | Trace
-Place = tuple[str, str, bool, str]
+_Place = tuple[str, str, bool, str]
 """The device, the code as it is compared, whether the condition was injected, and whose report it is."""
 
 
@@ -39,19 +39,19 @@ class Indexes:
 
     ``paired``: the conditions and traces on each side of each relation rule. ``shared``: the conditions that
     each rule of common causes counts. ``promoted``: the promotions by device and code. ``reaching``: those of
-    faults that speak for more than their own device, and for whom.
+    faults that affect more than their own device, and what they affect.
     """
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        self.open: dict[Place, Key] = {}
+        self.open: dict[_Place, Key] = {}
         self.reported = Groups[str]()
         self.paired = Groups[Side]()
         self.shared = Groups[str]()
         self.promoted = Groups[tuple[str, str]]()
         self.reaching: dict[Key, Affects] = {}
 
-    def place(self, condition: Condition) -> Place:
+    def place(self, condition: Condition) -> _Place:
         report = "" if condition.report is None else condition.report.key
         return condition.device_id, self._lookup.facts(condition.code).key, condition.injected, report
 

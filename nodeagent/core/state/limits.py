@@ -45,7 +45,7 @@ MAX_INJECTED = 256
 MAX_PROMOTIONS = 4096
 MAX_HOLDS = 1024
 MAX_HOLDS_OF_OWNER = 16
-"""So many holds of one owner are on one device."""
+"""The most holds of one owner on one device."""
 
 MAX_CLAIMS_ON_DEVICE = 64
 MAX_RESETS = 256
@@ -64,7 +64,7 @@ MAX_NOTICED = 1024
 MAX_ORDINALS = 8192
 
 MAX_RULE_CELLS = 8192
-"""So many cells of each kind of rules."""
+"""The most cells of each kind of rules."""
 
 _REMEMBERED: dict[type[Cell], int] = {
     Window: 4096,
@@ -79,9 +79,9 @@ INJECTED = "!injected"
 """Ends the name of a condition that is injected."""
 
 _FORGOTTEN = ""
-"""The key of the ordinal that stands for all of a device's that were forgotten."""
+"""The key of the ordinal that replaces all of a device's that were forgotten."""
 _NO_DEVICE = ""
-"""The device of the ordinal that stands for those of all devices."""
+"""The device of the ordinal that replaces those of all devices."""
 
 
 def room_for_device(state: EngineState) -> bool:
@@ -103,21 +103,19 @@ def room_for_rule_cell(state: EngineState, of: type[RuleCell]) -> bool:
 def why_no_job(state: EngineState, name: str, uid: int) -> str:
     """Why no job of that name may begin, "" where it may: those that have ended count by themselves."""
     if len(state.live_jobs) >= MAX_JOBS:
-        return f"{MAX_JOBS} jobs are already"
+        return f"{MAX_JOBS} jobs are supervised already"
     unproven = sum(not is_first_of_cgroup(job.name) for job in state.live_jobs.values())
     if not is_first_of_cgroup(name) and unproven >= MAX_JOBS_UNPROVEN:
-        return f"{MAX_JOBS_UNPROVEN} jobs beside the first of each cgroup are already"
-    who = answers_for(name, uid)
-    if (
-        sum(answers_for(job.name, job.peer.uid) == who for job in state.live_jobs.values())
-        >= MAX_JOBS_OF_USER
-    ):
-        return f"{MAX_JOBS_OF_USER} jobs of {who} are already"
+        return f"{MAX_JOBS_UNPROVEN} jobs besides the first of each cgroup are supervised already"
+    counted_for = answers_for(name, uid)
+    of_same = sum(answers_for(job.name, job.peer.uid) == counted_for for job in state.live_jobs.values())
+    if of_same >= MAX_JOBS_OF_USER:
+        return f"{MAX_JOBS_OF_USER} jobs of {counted_for} are supervised already"
     return ""
 
 
 def forget_ended_jobs(state: EngineState) -> None:
-    """Those beyond the cap: of which there may be any number first, and then those that ended first."""
+    """Drop those beyond the cap: first those that may be of any number, then those that ended first."""
     ended = [job for job in state.all(Job) if job.stage is JobStage.ENDED]
     ended.sort(key=lambda job: (is_first_of_cgroup(job.name), job.since_ns, job.name))
     for job in ended[: max(0, len(ended) - MAX_ENDED_JOBS)]:
@@ -133,12 +131,12 @@ def remember(state: EngineState, cell: Window | Sighting | Severity | Trace | Ab
 
 
 def number_of_code(key: str, injected: bool = False) -> str:
-    """Under what the conditions of a code (as codes are compared) are numbered."""
+    """The key under which the conditions of a code (as codes are compared) are numbered."""
     return f"{key}{INJECTED}" if injected else key
 
 
 def number_of_rule(rule: str) -> str:
-    """Under what the promotions of a rule are."""
+    """The key under which the promotions of a rule are numbered."""
     return f"rule:{rule}"
 
 

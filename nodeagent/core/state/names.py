@@ -63,7 +63,7 @@ class Names(dict[str, str]):
 
 
 NO_CGROUP: Final = "pid:"
-"""Begins the name of a job whose processes no cgroup tells from others."""
+"""Begins the name of a job whose processes no cgroup distinguishes from others."""
 
 _OF_CONTAINERS: Final = ("pod:", "container:")
 
@@ -79,7 +79,7 @@ def is_first_of_cgroup(name: str) -> bool:
 
 
 def answers_for(name: str, uid: int) -> str:
-    """Whom limits count the job of: its user; of a pod or a container that itself, for the users in it are
-    not those of the node, and root of all is one.
+    """Against whose limit the job counts: its user's; for a pod or a container its own, because the users in
+    it are not those of the node, and root of every container is the same uid.
     """
     return cgroup_of(name) if name.startswith(_OF_CONTAINERS) else f"uid:{uid}"

@@ -22,80 +22,17 @@ from nodeagent.core.model import (
     Kind,
     Signal,
 )
-from nodeagent.core.model.traits import PART_OF
-from nodeagent.core.state import limits, names
+from nodeagent.core.model.traits import PART_OF, PCI
+from nodeagent.core.state import limits
 from nodeagent.core.state.names import natural, part_of
 from nodeagent.core.state.state import EngineState
-
-
-def addressed(state: EngineState, signal: Signal, facts: Facts) -> Signal:
-    """The signal as one of the chip, where it names a part and does not concern that alone. Another system
-    says itself what its report is about (``faults.reported``).
-    """
-    chip, part = names.part_of(signal.device)
-    if not part or signal.report is not None:
-        return signal
-    level = classify(state.lookup, signal.source, facts, signal.severity).level
-    is_of_the_part = level in BELOW_RESET and not (facts.row is not None and facts.row.notice)
-    return signal if is_of_the_part else replace(signal, device=chip)
-
-
-def id_of(chip: Device, part: str) -> str:
-    return f"{chip.id}/{part}"
-
-
-def why_none(chip: Device) -> str:
-    """Why a device has no parts, "" where it may have some."""
-    if chip.kind is not Kind.CHIP:
-        return f"{chip.name} is no chip"
-    return f"{chip.name} is not divided into instances" if chip.traits.is_whole else ""
-
-
-def without_room(state: EngineState, device_ids: Iterable[str]) -> str:
-    """Whether each of these that is not known yet may become a part of its chip: "", or the name of a chip
-    that has no room.
-    """
-    arriving = Counter(names.part_of(each)[0] for each in device_ids if state.get(Device, each) is None)
-    for chip_id, count in arriving.items():
-        if len(state.parts(chip_id)) + count > limits.MAX_PARTS_ON_CHIP:
-            return state.device(chip_id).name
-    if arriving and len(state.cells[Device]) + arriving.total() > limits.MAX_DEVICES:
-        return state.device(next(iter(arriving))).name
-    return ""
-
-
-def new(chip: Device, part: str) -> Device:
-    """A part that nobody knew before."""
-    return Device(
-        id=id_of(chip, part),
-        name=f"{chip.name}/{part}",
-        kind=Kind.INSTANCE,
-        vendor=chip.vendor,
-        source=chip.source,
-        attributes={PART_OF: chip.id},
-        seen=True,
-    )
-
-
-def follow(state: EngineState, chip: Device) -> None:
-    """The chip is described anew: its parts are named by it."""
-    for part in state.parts(chip.id):
-        _, suffix = names.part_of(part.id)
-        after = replace(
-            part, name=f"{chip.name}/{suffix}", vendor=chip.vendor, source=chip.source, seen=chip.seen
-        )
-        if after != part:
-            state.put(after)
-
 
 PROVISIONAL = "slot:"
 
 _DEVICE_KINDS = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
-
-def identity_of(device_id: str) -> str:
-    """What a driver has read of the part itself; "" where it is known by its place alone."""
-    return "" if device_id.startswith(PROVISIONAL) else device_id
+CHIPS_BEHIND = "chips_behind"
+"""The key in the evidence of an event about a link: the names of the chips behind it, comma separated."""
 
 
 def find(state: EngineState, name: str) -> Device | None:
@@ -109,7 +46,7 @@ def find(state: EngineState, name: str) -> Device | None:
 
 
 def located(state: EngineState, name: str) -> tuple[Device | None, str]:
-    """As ``find``; of a part that nobody has named before, its chip and what the part is called there."""
+    """As ``find``; of a part that was not named before, its chip and the name of the part on it."""
     device = find(state, name)
     chip_name, part = part_of(name)
     if device is not None or not part:
@@ -120,7 +57,7 @@ def located(state: EngineState, name: str) -> tuple[Device | None, str]:
 def resolve(state: EngineState, name: str, kind: Kind | None) -> Device | None:
     """As ``find``, else a provisional device under that name; None where there are too many, or no name.
 
-    ``kind`` is that of the fault which came on it, None if nobody knows.
+    ``kind`` is that of the fault which came on it, None if unknown.
     """
     device = find(state, name)
     if device is not None:
@@ -140,7 +77,7 @@ def resolve(state: EngineState, name: str, kind: Kind | None) -> Device | None:
         kind=device_kind,
         vendor="",
         source="",
-        attributes={"pci": name} if _is_pci_address(name) else {},
+        attributes={PCI: name} if _is_pci_address(name) else {},
     )
     state.put(device)
     return device
@@ -149,7 +86,7 @@ def resolve(state: EngineState, name: str, kind: Kind | None) -> Device | None:
 def _part(state: EngineState, chip: Device | None, part: str) -> Device | None:
     if chip is None or not limits.room_for_part(state, chip):
         return None
-    found = new(chip, part)
+    found = new_part(chip, part)
     state.put(found)
     return found
 
@@ -163,11 +100,15 @@ def _as_chip(state: EngineState, device: Device) -> Device:
     return chip
 
 
-def unread(state: EngineState) -> None:
-    """After a reboot no device was read yet, and any may sit in another slot."""
-    for device in state.all(Device):
-        if device.seen:
-            state.put(replace(device, seen=False))
+def _is_pci_address(name: str) -> bool:
+    """``dddd:bb:dd.f`` as the kernel writes it."""
+    head, _, function = name.rpartition(".")
+    return len(head.split(":")) == 3 and function.isdigit()
+
+
+def identity_of(device_id: str) -> str:
+    """What a driver has read of the part itself; "" where it is known by its place alone."""
+    return "" if device_id.startswith(PROVISIONAL) else device_id
 
 
 def has_been_read(state: EngineState, device: Device, source: str) -> bool:
@@ -178,14 +119,77 @@ def has_been_read(state: EngineState, device: Device, source: str) -> bool:
     return True
 
 
-def _is_pci_address(name: str) -> bool:
-    """``dddd:bb:dd.f`` as the kernel writes it."""
-    head, _, function = name.rpartition(".")
-    return len(head.split(":")) == 3 and function.isdigit()
+def all_unread(state: EngineState) -> None:
+    """After a reboot no device was read yet, and any may sit in another slot."""
+    for device in state.all(Device):
+        if device.seen:
+            state.put(replace(device, seen=False))
 
 
-CHIPS_BEHIND = "chips_behind"
-"""The key in the evidence of an event about a link: the names of the chips behind it, comma separated."""
+# ---------------------------------------------------------------------- parts of a chip
+
+
+def addressed(state: EngineState, signal: Signal, facts: Facts) -> Signal:
+    """The signal as one of the chip, where it names a part and does not concern that alone. The report of
+    another system names its device itself (``faults.reported``).
+    """
+    chip, part = part_of(signal.device)
+    if not part or signal.report is not None:
+        return signal
+    level = classify(state.lookup, signal.source, facts, signal.severity).level
+    is_of_the_part = level in BELOW_RESET and not (facts.row is not None and facts.row.notice)
+    return signal if is_of_the_part else replace(signal, device=chip)
+
+
+def part_id(chip: Device, part: str) -> str:
+    return f"{chip.id}/{part}"
+
+
+def new_part(chip: Device, part: str) -> Device:
+    """A part that was not known before."""
+    return Device(
+        id=part_id(chip, part),
+        name=f"{chip.name}/{part}",
+        kind=Kind.INSTANCE,
+        vendor=chip.vendor,
+        source=chip.source,
+        attributes={PART_OF: chip.id},
+        seen=True,
+    )
+
+
+def rename_parts(state: EngineState, chip: Device) -> None:
+    """The chip is described again: its parts are named by it."""
+    for part in state.parts(chip.id):
+        _, suffix = part_of(part.id)
+        after = replace(
+            part, name=f"{chip.name}/{suffix}", vendor=chip.vendor, source=chip.source, seen=chip.seen
+        )
+        if after != part:
+            state.put(after)
+
+
+def why_no_parts(chip: Device) -> str:
+    """Why a device has no parts, "" where it may have some."""
+    if chip.kind is not Kind.CHIP:
+        return f"{chip.name} is no chip"
+    return f"{chip.name} is not divided into instances" if chip.traits.is_whole else ""
+
+
+def chip_without_room(state: EngineState, device_ids: Iterable[str]) -> str:
+    """Whether each of these that is not known yet may become a part of its chip: "", or the name of a chip
+    that has no room.
+    """
+    arriving = Counter(part_of(each)[0] for each in device_ids if state.get(Device, each) is None)
+    for chip_id, count in arriving.items():
+        if len(state.parts(chip_id)) + count > limits.MAX_PARTS_ON_CHIP:
+            return state.device(chip_id).name
+    if arriving and len(state.cells[Device]) + arriving.total() > limits.MAX_DEVICES:
+        return state.device(next(iter(arriving))).name
+    return ""
+
+
+# ---------------------------------------------------------------------- links
 
 
 def is_behind(chip: Device, link: Device) -> bool:

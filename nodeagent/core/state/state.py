@@ -188,14 +188,14 @@ class EngineState:
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
-    def stand_in(self, condition: Condition) -> Condition | None:
-        """The condition, open before it, that stands for its fault now; None where it does itself."""
+    def same_fault(self, condition: Condition) -> Condition | None:
+        """The condition, open before it, that is the same fault now; None where there is none."""
         key = self.indexes.open[self.indexes.place(condition)]
         other: Condition = self.cells[Condition][key]
         return None if other.id == condition.id else other
 
     def reported(self, report: Report) -> list[Condition]:
-        """The conditions of that name, on whichever devices, whoever opened them."""
+        """The conditions of that name, on any device and of any caller."""
         return [self.cells[Condition][key] for key in self.indexes.reported.get(report.name, ())]
 
     def on(self, of: type[C], device_id: str) -> list[C]:
@@ -216,7 +216,7 @@ class EngineState:
         return self.get(Source, name, device_id) or self.get(Source, name, "")
 
     def awaits(self, source: str, device_id: str) -> bool:
-        """True while the source has not been read (again): its timers are held, nothing is judged."""
+        """True while the source has not been read (again): its timers are paused, nothing is judged."""
         if not self.awaited:
             return False
         cell = self.source_of(source, device_id)

@@ -39,8 +39,8 @@ from tests.simulation.mutations.mutation import Mutation
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a chip's limit is one more", ((reset_blockers, "exhausted", one_more),)),
     Mutation("the node's limit is one more", ((reset_blockers, "of_start", one_more_for_the_node),)),
-    Mutation("only the chip that asks is counted", ((reset_blockers, "add", count_the_asker),)),
-    Mutation("nothing is counted", ((reset_blockers, "add", nothing),)),
+    Mutation("only the chip that asks is counted", ((reset_blockers, "add_past_reset", count_the_asker),)),
+    Mutation("nothing is counted", ((reset_blockers, "add_past_reset", nothing),)),
     Mutation("a restart loses the resets that count", ((Engine, "resume", resume_uncounted),)),
     Mutation("a compaction loses the resets that count", (carrying_no(PastResets),)),
     Mutation("a compaction loses the claims", (carrying_no(Claimed),)),

@@ -15,7 +15,7 @@ from tests.simulation.mutations.mutation import Mutation, Replacement
 _is_at_once, _review, _stand, _faults = (
     common_cause._is_at_once,
     common_cause._review,
-    common_cause._stand,
+    common_cause._met,
     common_cause._faults,
 )
 
@@ -65,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a common cause stands until the last device is well", ((common_cause, "_review", _until_the_last),)
     ),
-    Mutation("a device that joins is not named", ((common_cause, "_stand", _unnamed),)),
+    Mutation("a device that joins is not named", ((common_cause, "_met", _unnamed),)),
     Mutation("what goes with the node's fault is not counted", ((common_cause, "_faults", _open_ones),)),
     Mutation("a compaction loses what stands", (carrying_no(common_cause.CommonCause),)),
 )

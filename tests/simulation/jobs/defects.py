@@ -8,7 +8,7 @@ from nodeagent.core.machines.jobs import Cause, Happened
 from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
 from nodeagent.core.state.state import EngineState
 
-_said, _begun = supervisor_reports.said, supervisor_reports.begun
+_said, _begun = supervisor_reports.run_reported, supervisor_reports.begun
 _advance, _of_wait, _of_stop = jobs.advance, job_review.cause_of_wait, job_review.cause_of_stop
 
 # ---------------------------------------------------------------------- what is taken for true

@@ -1,9 +1,9 @@
 """Small, named defects of what becomes of supervised jobs: each must be caught."""
 
+from nodeagent.core import follow
 from nodeagent.core.machines import job_review, job_views, jobs, supervisor_reports
 from nodeagent.core.model import Job, JobBegun, JobSaid
 from nodeagent.core.state import occupancy
-from nodeagent.core.state.state import EngineState
 from tests.simulation.acting.defects import users_without
 from tests.simulation.jobs.defects import (
     advance_in_the_same_run,
@@ -46,8 +46,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a job is sent away and not reported", ((jobs, "send_away", send_away_unreported),)),
     Mutation("no chip that a job leaves is isolated", ((job_views, "is_isolated", no),)),
     Mutation("every chip that a job leaves is isolated", ((job_views, "is_isolated", yes),)),
-    Mutation("a run begins in the middle of a reset", ((job_review, "of_wait", wait_for_no_reset),)),
-    Mutation("a run waits for another group's reset", ((job_review, "of_wait", wait_for_a_neighbour),)),
-    Mutation("a job is stopped for no reset", ((job_review, "of_stop", stop_for_no_reset),)),
-    Mutation("the chips of a job are judged as any", ((EngineState, "_judge_by_jobs", none),)),
+    Mutation("a run begins in the middle of a reset", ((job_review, "cause_of_wait", wait_for_no_reset),)),
+    Mutation("a run waits for another group's reset", ((job_review, "cause_of_wait", wait_for_a_neighbour),)),
+    Mutation("a job is stopped for no reset", ((job_review, "cause_of_stop", stop_for_no_reset),)),
+    Mutation("the chips of a job are judged as any", ((follow, "_judge_by_jobs", none),)),
 )

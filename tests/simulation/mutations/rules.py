@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a part that comes back finds its counts", (replaced_but(Window),)),
     Mutation("a reload raises", handlers={CatalogChanged: reload_raises}),
     Mutation("a reload drops promotions", handlers={CatalogChanged: reload_drops}),
-    Mutation("a reload leaves levels as they were", ((reload, "_reword", never),)),
+    Mutation("a reload leaves levels as they were", ((reload, "_take_row", never),)),
     Mutation("a restart loses the counts", ((Engine, "resume", resume_forgetting),)),
     Mutation("a restart fires what was fired", ((Engine, "resume", resume_unfired),)),
     Mutation("a compaction loses the counts", (carrying_no(Window),)),
