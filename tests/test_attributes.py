@@ -13,10 +13,9 @@ import pytest
 
 from nodeagent import wire
 from nodeagent.config.load import load_config
-from nodeagent.core.devices import instances
-from nodeagent.core.faults.kernel_lines import NO_EVENTS
 from nodeagent.core.model import Device, Kind
-from nodeagent.core.verdicts.recovery_action import NAMED_BY_DRIVER
+from nodeagent.core.model.traits import NAMED_BY_DRIVER, NO_EVENTS
+from nodeagent.core.state import registry
 from nodeagent.daemon.recovery import _node
 from nodeagent.daemon.sources import inventory
 from nodeagent.drivers.ascend.reset_groups import ProductSeries
@@ -77,7 +76,7 @@ def test_what_the_daemon_adds_itself_has_rows() -> None:
     (let_alone,) = inventory.marked([gpu], ["gpu0"])
     added: list[tuple[Kind, str, Mapping[str, str]]] = [
         (each.kind, each.vendor, each.attributes)
-        for each in (let_alone, instances.new(chip, "gi5"), _node(load_config(None, {})))
+        for each in (let_alone, registry.new_part(chip, "gi5"), _node(load_config(None, {})))
     ]
     assert [broken(*each) for each in added] == [[], [], []]
     assert [sorted(attributes) for _, _, attributes in added] == [

@@ -15,7 +15,7 @@ VOCABULARY = (
     "nodeagent.core.catalog.codes",
     "nodeagent.core.catalog.settings",
     "nodeagent.core.model",
-    "nodeagent.core.catalog.source_traits",
+    "nodeagent.core.catalog.catalog",
 )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from nodeagent.core.catalog.levels import PRECEDENCE
+from nodeagent.core.machines.reset_refusal import DryRun, Step, Used
 from nodeagent.core.model import (
     NODE,
     Condition,
@@ -25,8 +27,6 @@ from nodeagent.core.model import (
     Reset,
     Source,
 )
-from nodeagent.core.resets.dry_run import DryRun, Step, Used
-from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.mapping import timestamp, writer
 from nodeagent.messages.pb import control_service_pb2
 from nodeagent.messages.pb import types_pb2 as pb

@@ -1,8 +1,8 @@
-"""After damage: what subscribers saw open stays open, until a driver or a person says otherwise.
+"""After damage: what subscribers saw open stays open, until a driver or a person ends it.
 
 From what is left of the cells and the events it works out which isolations, promotions and faults are
 missing, and makes what is left fit to be put back. It puts nothing back itself, and is asked only where
-something was lost. Whether a driver had confirmed a line of the kernel no event says: such a fault comes
+something was lost. No event shows whether a driver had confirmed a line of the kernel: such a fault comes
 back as confirmed, since a person looks after damage in any case.
 """
 
@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.faults import reported
+from nodeagent.core.machines import holds, reset_proposals
 from nodeagent.core.model import (
     Carried,
     Cell,
@@ -27,22 +29,19 @@ from nodeagent.core.model import (
     Promotion,
     Reset,
 )
-from nodeagent.core.orders import holds
-from nodeagent.core.resets import proposals
 from nodeagent.core.state import limits
-from nodeagent.core.verdicts.judge import PRECEDENCE
 
 Restorable = Hold | Promotion | Condition
 
 _OF_CONDITIONS = frozenset({EventKind.RAISED, EventKind.LEVEL_CHANGED, EventKind.NOTICE})
-"""A notice with the id of a condition adds to its words; most have none, and open nothing."""
+"""A notice with the id of a condition adds to its evidence; most have none, and open nothing."""
 
 _ENDS = frozenset({EventKind.CLEARED, EventKind.RELEASED, EventKind.RESUMED})
 
 
 class History:
-    """What the events say is open, one page of them after the other. ``doubtful`` are cells of which only
-    they show whether they still stand.
+    """What is open by the events, one page of them after the other. ``doubtful`` are cells of which only
+    they show whether they are still open.
     """
 
     def __init__(self, doubtful: Iterable[Carried]) -> None:
@@ -118,7 +117,7 @@ def _numbered_under(cell: Restorable, name: str) -> str:
 def _waits_in_vain(cell: Cell, resets: Collection[str]) -> bool:
     if not isinstance(cell, Hold) or cell.kind is not HoldKind.RESET_PENDING:
         return False
-    return proposals.reset_of(cell.id) not in resets
+    return reset_proposals.reset_of(cell.id) not in resets
 
 
 def _keeps_work_off(cell: Restorable) -> bool:
@@ -126,7 +125,7 @@ def _keeps_work_off(cell: Restorable) -> bool:
 
 
 def _described(event: Event) -> Restorable | None:
-    """The cell that the event is about, as far as it says."""
+    """The cell that the event is about, as far as the event shows it."""
     if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.states_end(event)):
         return _hold(event)
     if event.condition_level is None:
@@ -152,10 +151,10 @@ def _described(event: Event) -> Restorable | None:
 def _hold(event: Event) -> Hold:
     """One without a stated end has none. Such a quiesce is not put back: the node would stay blind."""
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
-    owner, who, reason = holds.owner_in(event.why)
-    if proposals.is_of_reset(event.condition_id):
+    owner, set_by, reason = holds.owner_in(event.why)
+    if reset_proposals.is_of_reset(event.condition_id):
         kind = HoldKind.RESET_PENDING
-        owner, who, reason = proposals.OWNER, "", event.why
+        owner, set_by, reason = reset_proposals.OWNER, "", event.why
     return Hold(
         id=event.condition_id,
         device_id=event.device_id,
@@ -164,7 +163,7 @@ def _hold(event: Event) -> Hold:
         since_ns=event.at_ns,
         until_ns=holds.end_in(event),
         kind=kind,
-        set_by=who,
+        set_by=set_by,
     )
 
 

@@ -2,7 +2,7 @@
 
     engine.step(now_ns, input) -> Outcome    total: any input at any time, first fires what is due
     engine.next_deadline()     -> int | None when it wants to be called again
-    engine.view()                            what it holds, immutable
+    engine.view()                            its state as a value, immutable
 
 Time is the rule clock's, an argument that never steps back. Equal inputs at equal times give equal
 outcomes: that is what replay and crash recovery rest on. A stored input is replayed with
@@ -15,9 +15,24 @@ from typing import Any
 
 from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.devices import baselines, holders, identity, registry, sources
-from nodeagent.core.faults import condition_deadline, polls, reported, signals
-from nodeagent.core.jobs import review, supervisor_reports
+from nodeagent.core.faults import ending, reported, signals
+from nodeagent.core.follow import FOLLOWERS
+from nodeagent.core.judge.events import settle, show_as_emitted
+from nodeagent.core.machines import (
+    devices,
+    holds,
+    job_review,
+    orders,
+    reset_blockers,
+    reset_policy,
+    reset_proposals,
+    resets,
+    sources,
+    supervisor_reports,
+    users,
+)
+from nodeagent.core.machines.reset_refusal import DryRun, dry_run
+from nodeagent.core.machines.sources import polled
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -52,75 +67,81 @@ from nodeagent.core.model import (
     TablesRejected,
     View,
 )
-from nodeagent.core.orders import holds, orders
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.reconcile import Published, reconcile
-from nodeagent.core.resets import attempts, lifecycle, past_resets, policy, proposals
-from nodeagent.core.resets.dry_run import DryRun, dry_run
 from nodeagent.core.rules import frequency
-from nodeagent.core.rules.kinds import RULE_KINDS
-from nodeagent.core.state.cell_keys import TAGS
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import settle, show_as_emitted
+from nodeagent.core.rules.kind import Raise
+from nodeagent.core.rules.kinds import RAISING
+from nodeagent.core.state import registry
+from nodeagent.core.state.cells import TAGS
+from nodeagent.core.state.state import EngineState
 from nodeagent.core.view import view_of
 
 _MAX_FIRINGS = 1_000_000
 
-Handler = Callable[[State, Any], bool]
+Handler = Callable[[EngineState, Any], bool]
 
 
-def _signalled(state: State, given: Signal) -> bool:
+def _signalled(state: EngineState, given: Signal) -> bool:
     changed = given.backdated and sources.history_begun(state, given.source)
     return signals.signalled(state, given) or changed
 
 
-def _polled(state: State, given: ActiveSet) -> bool:
-    changed = polls.polled(state, given)
-    return proposals.polled(state, given) or changed
+def _polled(state: EngineState, given: ActiveSet) -> bool:
+    changed = polled(state, given)
+    return reset_proposals.polled(state, given) or changed
 
 
-def _ordered(state: State, given: Operator) -> bool:
+def _ordered(state: EngineState, given: Operator) -> bool:
     changed, state.answer = orders.ordered(state, given)
     return changed
 
 
-def _reported(state: State, given: PublicFaults) -> bool:
+def _reported(state: EngineState, given: PublicFaults) -> bool:
     changed, state.answer = reported.reported(state, given)
     return changed
 
 
-def _carried(state: State, given: Carried) -> bool:
+def _carried(state: EngineState, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
-    state.put(lifecycle.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
+    state.put(resets.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
     state.unreviewed.clear()
     return False
 
 
-def _beside_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
+def _with_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
     """With those of the kinds of rules, which come after the others that take the same type of input."""
-    for kind in RULE_KINDS:
+    for kind in RAISING:
         for of, handler in kind.handlers.items():
-            handlers[of] = _both(handlers[of], handler) if of in handlers else handler
+            handlers[of] = _both(handlers.get(of, _nothing), handler)
     return handlers
 
 
-def _both(first: Handler, second: Handler) -> Handler:
-    def both(state: State, given: Any) -> bool:
+def _nothing(_: EngineState, __: Any) -> bool:
+    return False
+
+
+def _both(first: Handler, of_rule: Callable[[EngineState, Any, Raise], bool]) -> Handler:
+    def both(state: EngineState, given: Any) -> bool:
         changed = first(state, given)
-        return second(state, given) or changed
+        return of_rule(state, given, signals.signalled) or changed
 
     return both
 
 
-_HANDLERS: dict[type, Handler] = _beside_rules(
+def _due_of_rule(due: Callable[[EngineState, Any, Raise], None]) -> Callable[[EngineState, Any], None]:
+    return lambda state, cell: due(state, cell, signals.signalled)
+
+
+_HANDLERS: dict[type, Handler] = _with_rules(
     {
         Signal: _signalled,
         ActiveSet: _polled,
-        DeviceSeen: identity.seen,
-        DeviceGone: identity.gone,
-        BaselineSeen: baselines.seen,
+        DeviceSeen: devices.seen,
+        DeviceGone: devices.gone,
+        BaselineSeen: devices.baseline_seen,
         SourceLost: sources.lost,
         SourceBack: sources.back,
         SourceAbsent: sources.absent,
@@ -129,41 +150,41 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         Started: sources.started,
         Operator: _ordered,
         PublicFaults: _reported,
-        Claims: holders.claimed,
+        Claims: users.claimed,
         JobBegun: supervisor_reports.begun,
-        JobSaid: supervisor_reports.said,
+        JobSaid: supervisor_reports.run_reported,
         JobEnded: supervisor_reports.ended,
-        ActionResult: attempts.resulted,
-        ResetsRecorded: past_resets.recorded,
-        Holders: holders.held,
+        ActionResult: resets.resulted,
+        ResetsRecorded: reset_blockers.recorded,
+        Holders: users.listed,
         Carried: _carried,
     }
 )
 """An input without a handler lets only time pass."""
 
-_DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
-    "condition": (Condition, condition_deadline.due),
+_DUE: dict[str, tuple[type, Callable[[EngineState, Any], None]]] = {
+    "condition": (Condition, ending.due),
     "promotion": (Promotion, frequency.due),
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
-    "reset": (Reset, proposals.due),
-    "job": (Job, review.due),
-    **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS if kind.due is not None},
+    "reset": (Reset, reset_proposals.due),
+    "job": (Job, job_review.due),
+    **{TAGS[kind.cell]: (kind.cell, _due_of_rule(kind.due)) for kind in RAISING if kind.due is not None},
 }
 
 
-def _followed(state: State, changed: bool) -> bool:
-    """What every change is followed by: what rules find in it, what was too much, what is to be done about
-    it, and its verdicts.
+def _followed(state: EngineState, changed: bool) -> bool:
+    """What every change is followed by: the reviews of rules, limits that were reached, resets and jobs, and
+    the verdicts.
     """
-    for kind in RULE_KINDS:
+    for kind in RAISING:
         if changed and kind.review is not None:
-            kind.review(state)
+            kind.review(state, signals.signalled)
     if state.overflow:
         changed = signals.overflowed(state) or changed
     while state.unreviewed:
-        changed = policy.review(state) or changed
-        changed = review.review(state) or changed
+        changed = reset_policy.review(state) or changed
+        changed = job_review.review(state) or changed
     if state.dirty:
         settle(state)
     return changed
@@ -173,7 +194,7 @@ class Engine:
     """``catalogs`` maps digests to catalogs; the shell adds one before it steps a CatalogChanged to it."""
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
-        self._state = State(catalogs, (kind.cell for kind in RULE_KINDS))
+        self._state = EngineState(catalogs, FOLLOWERS, (kind.cell for kind in RAISING))
         registry.resolve(self._state, NODE, None)
 
     @property
@@ -198,7 +219,7 @@ class Engine:
         return Outcome(
             records=(given,) if changed else (),
             events=tuple(state.events),
-            actions=tuple(action for action in state.actions if attempts.is_running(state, action)),
+            actions=tuple(action for action in state.actions if resets.is_running(state, action)),
             answer=state.answer,
         )
 

@@ -6,10 +6,10 @@ There should be none; where a defect or damage made one, a subscriber must not b
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.devices import registry
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Carried, Condition, Device, Event, EventKind, Shown
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
+from nodeagent.core.state import registry
+from nodeagent.core.state.state import EngineState
 
 REBUILT = "rebuilt"
 
@@ -44,7 +44,7 @@ def published_by(carried: Iterable[Carried]) -> Published:
     return published
 
 
-def reconcile(state: State, published: Published) -> int:
+def reconcile(state: EngineState, published: Published) -> int:
     """Emit every difference, and leave changed verdicts to be settled. Returns how many there were."""
     state.moment_ns = state.now_ns
     _show_as_published(state, published.shown)
@@ -59,7 +59,7 @@ def reconcile(state: State, published: Published) -> int:
     return differences
 
 
-def _emit_cleared(state: State, condition_id: str, before: Event | Condition) -> int:
+def _emit_cleared(state: EngineState, condition_id: str, before: Event | Condition) -> int:
     device = registry.find(state, before.device_id) or state.device(state.node_id)
     emit(
         state,
@@ -74,7 +74,7 @@ def _emit_cleared(state: State, condition_id: str, before: Event | Condition) ->
     return 1
 
 
-def _show_as_published(state: State, shown: Mapping[str, Shown]) -> None:
+def _show_as_published(state: EngineState, shown: Mapping[str, Shown]) -> None:
     """Take what subscribers saw last as the base from which changes of verdict are emitted."""
     for device in list(state.all(Device)):
         present = state.get(Shown, device.id)

@@ -1,19 +1,23 @@
-"""A change of the catalog under open conditions: they take the new words; nothing is raised or promoted."""
+"""New tables: open conditions take their rows and levels, and what rules have raised ends with its rule.
+
+A reload raises and promotes nothing. A rule that is gone takes its fault with it, because nothing would
+report its end. A rule whose bounds changed forgets what it was waiting for and begins again with the next
+input.
+"""
 
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.catalog.classify import classify
-from nodeagent.core.catalog.lookup import Facts
-from nodeagent.core.faults import closing, companions, condition_level, reported
-from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
-from nodeagent.core.rules import promotions, reload
+from nodeagent.core.catalog.lookup import Facts, Lookup, classify
+from nodeagent.core.faults import conditions, ending, reported
+from nodeagent.core.judge.events import emit
+from nodeagent.core.model import AGENT, CatalogChanged, Condition, EventKind, Promotion, TablesRejected
+from nodeagent.core.rules import frequency, kinds
 from nodeagent.core.state import deadlines
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
+from nodeagent.core.state.state import EngineState
 
 
-def changed(state: State, given: CatalogChanged) -> bool:
+def changed(state: EngineState, given: CatalogChanged) -> bool:
     """Judge by the catalog of that digest from here on.
 
     Raises KeyError where the shell did not add the catalog before the input: its error, not a bad input.
@@ -27,32 +31,32 @@ def changed(state: State, given: CatalogChanged) -> bool:
     state.put(replace(before, digest=given.digest, catalog_ns=state.moment_ns))
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
-        emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
+        emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source=AGENT, why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
-        if (other := state.stand_in(condition)) is not None:
-            companions.follow(state, condition, other)
+        if (other := state.same_fault(condition)) is not None:
+            ending.move_companions(state, condition, other)
             why = "by the new tables it is the same fault as another that is open"
-            closing.close(state, condition, why)
+            ending.close(state, condition, why)
         else:
-            _reword(state, condition, same_unknown_level)
+            _take_row(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
     if judged_by.settings.public != state.lookup.settings.public:
         reported.began_again(state)
-    reload.review(state, judged_by)
-    state.rearm(not_before_ns=state.moment_ns)
+    _review_rules(state, judged_by)
+    deadlines.rearm(state, not_before_ns=state.moment_ns)
     return True
 
 
-def rejected(state: State, given: TablesRejected) -> bool:
+def rejected(state: EngineState, given: TablesRejected) -> bool:
     node = state.device(state.node_id)
-    emit(state, EventKind.TABLES_REJECTED, node, source="agent", why=given.reason)
+    emit(state, EventKind.TABLES_REJECTED, node, source=AGENT, why=given.reason)
     return True
 
 
-def _reword(state: State, condition: Condition, same_unknown_level: bool) -> None:
-    """The open condition takes the row's level and words. A code that lost its row keeps what it had."""
+def _take_row(state: EngineState, condition: Condition, same_unknown_level: bool) -> None:
+    """The open condition takes the row's level and name. A code that lost its row keeps what it had."""
     facts = state.lookup.facts(condition.code)
     after = condition
     if facts.row is not None or (condition.unknown and not same_unknown_level):
@@ -66,12 +70,12 @@ def _reword(state: State, condition: Condition, same_unknown_level: bool) -> Non
             user_induced=fault.user_induced,
             unknown=fault.unknown,
         )
-    after = condition_level.relevel(state, condition, _in_time(state, after), "the tables changed")
+    after = conditions.relevel(state, condition, _in_time(state, after), "the tables changed")
     if after.present_ns is not None and after.recovered_ns is None:
-        promotions.present(state, after)
+        kinds.present(state, after)
 
 
-def _in_time(state: State, condition: Condition) -> Condition:
+def _in_time(state: EngineState, condition: Condition) -> Condition:
     """Time-outs past by the new tables: their levels follow, and none counts as reached just now."""
     if state.lookup.facts(condition.code).duration is None:
         condition = replace(condition, judged=False, timed_out=False)
@@ -82,17 +86,17 @@ def _in_time(state: State, condition: Condition) -> Condition:
     return deadlines.in_its_phase(state.lookup_on(condition.device_id), condition, state.moment_ns)
 
 
-def _is_past(state: State, at_ns: int | None) -> bool:
+def _is_past(state: EngineState, at_ns: int | None) -> bool:
     return at_ns is not None and at_ns <= state.moment_ns
 
 
-def _review(state: State, promotion: Promotion) -> None:
+def _review(state: EngineState, promotion: Promotion) -> None:
     rule = state.lookup.frequency_by_id(promotion.rule)
     if rule is None or not _names(rule, state.lookup.facts(promotion.code), state):
-        promotions.release(state, promotion, "its rule was removed from the tables")
+        frequency.release(state, promotion, "its rule was removed from the tables")
     elif not promotion.effective and _is_past(state, deadlines.of_promotion(state.lookup, promotion)):
         # Its time to take effect would have come by the new tables: they promote with the next occurrence.
-        promotions.requeue(state, promotion)
+        frequency.requeue(state, promotion)
     elif rule.level != promotion.level and not promotion.capped:
         after = replace(promotion, level=rule.level, level_since_ns=state.moment_ns, phase=0)
         state.put(after)
@@ -101,5 +105,23 @@ def _review(state: State, promotion: Promotion) -> None:
             emit(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
 
 
-def _names(rule: FrequencyRule, facts: Facts, state: State) -> bool:
+def _names(rule: FrequencyRule, facts: Facts, state: EngineState) -> bool:
     return any(code == "*" or state.lookup.facts(code).key == facts.key for code in rule.codes)
+
+
+def _review_rules(state: EngineState, before: Lookup) -> None:
+    """After a change of the catalog; ``before`` is what judged until now."""
+    for of in state.rule_cells:
+        for cell in state.all(of):
+            old, new = before.raising_by_id(cell.rule), state.lookup.raising_by_id(cell.rule)
+            if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
+                state.drop(cell)
+    for condition in state.all(Condition):
+        if condition.rule and not _may_end(before, state.lookup, condition.rule):
+            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
+
+
+def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:
+    """Whether the rule may still end what it raised."""
+    old, new = before.raising_by_id(rule_id), after.raising_by_id(rule_id)
+    return old is not None and new is not None and old.raises_as(new)

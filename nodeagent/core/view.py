@@ -1,6 +1,8 @@
-"""What the engine holds, for whoever shows it: an immutable value. It judges nothing and changes nothing."""
+"""The view of the engine's state: an immutable value. It judges nothing and changes nothing."""
 
-from nodeagent.core.jobs import job_views
+from nodeagent.core.judge.judge import judgement
+from nodeagent.core.judge.observed import last_observed_ns
+from nodeagent.core.machines import job_views
 from nodeagent.core.model import (
     NODE,
     Baseline,
@@ -16,12 +18,10 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.core.state.names import natural
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.contributions import judgement
-from nodeagent.core.verdicts.observed import last_observed_ns
+from nodeagent.core.state.state import EngineState
 
 
-def view_of(state: State) -> View:
+def view_of(state: EngineState) -> View:
     """The node comes first, then the devices in the order of their names."""
     views = [_device_view(state, device) for device in state.all(Device)]
     return View(
@@ -39,7 +39,7 @@ def view_of(state: State) -> View:
     )
 
 
-def _device_view(state: State, device: Device) -> DeviceView:
+def _device_view(state: EngineState, device: Device) -> DeviceView:
     now = judgement(state, device)
     held = state.get(Held, device.id)
     claimed = state.get(Claimed, device.id)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Action, Answer, Assertion, Event, Input, Outcome, Signal, Tick, View
+from nodeagent.core.machines.reset_refusal import DryRun
+from nodeagent.core.model import AGENT, Action, Answer, Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
-from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.sources.translate import store_damaged
 from nodeagent.store.event_feed import EventFeed
@@ -118,7 +118,7 @@ class Pump:
     async def ask(self, *inputs: Input) -> Taken:
         """Hand over inputs, and learn what became of them, once that is published."""
         answer: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
-        await self.submit(Delivery(source="agent", inputs=inputs, answer=answer))
+        await self.submit(Delivery(source=AGENT, inputs=inputs, answer=answer))
         return await answer
 
     async def begin(
@@ -231,7 +231,7 @@ class Pump:
             return
         self._reported_degraded = degraded
         signal = Signal(
-            source="agent",
+            source=AGENT,
             device="node",
             code="store_degraded",
             assertion=Assertion.OCCUR if degraded else Assertion.RECOVER,

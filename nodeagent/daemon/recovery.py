@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nodeagent.config.config import Config
 from nodeagent.config.reset import VOLATILE, file_system_of
-from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal
+from nodeagent.core.model import AGENT, NODE, DeviceSeen, Kind, Signal
 from nodeagent.daemon import reload, systemd
 from nodeagent.daemon.catalogs import Catalogs, stand_in
 from nodeagent.daemon.clock import Clock, carry_on
@@ -112,7 +112,7 @@ def _is_volatile(state_dir: Path) -> bool:
 def _node(config: Config) -> DeviceSeen:
     """The node itself, which the daemon represents."""
     return DeviceSeen(
-        source="agent",
+        source=AGENT,
         device=NODE,
         kind=Kind.NODE,
         vendor="",

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Device, Event, EventKind, Handling, Kind, Position, Verdict
-from nodeagent.core.verdicts.deciding_kinds import decides
+from nodeagent.core.model import decides
 from nodeagent.fleet.nodes import Endpoint
 
 _STRICTNESS: Final = {verdict: place for place, verdict in enumerate(Verdict)}

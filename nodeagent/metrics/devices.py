@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from nodeagent.core.machines.resets import OUTCOME
 from nodeagent.core.model import (
     ActionState,
     DeviceView,
@@ -17,7 +18,6 @@ from nodeagent.core.model import (
     Verdict,
     View,
 )
-from nodeagent.core.resets.lifecycle import OUTCOME
 from nodeagent.tables.levels import LEVELS_OF_KIND
 
 

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Final
 
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     NODE,
@@ -27,6 +26,7 @@ from nodeagent.core.model import (
     SourceBack,
     Tick,
 )
+from nodeagent.core.state.registry import identity_of
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.queries import StateRow, read_catalogs, read_cells, read_state

@@ -13,6 +13,7 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults.reported import FAULT_ID, SENDER
 from nodeagent.core.model import (
+    AGENT,
     NODE,
     CatalogChanged,
     DeviceSeen,
@@ -86,7 +87,7 @@ def _devices(ordered: Iterable[TimedSignal], catalog: Catalog) -> list[DeviceSee
 
     One whose link was reported first is a chip all the same, once a chip's fault comes on it.
     """
-    found = {NODE: DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=NODE)}
+    found = {NODE: DeviceSeen(source=AGENT, device=NODE, kind=Kind.NODE, vendor="", identity=NODE)}
     for moment in ordered:
         signal = moment.signal
         if signal is None:

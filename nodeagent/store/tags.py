@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nodeagent.core import model
-from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RAISING
 
 INPUTS: Final[Mapping[str, type[Any]]] = {
     "Signal": model.Signal,
@@ -64,7 +64,7 @@ CELLS: Final[Mapping[str, type[Any]]] = {
     "Baseline": model.Baseline,
     "Shown": model.Shown,
     "Era": model.Era,
-    **{kind.tag: kind.cell for kind in RULE_KINDS},
+    **{kind.tag: kind.cell for kind in RAISING},
 }
 """Tag -> kind of live cell."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from nodeagent.core.catalog.catalog import Catalog, CommonCauseRule, FrequencyRule, Pattern, Row
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level
-from nodeagent.core.rules.attributed_window import PLACE
+from nodeagent.core.rules.windows import PLACE
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.tables.levels import is_stricter, objection

@@ -6,8 +6,8 @@ It knows no file.
 from collections.abc import Mapping
 from enum import StrEnum
 
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.model import Kind, Level
-from nodeagent.core.verdicts.judge import PRECEDENCE
 
 
 class LevelSource(StrEnum):

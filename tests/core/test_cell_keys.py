@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.state.cell_keys import KEYS, TAGS
+from nodeagent.core.state.cells import KEYS, TAGS
 
 
 class Anything:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from nodeagent.core.machines.resets import OUTCOME
 from nodeagent.core.model import (
     Condition,
     Event,
@@ -12,7 +13,6 @@ from nodeagent.core.model import (
     Tick,
     View,
 )
-from nodeagent.core.resets.lifecycle import OUTCOME
 from tests.simulation.history import Step
 from tests.simulation.watch import Invariant
 

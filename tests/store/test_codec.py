@@ -22,7 +22,7 @@ from nodeagent.core.model import (
     RuleCell,
     Withdrawn,
 )
-from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RAISING
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
 from tests.store.samples import event, signal
@@ -76,7 +76,7 @@ def test_every_kind_of_input_comes_back_equal(kind: type[Input]) -> None:
 
 CELLS = [
     *(kind for kind in get_args(Cell) if kind is not RuleCell),
-    *(kind.cell for kind in RULE_KINDS),
+    *(kind.cell for kind in RAISING),
 ]
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.catalog.source_traits import OnceHold, SourceTraits
+from nodeagent.core.catalog.catalog import Catalog, OnceHold, SourceTraits
 from nodeagent.tables.canonical import decode_catalog, encode_catalog, with_digest
 from nodeagent.tables.load import Loaded, TablesError
 from nodeagent.tables.sections.sources import DEFAULT_TRAITS

@@ -14,8 +14,8 @@ from nodeagent.api import messages
 from nodeagent.api.messages import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.machines.reset_refusal import DryRun
 from nodeagent.core.model import Answer, Input, Operator, PublicFaults, Refused
-from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Taken

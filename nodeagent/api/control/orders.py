@@ -19,8 +19,8 @@ from nodeagent.api.control.context import CallResult, Context
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.api.request_fields import known_device
 from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.machines.reset_refusal import DryRun
 from nodeagent.core.model import NODE, Answer, Assertion, DeviceView, HoldKind, Operator, Signal
-from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages import mapping
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2

@@ -9,10 +9,7 @@ from typing import Final
 from nodeagent.api import messages
 from nodeagent.core.catalog.catalog import FrequencyRule, Row
 from nodeagent.core.catalog.codes import canonical
-from nodeagent.core.catalog.lookup import Facts, Lookup
-from nodeagent.core.catalog.settings import Mode, Settings
-from nodeagent.core.model import DeviceView, Level, Reason, Recovery
-from nodeagent.core.verdicts.judge import (
+from nodeagent.core.catalog.levels import (
     JOB_LEVELS,
     PRECEDENCE,
     WHEN_IDLE,
@@ -21,6 +18,9 @@ from nodeagent.core.verdicts.judge import (
     of_job_stance,
     phases,
 )
+from nodeagent.core.catalog.lookup import Facts, Lookup
+from nodeagent.core.catalog.settings import Mode, Settings
+from nodeagent.core.model import DeviceView, Level, Reason, Recovery
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent

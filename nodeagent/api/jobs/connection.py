@@ -37,7 +37,7 @@ from nodeagent.core.model import (
     Peer,
     View,
 )
-from nodeagent.core.state.job_names import answers_for
+from nodeagent.core.state.names import answers_for
 from nodeagent.job import lines, model
 from nodeagent.job.model import RunReport, RunRequest
 from nodeagent.store.records import Taken

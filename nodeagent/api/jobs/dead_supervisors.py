@@ -13,9 +13,9 @@ from typing import Final
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import chips, peers
 from nodeagent.api.jobs.peers import is_live
+from nodeagent.core.machines import reset_blockers
 from nodeagent.core.model import Holder, JobEnded, JobView, View
-from nodeagent.core.resets import registered_jobs
-from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
+from nodeagent.core.state.names import NO_CGROUP, cgroup_of
 from nodeagent.store.event_feed import EventFeed
 
 WAIT_FOR_RESTART_S: Final = 60.0
@@ -71,4 +71,4 @@ def is_of(holder: Holder, job: str) -> bool:
     name = cgroup_of(job)
     if name.startswith(NO_CGROUP):
         return not holder.job
-    return registered_jobs.has(frozenset({name}), holder.job)
+    return reset_blockers.has_registered_jobs(frozenset({name}), holder.job)

@@ -29,7 +29,7 @@ from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
-from nodeagent.core.state.job_names import answers_for
+from nodeagent.core.state.names import answers_for
 from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed

@@ -14,9 +14,9 @@ from typing import Final
 
 from nodeagent.api.access.credentials import UCRED
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.machines import reset_blockers
 from nodeagent.core.model import Holder, JobStage, JobView, Peer, View
-from nodeagent.core.resets import registered_jobs
-from nodeagent.core.state.job_names import NO_CGROUP, cgroup_of
+from nodeagent.core.state.names import NO_CGROUP, cgroup_of
 from nodeagent.system.job_cgroups import job_of_process
 from nodeagent.system.processes import ENDED, PARENT, START, STATE, read, stat_of
 
@@ -177,4 +177,4 @@ def is_of_one_process(name: str, of_cgroup: str) -> bool:
 def is_claimed(view: View, of_cgroup: str) -> bool:
     """Whether a hook has claimed a chip for the job, or for the one that it is a step of."""
     claims = frozenset(job for device in view.devices for job, _ in device.claims)
-    return bool(of_cgroup) and registered_jobs.has(claims, of_cgroup)
+    return bool(of_cgroup) and reset_blockers.has_registered_jobs(claims, of_cgroup)

@@ -21,8 +21,9 @@ from nodeagent.api.jobs.dead_supervisors import is_of
 from nodeagent.api.jobs.peers import is_live
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.jobs.supervisor_reports import UNKILLABLE
+from nodeagent.core.machines.supervisor_reports import UNKILLABLE
 from nodeagent.core.model import (
+    AGENT,
     Assertion,
     Condition,
     DeviceView,
@@ -43,7 +44,7 @@ LASTS_S: Final = 30.0
 
 OUTLIVES_S: Final = 60.0
 
-SOURCE: Final = "agent"
+SOURCE: Final = AGENT
 
 _KEY: Final = canonical(UNKILLABLE)
 _PID, _START = "pid", "start_time"

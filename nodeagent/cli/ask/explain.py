@@ -11,8 +11,8 @@ from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
 from nodeagent.cli.shared.output import note, write, write_field, write_json, write_prose
 from nodeagent.cli.shared.texts import enum_text
+from nodeagent.core.catalog.levels import JOB_LEVELS
 from nodeagent.core.model import CHIP_KINDS, Recovery
-from nodeagent.core.verdicts.judge import JOB_LEVELS
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS

@@ -28,9 +28,9 @@ from nodeagent.cli.shared.texts import (
     level_of,
     rfc3339,
 )
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import natural
-from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2

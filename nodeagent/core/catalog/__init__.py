@@ -1,1 +1,1 @@
-"""What the tables say, as the core asks it: rows, rules, codes, and what codes without a row become."""
+"""The tables as the core uses them: rows, rules, codes, and how a code without a row is classified."""

@@ -1,17 +1,49 @@
-"""The catalog: every table row, rule and pattern, and the deciding settings, immutable, as the core sees it.
+"""The catalog: every row, rule and pattern of the tables, and the settings that decide, immutable.
 
-It answers "what does the table say of this code". It never loads, checks or merges files: that is
-``nodeagent.tables``. It judges nothing: that is ``classify`` and the rules.
+It answers what the tables contain about a code. It never loads, checks or merges files (that is
+``nodeagent.tables``), and it judges nothing: that is ``lookup.classify`` and the rules.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Literal
 
-from nodeagent.core.catalog.codes import Decoding, canonical
+from nodeagent.core.catalog.codes import Decoding, canonical, part_of
 from nodeagent.core.catalog.settings import SECOND_NS, Settings
-from nodeagent.core.catalog.source_traits import SourceTraits
 from nodeagent.core.model import Affects, Assertion, CountedBy, Kind, Level, Recovery
+
+
+class OnceHold(StrEnum):
+    """Where a ``once`` that nothing else shows is taken as recovered after the setting ``once_hold``.
+
+    Always; where its row has no quiet time of its own; or only where no row names it, because the silence of
+    the source is no sign of a recovery.
+    """
+
+    ALWAYS = "always"
+    NO_QUIET_TIME = "no_quiet_time"
+    NO_ROW = "no_row"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTraits:
+    """``burst_ns``: signals of a fault this close are one occurrence, unless its rule has another value.
+
+    ``graded``: the source reports how severe its codes are. One that no row names is handled by that, and
+    takes its name from its digits (``Decoding``). Those of a chip's network ports, by code or by the part of
+    the chip that the code names, are faults of the port however severe.
+    """
+
+    burst_ns: int = 0
+    once_hold: OnceHold = OnceHold.NO_QUIET_TIME
+    graded: bool = False
+    network_codes: tuple[str, ...] = ()
+    network_parts: tuple[str, ...] = ()
+
+    def is_of_network(self, key: str) -> bool:
+        """Whether a code, as it is compared, is a fault of a chip's network port and so not of the chip."""
+        return key in self.network_codes or part_of(key) in self.network_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +60,7 @@ class ClearOn:
 
 EACH_DETAIL = "*"
 EACH_PART = ".*"
-"""Ends the name of a metric that stands for a family of readings."""
+"""Ends the name of a metric that covers a family of readings."""
 
 
 def family_of(metric: str) -> str:
@@ -43,16 +75,16 @@ def family_of(metric: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What the tables say of one code. ``file`` is where the winning row stands, ``FILE:LINE``.
+    """The row of the tables for one code. ``file`` is where the row in force is, ``FILE:LINE``.
 
     A ``code`` that ends in ``*`` is a family row: it classifies codes of the family that have no row
     of their own, and such a condition is marked unknown.
 
-    A refined code, ``CODE.DETAIL``, is this row's as well. ``levels`` says by detail (in capitals) where
-    that changes the level; what it names is a fault of its own, and what has another level is closed by no
-    quiet time. The detail ``*`` stands for each one not named: every one of them is a fault of its own.
-    ``notice``: it is reported and opens nothing. ``level_source`` says who set the level (one of
-    ``tables.levels.LevelSource``, "" where nobody said) and ``level_reason`` why it is not what the vendor
+    A refined code, ``CODE.DETAIL``, is this row's as well. ``levels`` gives the level by detail (in capitals)
+    where that changes it; each detail in it is a fault of its own, and one with another level is closed by no
+    quiet time. The detail ``*`` covers each one not named: every one of them is a fault of its own.
+    ``notice``: it is reported and opens nothing. ``level_source`` is who set the level (one of
+    ``tables.levels.LevelSource``, "" where unknown) and ``level_reason`` why it is not what the vendor
     recommends: they are for people and decide nothing.
     """
 
@@ -78,11 +110,11 @@ class Row:
 class FrequencyRule:
     """``times`` occurrences in ``time_window_ns`` promote to ``level``.
 
-    ``release_ns`` None: only a person releases. ``burst_ns`` None: what the
-    tables say of the source of the signal. ``at_least``: the rule
-    counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
-    it counts none that came while nobody used the device. ``counted_by``: which occurrences are counted
-    together (see ``core.faults.attribution``). A rule whose codes hold "*" yields to any that names the code.
+    ``release_ns`` None: only a person releases. ``burst_ns`` None: that of the signal's source
+    (``SourceTraits``). ``at_least``: the rule counts only faults whose level is this or worse by precedence
+    (for the rule on every code). ``in_use``: it counts none that came while the device was not in use.
+    ``counted_by``: which occurrences are counted together (see ``core.rules.windows``). A rule whose codes
+    include "*" yields to any that names the code.
     """
 
     id: str
@@ -125,7 +157,7 @@ class RaisingRule:
         raise NotImplementedError
 
     def raises_as(self, other: "RaisingRule") -> bool:
-        """Whether what one has raised the other may end: the same code from the same."""
+        """Whether one may end what the other has raised: both raise the same code from the same reading."""
         return type(self) is type(other) and (self.code, self.watches) == (other.code, other.watches)
 
 
@@ -165,8 +197,8 @@ class CounterRule(RaisingRule):
 class CommonCauseRule(RaisingRule):
     """A fault of ``codes`` on ``devices`` devices or more at once is the node's, while it is on so many.
 
-    ``codes`` may hold families. ``within_ns``: their newest occurrences lie at most so far apart, 0 where it
-    is enough that they are there at the same time.
+    ``codes`` may include families. ``within_ns``: their newest occurrences lie at most so far apart, 0 where
+    it is enough that they are there at the same time.
     """
 
     codes: tuple[str, ...]
@@ -180,9 +212,9 @@ class CommonCauseRule(RaisingRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationRule:
-    """Two faults near each other: what becomes of ``code`` is said by ``then`` (see ``core.rules.relation``).
+    """Two faults near each other: ``then`` is what becomes of ``code`` (see ``core.faults.relations``).
 
-    ``with_codes`` may hold families. ``level`` goes with ``then = "level"`` only.
+    ``with_codes`` may include families. ``level`` goes with ``then = "level"`` only.
     """
 
     id: str
@@ -199,9 +231,9 @@ class RelationRule:
 class Pattern:
     """A pattern for lines of the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``,
     ``npu{id}``, which else is ``node`` or a group. ``unnamed``: the code of a line that does not name the
-    device, and so speaks for the node; "" the same. ``assertion`` recover: of lines that say a fault is over.
-    ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``: where
-    its groups took part, the fault is of that part of the device (see ``core.devices.instances``). Lines
+    device, and so is about the node; "" the same. ``assertion`` recover: of lines that report a fault as
+    over. ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``:
+    where its groups took part, the fault is of that part of the device (see ``core.state.registry``). Lines
     that ``unless`` matches are left out. ``find`` is searched in what the group "rest" of ``regex`` matched,
     for more groups.
     """

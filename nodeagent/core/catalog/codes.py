@@ -1,4 +1,4 @@
-"""Codes as such: how they are compared, and what the digits of an event code say. No row, no rule."""
+"""Codes as such: how they are compared, and what the digits of an event code mean. No row, no rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ def is_hexadecimal(code: str) -> bool:
 
 
 def covers(named: str, key: str) -> bool:
-    """Whether it is that code, or the family (``XID_*``) that holds it; both as they are compared."""
+    """Whether it is that code, or the family (``XID_*``) that includes it; both as they are compared."""
     return key.startswith(named[:-1]) if named.endswith("*") else named == key
 
 
@@ -55,7 +55,7 @@ class Sensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The words for the fields of an event code, so that a code of no row still has a name.
+    """The texts for the fields of an event code, so that a code of no row still has a name.
 
     Of eight digits: bits 30-31 the side (1 host, 2 device), 28-29 not zero for black-box codes, which
     have no fields, 17-27 the part, 9-16 the sensor, 0-8 its state. ``parts`` are keyed by three digits,

@@ -1,6 +1,7 @@
-"""The catalog's rows and rules, indexed by code: what the engine asks many thousand times a second.
+"""The catalog's rows and rules by code, and from a raw code to a fault: its name and level.
 
-It adds nothing to the catalog and holds no state of its own but the indexes.
+The engine asks this many thousand times a second. It keeps nothing but indexes, decides a level but never a
+verdict, and changes nothing.
 """
 
 from collections.abc import Iterable
@@ -15,18 +16,18 @@ from nodeagent.core.catalog.catalog import (
     RaisingRule,
     RelationRule,
     Row,
+    SourceTraits,
     family_of,
 )
 from nodeagent.core.catalog.codes import canonical, covers, is_hexadecimal
+from nodeagent.core.catalog.levels import phases
 from nodeagent.core.catalog.settings import Mode
-from nodeagent.core.catalog.source_traits import SourceTraits
-from nodeagent.core.model import Kind, Level
-from nodeagent.core.verdicts.judge import phases
+from nodeagent.core.model import PUBLIC, Affects, Condition, Kind, Level
 
 _REMEMBERED_CODES = 8192
 
 Side = tuple[str, str, str]
-"""Where a fault stands in a relation rule: ``code`` or ``with``, the rule, and the device if that matters."""
+"""The place of a fault in a relation rule: ``code`` or ``with``, the rule, and the device if that matters."""
 
 
 def side(name: str, rule: RelationRule, device_id: str) -> Side:
@@ -39,8 +40,9 @@ _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """The relation rules in which a code stands as ``code`` and those in which it stands in ``with``, also
-    by what they do: the code is ``absorbed``, or is the root; it has its level from one, or gives one."""
+    """The relation rules that name a code as ``code`` and those that name it in ``with``, also by their
+    effect: the code is ``absorbed``, or is the root; it takes its level from one, or gives one.
+    """
 
     as_code: tuple[RelationRule, ...]
     but_absorbed: tuple[RelationRule, ...]
@@ -54,10 +56,10 @@ class Relations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the catalog says of one code. ``key`` is how it is compared, ``code`` how it is written.
+    """What the catalog has for one code. ``key`` is how it is compared, ``code`` how it is written.
 
-    ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
-    called what its digits say, if anything (``decoded``).
+    ``row`` may be its family's (``is_family``); a code with neither closes when the driver reports
+    its recovery, and takes its name from its digits, if they give one (``decoded``).
     ``frequency`` is the first rule that names the code, ``relations`` None where none names it.
     ``common_causes`` are the rules that look for it on several devices.
     """
@@ -178,3 +180,59 @@ class Lookup:
 
 def _that(rules: Iterable[RelationRule], then: str) -> tuple[RelationRule, ...]:
     return tuple(rule for rule in rules if rule.then == then)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A classified code. ``kind`` None: that of the device it came on."""
+
+    name: str
+    level: Level
+    kind: Kind | None = None
+    affects: Affects = Affects.SELF
+    user_induced: bool = False
+    unknown: bool = False
+
+
+def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) -> Fault:
+    """``severity`` is the driver's, 0..3, or what was learnt of the code, None if neither."""
+    row = facts.row
+    if row is None:
+        name = facts.decoded if lookup.source(source).graded and facts.decoded is not None else facts.code
+        return Fault(name=name, level=_unknown_level(lookup, source, facts.key, severity), unknown=True)
+    override = lookup.settings.unknown_level if facts.is_family else None
+    return Fault(
+        name=row.name,
+        level=override or row.level,
+        kind=row.kind,
+        affects=row.affects,
+        user_induced=row.user_induced,
+        unknown=facts.is_family,
+    )
+
+
+def is_undecided(lookup: Lookup, condition: Condition) -> bool:
+    """Whether its level depends on a severity that was not reported: until then the worst is assumed."""
+    if not condition.unknown or condition.severity is not None or condition.injected:
+        return False
+    facts = lookup.facts(condition.code)
+    if facts.row is not None:
+        return False
+    mildest, worst = (_unknown_level(lookup, condition.source, facts.key, severity) for severity in (0, None))
+    return mildest is not worst
+
+
+def _unknown_level(lookup: Lookup, source: str, key: str, severity: int | None) -> Level:
+    """By the severity that the source reports, where it grades its codes; those of other sources inform only.
+    What another system reports is passed on to jobs: no table has it take anything out of service.
+    """
+    if source == PUBLIC:
+        return Level.SUB_HEALTH
+    if lookup.settings.unknown_level is not None:
+        return lookup.settings.unknown_level
+    traits = lookup.source(source)
+    if not traits.graded:
+        return Level.NOT_HANDLE
+    if traits.is_of_network(key):
+        return Level.PRE_SEPARATE_NPU
+    return Level.NOT_HANDLE if severity in (0, 1) else Level.SEPARATE_NPU

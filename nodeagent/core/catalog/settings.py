@@ -21,13 +21,13 @@ class Mode(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSettings:
     """How far resets go, and their limits. ``modes`` is by vendor, ``mode`` for the others. ``forbidden``:
-    why there are none whatever anybody orders, "" if nothing forbids them.
+    why none is done, not even by order, "" if nothing forbids them.
 
     A proposal is announced for ``announce_ns``, in mode ask a person has ``approval_ns`` to approve it, and
-    what stands in its way has ``validity_ns`` to leave. The result must show within ``verify_ns``. A device
+    what blocks it has ``validity_ns`` to go away. The result must show within ``verify_ns``. A device
     is reset ``limit`` times in ``limit_window_ns``, the node ``node_limit`` times, with ``cool_down_ns``
-    between any two. ``trust_process_list``: a chip without processes is free though nobody ever claimed one.
-    ``terminate_registered``: a job that claimed the faulty chip does not stand in the way; it is ended.
+    between any two. ``trust_process_list``: a chip without processes is free though no job ever claimed one.
+    ``terminate_registered``: a job that claimed the faulty chip does not block the reset; it is ended.
     """
 
     mode: ResetMode = ResetMode.OFF
@@ -68,8 +68,8 @@ class PublicSettings:
         return self.expire_after_by_sender.get(sender, self.expire_after_ns)
 
     def recovery_kept_ns(self, sender: str) -> int:
-        """How long it is remembered that a fault is over: as long as the fault would have stood; also where
-        that is for ever, a sender whose clock was wrong once must be heard again.
+        """How long the recovery of a fault is remembered: as long as the fault would have stayed open, and
+        one day where that is for ever: reports of a sender whose clock was once wrong must count again.
         """
         return self.expiry_ns(sender) or DAY_NS
 
@@ -90,8 +90,8 @@ class JobSettings:
 class Settings:
     """The configuration that changes a decision; all else of the configuration is not the core's.
 
-    ``kernel_line_hold_ns``: so long a kernel line isolates a chip that its own driver reads and calls well.
-    ``max_isolated_chips``: so many chips at most are isolated by repetition alone, 0 for no such limit.
+    ``kernel_line_hold_ns``: how long a kernel line isolates a chip that its own driver reads and finds well.
+    ``max_isolated_chips``: how many chips at most are isolated by repetition alone, 0 for no such limit.
     """
 
     mode: Mode = Mode.RESCHEDULING

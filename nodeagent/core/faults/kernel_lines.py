@@ -1,10 +1,10 @@
-"""What a kernel line is worth where a driver speaks for the chip itself.
+"""How far a kernel line is believed where a driver reports the faults of the chip itself.
 
 A line of the kernel isolates a chip at once: nothing is faster, and often nothing else reports it. The driver
-reads the chip each second and reports its faults; where it does not confirm what the line says, and calls
+reads the chip each second and reports its faults; where it does not confirm the line, and finds
 the chip well, the line is disregarded after a while, however often it comes. It never counts towards
 repetition by itself, and asks for no reset. A chip that only lines name, and that its vendor's driver does
-not list, is none.
+not list, does not exist.
 
 Disregarded lines stay so while they keep coming. After a silence of more than ten times that while the
 next line is believed once more, for as long: one false line must not hide a true one for ever, and lines
@@ -20,7 +20,8 @@ from dataclasses import replace
 from nodeagent.core.catalog.codes import root
 from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.faults import condition_level
+from nodeagent.core.faults import conditions
+from nodeagent.core.judge.observed import unobserved_reason
 from nodeagent.core.model import (
     CHIP_KINDS,
     KERNEL_LOG,
@@ -33,33 +34,27 @@ from nodeagent.core.model import (
     Signal,
     Source,
 )
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.observed import unobserved_reason
-
-EVENTS = "events"
-NO_EVENTS = "none"
-"""An attribute of a chip whose driver reports no fault as it happens: there the kernel log decides."""
-
+from nodeagent.core.state.state import EngineState
 
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel report one fault at most this far apart."""
 
-SILENCE_HOLDS = 10
+_SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
 
-def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
-    """What a fault stands on that this source reports first."""
+def backing(state: EngineState, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
+    """The backing of a fault that this source reports first."""
     chip = state.chip_of(device)
-    speaks_for_itself = chip.source and chip.attributes.get(EVENTS) != NO_EVENTS
+    driver_reports = chip.source and chip.traits.reports_events
     is_line = source == KERNEL_LOG and device.kind in CHIP_KINDS and device.source != source
-    if not is_line or not speaks_for_itself or _reported_by_driver(state, device, facts.code, at_ns):
+    if not is_line or not driver_reports or _reported_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN
     return Backing.ALONE
 
 
-def confirm(state: State, device: Device, facts: Facts, source: str) -> bool:
-    """Its driver reports a code: lines of it that say more, or other, than the code are confirmed too."""
+def confirm(state: EngineState, device: Device, facts: Facts, source: str) -> bool:
+    """Its driver reports a code: lines of it with a detail, or with another one, are confirmed too."""
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
         is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
@@ -69,7 +64,7 @@ def confirm(state: State, device: Device, facts: Facts, source: str) -> bool:
     return changed
 
 
-def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
+def _reported_by_driver(state: EngineState, device: Device, code: str, at_ns: int) -> bool:
     """Just now, the same code or a refined form of it."""
     reported = [
         (each.code, each.told_ns)
@@ -86,17 +81,17 @@ def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> 
     )
 
 
-def confirmed(state: State, condition: Condition, source: str) -> Condition:
-    """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log has
-    seen it for itself.
+def confirmed(state: EngineState, condition: Condition, source: str) -> Condition:
+    """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log
+    observed it directly.
     """
     if condition.backing is Backing.OWN or source == KERNEL_LOG:
         return condition
     after = replace(condition, backing=Backing.OWN)
-    return condition_level.relevel(state, condition, after, f"{source} confirms it")
+    return conditions.relevel(state, condition, after, f"{source} confirms it")
 
 
-def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
+def contradicted(state: EngineState, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
     """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
     for condition in state.on_chip(device.id):
@@ -114,26 +109,26 @@ def _first_ns(condition: Condition) -> int:
     return max(min(condition.opened_ns, condition.occurred_ns), condition.believed_ns)
 
 
-def again(state: State, before: Condition, after: Condition, source: str) -> Condition:
+def again(state: EngineState, before: Condition, after: Condition, source: str) -> Condition:
     """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
-    silence_ns = SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
+    silence_ns = _SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
     is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
     if before.backing is not Backing.DISREGARDED or not is_new:
         return after
     believed = replace(after, backing=Backing.ALONE, believed_ns=after.occurred_ns)
-    return condition_level.relevel(state, before, believed, "it comes again after a long silence")
+    return conditions.relevel(state, before, believed, "it comes again after a long silence")
 
 
-def disregard(state: State, condition: Condition) -> None:
-    """Its time is over. A chip that is not read just now is not called well by anybody."""
+def disregard(state: EngineState, condition: Condition) -> None:
+    """Its time is over. While the chip is not read, nothing shows it to be well."""
     if unobserved_reason(state, state.device(condition.device_id)) is not None:
         state.put(replace(condition, backing=Backing.ALONE))
         return
     after = replace(condition, backing=Backing.DISREGARDED)
-    condition_level.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
+    conditions.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
 
 
-def listed(state: State, device: Device) -> None:
+def listed(state: EngineState, device: Device) -> None:
     """A driver lists it for the first time: what only lines have reported until now stays unconfirmed."""
     for condition in state.on(Condition, device.id):
         if condition.source == KERNEL_LOG:
@@ -142,8 +137,8 @@ def listed(state: State, device: Device) -> None:
             state.put(replace(condition, backing=of_line))
 
 
-def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
-    """Whether a line names a chip that nobody knows, though its vendor's driver lists all that there are."""
+def is_of_no_chip(state: EngineState, signal: Signal, facts: Facts) -> bool:
+    """Whether a line names an unknown chip, though its vendor's driver lists all that there are."""
     row = facts.row
     if signal.source != KERNEL_LOG or signal.device == NODE or row is None or row.kind is not Kind.CHIP:
         return False

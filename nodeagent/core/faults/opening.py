@@ -1,23 +1,91 @@
-"""A condition begins: what it is by the tables and by what stands near it; and its event.
+"""How a condition begins: its fields by the tables and by what occurred near it, and its event.
 
-Whether it should, and what it counts for, is for those who ask.
+A code that no row names has the severity that its driver gives. What a driver has once given for a code holds
+for that code on every device. Whether a condition opens, and what it counts for, is decided in ``signals``.
 """
 
 from dataclasses import replace
 
-from nodeagent.core.catalog import unknown_codes
-from nodeagent.core.catalog.classify import Fault
-from nodeagent.core.catalog.lookup import Facts
-from nodeagent.core.faults import condition_level, kernel_lines
-from nodeagent.core.model import Assertion, Backing, Condition, Device, EventKind, Held, Signal
-from nodeagent.core.rules import promotions, relation_pairs
+from nodeagent.core.catalog.lookup import Facts, Fault, classify, is_undecided
+from nodeagent.core.catalog.settings import SECOND_NS
+from nodeagent.core.faults import conditions, kernel_lines
+from nodeagent.core.judge.events import emit
+from nodeagent.core.model import (
+    Assertion,
+    Backing,
+    Condition,
+    Device,
+    EventKind,
+    Held,
+    Kind,
+    Level,
+    Severity,
+    Signal,
+    Trace,
+)
+from nodeagent.core.rules import kinds, relation
 from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
+from nodeagent.core.state.state import EngineState
+
+ONE_CAUSE = "the same unknown code came on another chip: one cause"
+_SHARED_NS = 30 * SECOND_NS
+"""Two chips that show an unknown code within this time have a common cause, not a broken chip each."""
+
+
+def severity_of(state: EngineState, signal: Signal, facts: Facts) -> int | None:
+    """The severity that the signal reports, else the one learnt for the code."""
+    learnt = state.get(Severity, facts.key)
+    return signal.severity if signal.severity is not None or learnt is None else learnt.severity
+
+
+def learn_severity(state: EngineState, facts: Facts, severity: int | None) -> bool:
+    """The driver has reported how severe a code is: open conditions are judged by it. True if it was new."""
+    if severity is None:
+        return False
+    learnt = state.get(Severity, facts.key)
+    if learnt is not None and learnt.severity == severity:
+        return False
+    limits.remember(state, Severity(code=facts.key, severity=severity))
+    for device in state.all(Device) if facts.row is None else ():
+        condition = state.condition(device.id, facts.key)
+        if condition is not None and condition.unknown:
+            fault = classify(state.lookup, condition.source, facts, severity)
+            after = replace(condition, severity=severity, base_level=fault.level)
+            conditions.relevel(state, condition, after, "the driver gave its severity")
+    return True
+
+
+def lowered_if_shared(state: EngineState, condition: Condition) -> Condition:
+    """An undecided code that two chips show is hardly two broken chips: no new jobs, no more.
+
+    Returns the condition, which may not be put yet, as it is then; those of other chips are put.
+    """
+    on_chip = state.device(condition.device_id).kind is Kind.CHIP
+    if not on_chip or not is_undecided(state.lookup, condition):
+        return condition
+    others = _shown_elsewhere(state, condition)
+    for other in others:
+        if isinstance(other, Condition) and is_undecided(state.lookup, other):
+            lowered = replace(other, base_level=Level.PRE_SEPARATE_NPU)
+            conditions.relevel(state, other, lowered, ONE_CAUSE)
+    lowers = bool(others) and condition.base_level is not Level.PRE_SEPARATE_NPU
+    return replace(condition, base_level=Level.PRE_SEPARATE_NPU) if lowers else condition
+
+
+def _shown_elsewhere(state: EngineState, condition: Condition) -> list[Condition | Trace]:
+    key = state.lookup.facts(condition.code).key
+    found: list[Condition | Trace] = []
+    for chip in state.all(Device):
+        if chip.kind is not Kind.CHIP or chip.id == condition.device_id:
+            continue
+        other = state.condition(chip.id, key) or state.get(Trace, chip.id, key)
+        if other is not None and abs(condition.occurred_ns - other.occurred_ns) <= _SHARED_NS:
+            found.append(other)
+    return found
 
 
 def condition_of(
-    state: State,
+    state: EngineState,
     device: Device,
     signal: Signal,
     facts: Facts,
@@ -45,7 +113,7 @@ def condition_of(
         present_ns=at_ns if signal.assertion is Assertion.OCCUR else None,
         level_since_ns=at_ns,
         held_by=held.holders if held else None,
-        severity=unknown_codes.of_signal(state, signal, facts),
+        severity=severity_of(state, signal, facts),
         unknown=fault.unknown,
         affects=fault.affects,
         user_induced=fault.user_induced,
@@ -60,19 +128,19 @@ def condition_of(
         report=signal.report,
         reported_ns=at_ns if signal.report is not None else 0,
     )
-    condition = relation_pairs.joined(state, unknown_codes.shared(state, condition))
-    return replace(condition, level=condition_level.level_in_force(state, condition))
+    condition = relation.joined(state, lowered_if_shared(state, condition))
+    return replace(condition, level=conditions.level_in_force(state, condition))
 
 
-def begin(state: State, device: Device, condition: Condition, why: str) -> None:
+def begin(state: EngineState, device: Device, condition: Condition, why: str) -> None:
     """Put it, and emit its event."""
     state.put(condition)
     emit(state, EventKind.RAISED, device, about=condition, why=why)
     if condition.present_ns is not None:
-        promotions.present(state, condition)
+        kinds.present(state, condition)
 
 
-def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
+def _backing(state: EngineState, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
     return (
         Backing.OWN if signal.injected else kernel_lines.backing(state, device, facts, signal.source, at_ns)
     )

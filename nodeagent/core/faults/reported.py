@@ -1,16 +1,16 @@
 """Faults that other systems found. Each is its sender's, under an id that the sender chose: two senders that
 report the same code of the same chip report two faults, and a recovery ends only its own. So it is with two
-callers that report under the name of one sender, unless that name is kept for them: nobody ends what another
-opened.
+callers that report under the name of one sender, unless that name is kept for them: no caller ends what
+another opened.
 
-A message is taken whole or not at all. A fault that is there stays until its sender says that it is over, a
+A message is taken whole or not at all. A fault that is there stays until its sender reports its recovery, a
 person clears it, or the sender has been silent about it for too long (``deadlines.silence_ns``). What follows
 from a fault is as for any other, and not decided here.
 
 Times of senders only show which of two messages about a fault id is of the later occurrence. The time in a
 recovery too is that of the beginning, as in MindCluster (docs/en/scheduling/api/clusterd/
 03_public_fault_apis.md); some senders write a later one into each repetition, so that only the first counts.
-That a fault is over is remembered no longer than the fault would have stood: a clock that was wrong hides
+A recovery is remembered no longer than the fault would have stayed open: a clock that was wrong hides
 nothing for good.
 """
 
@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.lookup import classify
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.devices import instances, registry
-from nodeagent.core.faults import closing, signals
+from nodeagent.core.faults import conditions, ending, signals
 from nodeagent.core.model import (
     PUBLIC,
     Answer,
@@ -36,13 +35,12 @@ from nodeagent.core.model import (
     Signal,
     Withdrawn,
 )
-from nodeagent.core.orders import answers
-from nodeagent.core.orders.answers import Answered
-from nodeagent.core.state import eviction, limits
-from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state import answers, limits, registry
+from nodeagent.core.state.answers import Answered
+from nodeagent.core.state.cells import changed
 from nodeagent.core.state.deadlines import RENEWALS
-from nodeagent.core.state.queries import EXCLUDED
-from nodeagent.core.state.state import State
+from nodeagent.core.state.registry import chip_without_room, part_id, why_no_parts
+from nodeagent.core.state.state import EngineState
 
 SENDER = "sender"
 FAULT_ID = "fault_id"
@@ -57,11 +55,11 @@ sender reports until then.
 _RESETTING = frozenset({Level.FREE_RESTART_NPU, Level.RESTART_NPU})
 """What only a reset of the chip repairs."""
 
-Taken = tuple[bool, Reported]
+_Taken = tuple[bool, Reported]
 """Whether anything changed, and what became of it."""
 
 
-def reported(state: State, given: PublicFaults) -> Answered:
+def reported(state: EngineState, given: PublicFaults) -> Answered:
     for fault in given.faults:
         if (refused := _refusal(state, fault)) is not None:
             return refused
@@ -72,34 +70,36 @@ def reported(state: State, given: PublicFaults) -> Answered:
     return any(did for did, _ in taken), Answer(reported=outcomes)
 
 
-def _refusal(state: State, fault: PublicFault) -> Answered | None:
-    """Why nothing may open where it is said to be. Where a recovery says that it is, does not matter."""
+def _refusal(state: EngineState, fault: PublicFault) -> Answered | None:
+    """Why nothing may open on a device that it names. Those that a recovery names do not matter."""
     for name in () if fault.assertion is Assertion.RECOVER else fault.devices:
         device, part = registry.located(state, name)
         if device is None:
             return answers.unknown_device(name)
-        if part and (why := instances.why_none(device)):
+        if part and (why := why_no_parts(device)):
             return answers.unknown(f"device: {name!r} is not known: {why}")
-        if excluded := state.chip_of(device).attributes.get(EXCLUDED):
-            return answers.not_possible(f"{device.name} is let alone, so nothing is taken of it: {excluded}")
+        if excluded := state.chip_of(device).traits.excluded:
+            return answers.not_possible(
+                f"{device.name} is excluded, so no report about it is taken: {excluded}"
+            )
     return None
 
 
-def _without_room(state: State, given: PublicFaults) -> Answered | None:
+def _without_room(state: EngineState, given: PublicFaults) -> Answered | None:
     arriving = _arriving(state, given)
-    if full := instances.without_room(state, arriving):
+    if full := chip_without_room(state, arriving):
         most = f"at most {limits.MAX_PARTS_ON_CHIP} parts of a chip are known"
         return answers.no_room(f"{full} has no room for more parts; {most}", changed=False)
-    if full := eviction.for_reports(state, arriving):
+    if full := conditions.room_for_reports(state, arriving):
         why = f"{full} has no room for more, nor is any fault there milder"
         most = f"at most {limits.MAX_REPORTED_ON_DEVICE} reported faults are open on a device"
         return answers.no_room(f"{why}; {most}: report the recovery of some first", changed=False)
     return None
 
 
-def began_again(state: State) -> None:
-    """The time until each expires: the daemon was away, so that nobody could repeat anything; or senders have
-    to repeat more often from now on.
+def began_again(state: EngineState) -> None:
+    """Start the time until each expires again: the daemon was away, so that no sender could repeat anything;
+    or senders have to repeat more often from now on.
     """
     for condition in state.all(Condition):
         if condition.report is not None:
@@ -114,7 +114,7 @@ def named_in(event: Event) -> Report | None:
     return Report(sender=evidence[SENDER], fault_id=evidence[FAULT_ID], began_ms=0, by=evidence.get(BY, ""))
 
 
-def _arriving(state: State, given: PublicFaults) -> dict[str, list[Level]]:
+def _arriving(state: EngineState, given: PublicFaults) -> dict[str, list[Level]]:
     """The levels of what is not open yet, by the id of the device."""
     found: dict[tuple[str, str, str], Level] = {}
     for fault in given.faults:
@@ -132,12 +132,12 @@ def _arriving(state: State, given: PublicFaults) -> dict[str, list[Level]]:
     return arriving
 
 
-def _level(state: State, fault: PublicFault) -> Level:
+def _level(state: EngineState, fault: PublicFault) -> Level:
     return classify(state.lookup, PUBLIC, state.lookup.facts(fault.code), None).level
 
 
-def _device_ids(state: State, fault: PublicFault) -> list[str]:
-    """Where it opens: on what was named, which may be a part of a chip that nobody has named before; or on
+def _device_ids(state: EngineState, fault: PublicFault) -> list[str]:
+    """Where it opens: on what was named, which may be a part of a chip that was not named before; or on
     the chip, where the fault asks for a reset, for no part of it is reset by itself.
     """
     is_of_the_chip = _level(state, fault) in _RESETTING
@@ -145,24 +145,23 @@ def _device_ids(state: State, fault: PublicFault) -> list[str]:
     return [device_id for device_id in found if device_id]
 
 
-def _opens_on(state: State, name: str, is_of_the_chip: bool) -> str:
+def _opens_on(state: EngineState, name: str, is_of_the_chip: bool) -> str:
     device, part = registry.located(state, name)
     if device is None:
         return ""
     if is_of_the_chip:
         return state.chip_of(device).id
-    return instances.id_of(device, part) if part else device.id
+    return part_id(device, part) if part else device.id
 
 
-def _as_opened(state: State, fault: PublicFault) -> Report:
-    """Under whose word it stands: the caller's, or that of a version that kept nobody's; and, where no time
-    was given, behind all that was said of it before.
+def _as_opened(state: EngineState, fault: PublicFault) -> Report:
+    """The report under which it is open: the caller's, or that of a version that kept no caller; and, where
+    no time was given, one that is newer than all earlier reports of it.
     """
     report = fault.report
-    nobodys = replace(report, by="")
     open_by = {each.report.by for each in state.reported(report) if each.report is not None}
     if report.by not in open_by and "" in open_by:
-        report = nobodys
+        report = replace(report, by="")
     if not fault.is_now:
         return report
     times_ms = [each.report.began_ms for each in _ended_by(state, fault) if each.report is not None]
@@ -172,7 +171,7 @@ def _as_opened(state: State, fault: PublicFault) -> Report:
     return replace(report, began_ms=max((report.began_ms, *times_ms)))
 
 
-def _taken(state: State, fault: PublicFault) -> Taken:
+def _taken(state: EngineState, fault: PublicFault) -> _Taken:
     report = _as_opened(state, fault)
     if fault.assertion is Assertion.RECOVER:
         return _recovered(state, fault, report)
@@ -190,7 +189,7 @@ def _taken(state: State, fault: PublicFault) -> Taken:
     return did, Reported.TAKEN if is_new else Reported.REPEATED
 
 
-def _occurred(state: State, fault: PublicFault, report: Report, device_id: str) -> bool:
+def _occurred(state: EngineState, fault: PublicFault, report: Report, device_id: str) -> bool:
     return signals.signalled(
         state,
         Signal(
@@ -211,8 +210,8 @@ def _is_known(condition: Condition, assertion: Assertion, report: Report) -> boo
     return condition.report is not None and condition.report.began_ms >= report.began_ms
 
 
-def _renewed(state: State, condition: Condition) -> bool:
-    """The sender still says so. True if that is to be kept: see ``RENEWALS``."""
+def _renewed(state: EngineState, condition: Condition) -> bool:
+    """The sender has repeated it. True if that is to be kept: see ``RENEWALS``."""
     if condition.report is None or condition.present_ns is None:
         return False
     expiry_ns, now_ns = state.lookup.settings.public.expiry_ns(condition.report.sender), state.moment_ns
@@ -222,22 +221,22 @@ def _renewed(state: State, condition: Condition) -> bool:
     return True
 
 
-def _recovered(state: State, fault: PublicFault, report: Report) -> Taken:
-    """It is over wherever it is open, whichever devices the recovery names: the id stands for the fault."""
+def _recovered(state: EngineState, fault: PublicFault, report: Report) -> _Taken:
+    """It is over wherever it is open, whichever devices the recovery names: the id is that of the fault."""
     there = list(_ended_by(state, fault))
     over = [each for each in there if each.report is not None and each.report.began_ms <= report.began_ms]
-    words = {each.report.by for each in over if each.report is not None} | {report.by}
+    callers = {each.report.by for each in over if each.report is not None} | {report.by}
     is_new = False
-    for by in sorted(words):
+    for by in sorted(callers):
         is_new = _withdraw(state, replace(report, by=by)) or is_new
     for condition in over:
-        is_new = closing.recover(state, condition) or is_new
+        is_new = ending.recover(state, condition) or is_new
     if over:
         return is_new, Reported.CLOSED
     return is_new, Reported.OUTDATED if there else Reported.NOT_OPEN
 
 
-def _ended_by(state: State, fault: PublicFault) -> Iterator[Condition]:
+def _ended_by(state: EngineState, fault: PublicFault) -> Iterator[Condition]:
     """What is open under its name and is its caller's to end."""
     for condition in state.reported(fault.report):
         by = "" if condition.report is None else condition.report.by
@@ -245,7 +244,7 @@ def _ended_by(state: State, fault: PublicFault) -> Iterator[Condition]:
             yield condition
 
 
-def _withdraw(state: State, report: Report) -> bool:
+def _withdraw(state: EngineState, report: Report) -> bool:
     """What occurred up to then is over, also where a message about it comes late. True if that is new."""
     if _is_withdrawn(state, report):
         return False
@@ -253,7 +252,7 @@ def _withdraw(state: State, report: Report) -> bool:
     return True
 
 
-def _is_withdrawn(state: State, report: Report) -> bool:
+def _is_withdrawn(state: EngineState, report: Report) -> bool:
     known = state.get(Withdrawn, report.key)
     if known is None or report.began_ms > known.began_ms:
         return False

@@ -1,17 +1,18 @@
-"""The nouns of nodeagent: what flows into the core, out of it, and what it can be seen to hold.
+"""The values of nodeagent: what flows into the core, what flows out of it, and what a view of it shows.
 
 Everything here is a frozen value. Nothing here decides, reads a clock or does I/O.
 
 Times are integers of nanoseconds on the *rule clock* (it never steps back and is the same
 line across daemon restarts and boots); only the store and the outlets turn them into wall time.
 
-The words are here at once, the values with the first of them that is asked for: a worker needs the words
-only, and to make the classes of all values takes a third of its start.
+The enumerations are imported at once, the other values with the first of them that is used: a worker needs
+only the enumerations, and making the classes of all values takes a third of its start.
 """
 
 from typing import TYPE_CHECKING
 
 from nodeagent.core.model.enums import (
+    AGENT,
     ALL_DEVICES,
     CHIP_KINDS,
     KERNEL_LOG,
@@ -20,6 +21,7 @@ from nodeagent.core.model.enums import (
     PUBLIC,
     ActionState,
     Affects,
+    AskAgain,
     Assertion,
     Backing,
     CountedBy,
@@ -35,6 +37,7 @@ from nodeagent.core.model.enums import (
     ResetMode,
     ResetStage,
     Verdict,
+    decides,
 )
 
 if TYPE_CHECKING:
@@ -102,6 +105,7 @@ if TYPE_CHECKING:
     from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
 
 __all__ = [
+    "AGENT",
     "ALL_DEVICES",
     "CHIP_KINDS",
     "KERNEL_LOG",
@@ -117,6 +121,7 @@ __all__ = [
     "ActiveSet",
     "Affects",
     "Answer",
+    "AskAgain",
     "Assertion",
     "Backing",
     "Baseline",
@@ -195,6 +200,7 @@ __all__ = [
     "Wanted",
     "Window",
     "Withdrawn",
+    "decides",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The last input, which holds a live cell, and with it the sum of all inputs."""
+"""``Carried``, the input that holds a live cell, and ``Input``, the union of all inputs."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """The live cells of devices, sources and faults: all that the engine remembers is a set of cells.
 
 A cell is replaced, never changed. Those that each occurrence of a fault replaces have no slots: see
-``state.cell_keys.changed``. A stored ``Carried`` holds one, so compaction needs no knowledge
+``state.cells.changed``. A stored ``Carried`` holds one, so compaction needs no knowledge
 of any rule.
 """
 
@@ -13,11 +13,12 @@ from nodeagent.core.model.inputs import Holder, Report
 from nodeagent.core.model.jobs import Job
 from nodeagent.core.model.reset_cells import Claimed, Hold, PastResets, Reset
 from nodeagent.core.model.rule_cells import Promotion, RuleCell, Sighting, Window
+from nodeagent.core.model.traits import Traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read.
+    """One device, keyed by ``id``: that of the hardware, or ``slot:NAME`` while that was never read.
 
     ``seen``: a driver lists it. ``unread``: it does, and has not read it since it first did.
     """
@@ -32,6 +33,10 @@ class Device:
     seen: bool = False
     unread: bool = False
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.attributes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
@@ -43,14 +48,15 @@ class Condition:
     ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
     duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
     steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
-    on the device when it opened, None where unknown. ``heard_ns`` is the last that was heard of it:
+    on the device when it opened, None where unknown. ``heard_ns`` is the time of its last report:
     ``last_ns``, or ``once_ns``, its newest ``once``, which ``last_ns`` leaves out where the code has a
     duration rule. ``occurred_ns`` is its newest occurrence. ``relations`` are the relation rules that found
     their pair and give it their level. ``rule`` is the rule that raised it, from what it watches, "" for a
     signal.
-    ``backing`` is whose word it stands on; ``believed_ns`` is from when a kernel line alone is believed, and
-    once it is contradicted, from when the time runs for which it still is. ``report`` is whose fault it is,
-    None for one that this node found; ``reported_ns`` is from when its sender's silence counts.
+    ``backing`` is which source supports it; ``believed_ns`` is when a kernel line alone began to be believed,
+    and once it is contradicted, when the time began for which it still is. ``report`` identifies a fault that
+    another system found, None for one that this node found; ``reported_ns`` is the time from which its
+    sender's silence counts.
     """
 
     id: str
@@ -97,7 +103,7 @@ class Condition:
 class Ordinal:
     """How many conditions or promotions a (device, code or rule) has had: ids are never reused.
 
-    ``recovered_ns`` is when the driver last said that one was over.
+    ``recovered_ns`` is when the driver last reported that one was over.
     """
 
     device_id: str
@@ -168,7 +174,7 @@ class Severity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The holders of a device as last reported, and those that were the last to leave, at ``left_ns``.
+    """The processes on a device as last reported, and those that were the last to leave, at ``left_ns``.
 
     ``is_current``: reported since the daemon's last start, and readable since.
     """
@@ -186,8 +192,8 @@ class Source:
 
     ``lost_ns`` is set while it is known not to observe, ``unread`` from ``Started`` until its first
     complete read. ``awaited`` is true from either until that read or the start deadline: timers of its
-    conditions are held meanwhile. ``stale`` is true once it was unread for so long that the last
-    verdict no longer stands. ``needed`` as in ``ExpectedSource``; ``absent``: nothing of it is here.
+    conditions are paused meanwhile. ``stale`` is true once it was unread for so long that the last
+    verdict no longer holds. ``needed`` as in ``ExpectedSource``; ``absent``: nothing of it is here.
     ``blind``: the node is not observed without it, be it required or not: it was lost in such a way, or lists
     devices and was not read in this boot.
     """
@@ -213,9 +219,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What a driver has seen of a part while it was well: ``content``, in the driver's own words.
+    """What a driver has seen of a device while it was well: ``content``, in the driver's own format.
 
-    ``number`` counts the orders to begin anew, so that what was seen before one is not taken after it. Empty
+    ``number`` counts the orders to start over, so that what was seen before one is not taken after it. Empty
     ``content``: such an order was given, and what the driver sees next is right.
     """
 
@@ -227,7 +233,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What the last event about a device said of it: the fold of events, kept to find changes."""
+    """What the last event about a device showed: the fold of events, kept to find changes."""
 
     device_id: str
     verdict: Verdict
@@ -236,7 +242,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Era:
-    """What the engine is living in: boot, catalog and since when, start of this daemon."""
+    """The period that the engine is in: boot, catalog and since when, start of this daemon."""
 
     boot_id: str
     started_ns: int

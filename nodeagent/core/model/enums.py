@@ -1,26 +1,29 @@
-"""The words of design and code: one meaning each, no synonyms."""
+"""The enumerations and names that code and documents share: one meaning each, no synonyms."""
 
 from enum import StrEnum
 from typing import Final
 
 ALL_DEVICES = "*"
-"""The device of an ``ActiveSet`` that speaks for every device of its source."""
+"""The device of an ``ActiveSet`` that covers every device of its source."""
 
 NODE = "node"
-"""The name of the device that stands for the node itself."""
-
+"""The name of the device that represents the node itself."""
 
 KERNEL_LOG = "kmsg"
-PREVIOUS_BOOT = "previous_boot"
-"""The name of the source that reads the kernel's lines: they name devices of others."""
+"""The name of the source that reads the kernel's lines: they name devices of other sources."""
 
+PREVIOUS_BOOT = "previous_boot"
+"""The name of the source that reads what the kernel logged in the previous boot."""
+
+AGENT = "agent"
+"""The name of the source of what nodeagent itself finds and does."""
 
 PUBLIC = "public"
 """The name of the source of faults that other systems found."""
 
 
 class Assertion(StrEnum):
-    """What a signal claims of its fault (Ascend's words; an Xid or a kernel line is ``once``)."""
+    """What a signal asserts of its fault (Ascend's terms; an Xid or a kernel line is ``once``)."""
 
     OCCUR = "occur"
     RECOVER = "recover"
@@ -28,7 +31,7 @@ class Assertion(StrEnum):
 
 
 class Kind(StrEnum):
-    """What sort of part a code speaks of; each kind has its own set of levels.
+    """What sort of device a code is about; each kind has its own set of levels.
 
     An instance is a part of a chip, with the codes and levels of its chip: no code is of that kind.
     """
@@ -43,7 +46,17 @@ class Kind(StrEnum):
 
 
 CHIP_KINDS: Final = frozenset({Kind.CHIP, Kind.INSTANCE})
-"""Parts on which programs run: a chip, and a part of one."""
+"""Devices on which programs run: a chip, and a part of one."""
+
+
+def decides(kind: Kind | None, name: str) -> bool:
+    """Whether the verdict of a device is one of those by which the whole node takes work: those of chips, and
+    the node's own, which includes what any other device does to the node.
+
+    The node is known by its name: a device may be of the node's kind, such as one that a firmware record
+    names.
+    """
+    return kind is Kind.CHIP or name == NODE
 
 
 class Level(StrEnum):
@@ -86,25 +99,25 @@ class Handling(StrEnum):
 
 
 class Backing(StrEnum):
-    """Which source a fault stands on; ``core.faults.kernel_lines`` says how that changes."""
+    """Which source supports a fault; how that changes is in ``core.faults.kernel_lines``."""
 
     OWN = "own"
-    """The device's own driver shows it, or another source that has seen it for itself. So it is also with a
-    kernel line where no driver speaks for the device.
+    """The device's own driver shows it, or another source that observed it directly. A kernel line counts as
+    this too where no driver reports the faults of the device.
     """
 
     ALONE = "alone"
-    """Only a line of the kernel log says so, and the device's driver has not confirmed it yet."""
+    """Only a line of the kernel log reports it; the device's driver has not confirmed it yet."""
 
     CONTRADICTED = "contradicted"
-    """Only a kernel line says so, and the driver has read the device since and does not show it."""
+    """Only a kernel line reports it; the driver has read the device since and does not show it."""
 
     DISREGARDED = "disregarded"
     """It was contradicted for too long: the line has no effect any more."""
 
 
 class Affects(StrEnum):
-    """Whose verdict a condition changes besides its own device's: nobody schedules onto a port."""
+    """Which verdicts a condition changes besides its own device's: no work is scheduled onto a port."""
 
     SELF = "self"
     CHIPS_BEHIND = "chips_behind"
@@ -112,9 +125,10 @@ class Affects(StrEnum):
 
 
 class CountedBy(StrEnum):
-    """What the occurrences that a frequency rule counts together have in common, beside device and code.
+    """What the occurrences that a frequency rule counts together have in common, besides device and code.
 
-    Nothing more; the job whose they are; or one place on the device, as different jobs met it.
+    ``device``: nothing more. ``job``: the job that they belong to. ``place``: one place on the device, which
+    different jobs met.
     """
 
     DEVICE = "device"
@@ -123,9 +137,9 @@ class CountedBy(StrEnum):
 
 
 class Recovery(StrEnum):
-    """What a row's level means for the work on a chip: see ``core.verdicts.recovery_action``.
+    """What a row's level means for the work on a chip: see ``core.judge.recovery_action``.
 
-    ``level``: what the level says. ``vendor``: the level names the recovery that the vendor asks for.
+    ``level``: what the level prescribes. ``vendor``: the level names the recovery that the vendor asks for.
     ``none``: the chip needs none, whatever hit its job.
     """
 
@@ -176,7 +190,7 @@ class ActionState(StrEnum):
 
 
 class Refused(StrEnum):
-    """Why an order is not taken: it names what is not there, there is no room, or not as things stand."""
+    """Why an order is refused: it names something unknown, there is no room, or it is not possible now."""
 
     UNKNOWN = "unknown"
     NO_ROOM = "no_room"
@@ -186,7 +200,7 @@ class Refused(StrEnum):
 class Reported(StrEnum):
     """What became of a fault in a message of another system.
 
-    ``taken``: it opened, or occurred anew. ``repeated``: it was known to be there. ``not_open``: a recovery
+    ``taken``: it opened, or occurred again. ``repeated``: it was known to be there. ``not_open``: a recovery
     of what is not there. ``outdated``: it is of an occurrence before the one that is known.
     """
 
@@ -198,15 +212,25 @@ class Reported(StrEnum):
 
 
 class Loss(StrEnum):
-    """How a source is lost: it ran and can be read no more; it cannot run; or it was let go on purpose."""
+    """How a source is lost: it ran and can be read no more; it cannot run; or it was released on purpose."""
 
     NOT_READ = "not_read"
     NOT_RUNNING = "not_running"
     RELEASED = "released"
 
 
+class AskAgain(StrEnum):
+    """When the faults that asked for a reset which has ended may ask for another."""
+
+    NEVER = "never"
+    ONCE_UNBLOCKED = "once_unblocked"
+    """Once nothing blocks it any more."""
+
+    AT_ONCE = "at_once"
+
+
 class HoldKind(StrEnum):
-    """Why a device is held: what that means for its verdict is in ``core.verdicts.contributions``."""
+    """The kinds of holds on a device: what each means for its verdict is in ``core.judge.judge``."""
 
     ISOLATION = "isolation"
     RESET_PENDING = "reset_pending"
@@ -214,7 +238,7 @@ class HoldKind(StrEnum):
 
 
 class ResetMode(StrEnum):
-    """How far resets go: not at all, on paper, after a person's approval, by themselves."""
+    """How far resets go: not at all, as dry runs, after a person's approval, by themselves."""
 
     OFF = "off"
     DRY_RUN = "dry-run"

@@ -1,9 +1,10 @@
-"""What flows into the core from sources, people and the shell. Exhaustive and self-describing."""
+"""The inputs of the core from sources, people and the shell. Exhaustive and self-describing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeagent.core.model.enums import ActionState, Assertion, Kind, Loss
+from nodeagent.core.model.traits import Traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +23,12 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What callers call it: two of them may use the same name, for faults of their own."""
+        """The name that callers use: two callers may use the same name for different faults."""
         return f"{self.sender}/{self.fault_id}"
 
     @property
     def key(self) -> str:
-        """Names and ids have no blank."""
+        """The name, and the caller's identity after a blank: names and ids contain none."""
         return f"{self.name} of {self.by}" if self.by else self.name
 
 
@@ -39,8 +40,8 @@ class Signal:
     ``0000:3b:00.0``). ``first_ns``/``last_ns`` are the source's own stamps on the rule clock:
     evidence only, unless ``backdated`` (this boot's kernel ring read at start, replayed files),
     when ``last_ns`` is the time of the occurrence. ``severity`` is Ascend's, 0..3. ``trusted`` is
-    false for a line that user space wrote to the kernel log. ``report``: whose fault it is, of those that
-    other systems found; faults of two reports are never one.
+    false for a line that user space wrote to the kernel log. ``report`` identifies a fault that another
+    system found; faults of two reports are never one fault.
     """
 
     source: str
@@ -74,7 +75,7 @@ class ActiveSet:
 
     ``complete`` is false when a call failed or a list was filled to its capacity: such a set may
     open conditions and never closes one. ``unread`` are codes, without what refines them, that could not be
-    asked for: of these a complete set says nothing.
+    asked for: a complete set gives no information about these.
     """
 
     source: str
@@ -87,7 +88,7 @@ class ActiveSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process that holds a device; ``start_time`` (clock ticks since boot) distinguishes reused pids."""
+    """A process that uses a device; ``start_time`` (clock ticks since boot) distinguishes reused pids."""
 
     pid: int
     start_time: int
@@ -130,14 +131,9 @@ class CounterMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSeen:
-    """A device answers under ``device`` (its name). ``identity`` is the part's own id, "" if unreadable.
+    """A device answers under ``device`` (its name). ``identity`` is the hardware's own id, "" if unreadable.
 
-    Attributes in use: ``pci`` (domain:bus:device.function), ``slot``, ``product``, ``board``,
-    ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
-    separated, nearest first), ``events`` ("none": its driver reports no fault as it happens),
-    ``recovery_action`` ("told": its driver says which recovery it needs), ``mig`` ("disabled": it has no
-    parts), ``no_reset`` (why nothing on this node can reset it), ``excluded`` (why nothing that is reported
-    of it is taken), ``chips`` (of a port: those that use it).
+    Those of its attributes that decide anything are ``Traits``; docs/attributes.md lists all.
     """
 
     source: str
@@ -147,10 +143,14 @@ class DeviceSeen:
     identity: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.attributes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineSeen:
-    """What a driver has seen of the part with this ``identity`` while it was well (see ``Baseline``)."""
+    """What a driver has seen of the device with this ``identity`` while it was well (see ``Baseline``)."""
 
     source: str
     identity: str
@@ -190,7 +190,7 @@ class SourceBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAbsent:
-    """Nothing of a source is on this node, as its worker has seen, and nobody says that there ought to be."""
+    """Nothing of a source is on this node, as its worker found, and nothing requires it to be there."""
 
     source: str
     reason: str
@@ -212,10 +212,10 @@ class TablesRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person's order: ``what`` is the verb, one of ``core.orders.orders``.
+    """A person's order: ``what`` is the verb, one of ``core.machines.orders``.
 
-    ``device`` is the name or id of a device; an approval or refusal may name a reset instead. ``who``
-    called, as the daemon knows the caller; ``owner`` is in whose name, as the caller says, "" in orders that
+    ``device`` is the name or id of a device; an approval or refusal may name a reset instead. ``who`` is the
+    caller as the daemon knows it; ``owner`` is the person in whose name the caller acts, "" in orders that
     name none or were stored before there were owners. ``only`` is the id of the one hold, promotion or
     condition that a release or resume is to end, "" for all. ``force``: others' holds too. ``only_if_well``:
     a device that is still faulty is not released; false in orders of versions that did not ask the core.
@@ -236,7 +236,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """A job hook says that ``job`` uses (``claimed``) or has left a device."""
+    """A job hook reports that ``job`` uses (``claimed``) or has left a device."""
 
     device: str
     job: str
@@ -246,9 +246,9 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFault:
-    """What another system says of one fault. ``devices`` are ids or names; a recovery is of all of them.
+    """One fault as another system reports it. ``devices`` are ids or names; a recovery is of all of them.
 
-    ``is_now``: no time was given with it, so that it is newer than all that was said of it before; the
+    ``is_now``: no time was given with it, so that it is newer than every earlier report of it; the
     ``began_ms`` of its report is then the time of receipt. ``ends_all``: a recovery also ends what other
     callers opened under the same name.
     """
@@ -271,7 +271,7 @@ class PublicFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetsRecorded:
-    """What the record of resets says at a start: for ids of devices, and for the node (``NODE``), when each
+    """The record of resets as read at a start: for ids of devices, and for the node (``NODE``), when each
     was reset, oldest first, rule clock.
     """
 
@@ -295,8 +295,9 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedSource:
-    """A source that the configuration has. Nobody can say how the node is while one that ``lists`` devices
-    was not read in this boot, nor seen to be absent, or while one that is ``needed`` was not for long.
+    """A source that the configuration has. The state of the node is unknown while one that ``lists`` devices
+    was neither read in this boot nor seen to be absent, or while one that is ``needed`` was not read for
+    long.
     """
 
     name: str
@@ -308,9 +309,10 @@ class ExpectedSource:
 class Started:
     """The daemon begins (again). Always the first input that a new process steps for itself.
 
-    ``sources`` are those that it is about to read; of versions that did not say, none. ``doubt`` says what is
-    doubtful about the time since the last boot, "" if nothing. ``resumed_ns`` is how far the engine had come
-    before: what fell due later waits for a read. The engine fills it in what it gives to be stored.
+    ``sources`` are those that it is about to read; none in inputs of versions that did not list them.
+    ``doubt`` is what is doubtful about the time since the last boot, "" if nothing. ``resumed_ns`` is how far
+    the engine had come before: what fell due later waits for a read. The engine fills it in what it gives to
+    be stored.
     """
 
     boot_id: str

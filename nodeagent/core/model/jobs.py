@@ -1,4 +1,4 @@
-"""Jobs whose command is supervised, as the core knows them: what is said of them, and the live cell."""
+"""Jobs whose command is supervised, as the core knows them: what supervisors report, and the live cell."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class JobStage(StrEnum):
 
 
 class Wanted(StrEnum):
-    """What the job's supervisor is to do. It follows from the stage; it is sent anew on each connection."""
+    """What the job's supervisor is to do. It follows from the stage; it is sent again on each connection."""
 
     RUN = "run"
     STOP = "stop"
@@ -30,7 +30,7 @@ class Wanted(StrEnum):
 
 
 class JobWord(StrEnum):
-    """What a supervisor says of a run."""
+    """What a supervisor reports of a run."""
 
     STARTED = "started"
     STOPPED = "stopped"
@@ -40,7 +40,7 @@ class JobWord(StrEnum):
     """It ended by itself: no process of the run is left."""
 
     SUSPECTED = "suspected"
-    """It may hang: it seems to stand still."""
+    """It may hang: it seems to make no progress."""
 
     SUSPENDED = "suspended"
     """It hangs, as its supervisor has confirmed. It has nothing to do with SIGSTOP."""
@@ -67,7 +67,7 @@ class Recommendation(StrEnum):
 class JobPolicy:
     """What may be done to a job. ``in_place``: it may be stopped and run again. ``yields``: also for another
     job's chip that is reset together with one of its own. ``reschedules``: it may be run elsewhere for a
-    fault. ``strategy`` is in the submitter's words, reported to schedulers.
+    fault. ``strategy`` is the submitter's text, passed on to schedulers.
     """
 
     in_place: bool = False
@@ -91,9 +91,9 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBegun:
-    """A supervisor is there, or says anew what holds of its job. ``devices`` are names or ids of the chips
-    that the job is known to use besides those that a hook claimed for it: they only ever grow. ``run`` is the
-    one that it is about to make, or that runs (``is_running``).
+    """A supervisor has connected, or reports the state of its job again. ``devices`` are names or ids of the
+    chips that the job is known to use besides those that a hook claimed for it: they only ever grow. ``run``
+    is the one that it is about to make, or that runs (``is_running``).
     """
 
     job: str
@@ -107,7 +107,7 @@ class JobBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSaid:
-    """``number`` grows with each that a supervisor says: one that is not greater was taken before."""
+    """A report of a supervisor. ``number`` grows with each: one that is not greater was taken before."""
 
     job: str
     number: int
@@ -144,19 +144,19 @@ class Job:
     """Ids of chips that it uses besides those claimed for it."""
 
     said: int = 0
-    """The greatest number of what its supervisor said that was taken."""
+    """The greatest number of its supervisor's reports that was taken."""
 
     stopped: bool = False
-    """It said that nothing of the asked run is left, which the lists of processes must confirm."""
+    """Its supervisor reported that nothing of the asked run is left; lists of processes must confirm that."""
 
     end: JobSaid | None = None
-    """How it said so, until they do."""
+    """That report, until they confirm it."""
 
     started: bool = False
     """The command of the run has begun."""
 
     why: str = ""
-    """Why it was asked to do what it was asked last; so are ``code``, ``device_id`` and ``reset_id``."""
+    """Why it was last asked to do something; ``code``, ``device_id`` and ``reset_id`` are of that too."""
 
     code: str = ""
     device_id: str = ""
@@ -189,7 +189,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNote:
-    """What an event, or a view, says of a job."""
+    """What an event or a view shows of a job."""
 
     name: str
     run: int

@@ -1,4 +1,4 @@
-"""What flows out of the core, and what it can be seen to hold."""
+"""The outputs of the core, and the view of its state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ class Action:
 class Answer:
     """The answer to a person's order. ``ids`` are those of what it made, found there, changed or ended.
 
-    ``refused`` is None where the order was accepted; else ``reason`` says why not, and what would help, and
+    ``refused`` is None where the order was accepted; else ``reason`` is why not, and what would help, and
     ``setting`` is the key of the configuration that refuses it, "" where none does.
     ``reported`` is what became of each fault that another system reported.
     """
@@ -113,10 +113,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceView:
-    """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed.
+    """The present state of a device. ``observed_ns`` is the rule time it was last known to be observed.
 
     ``holders`` are the processes on it as last reported, None where no source reports them. ``claims`` are
-    the jobs that said they use it, as pairs (job, kind). ``source`` reads it, "" if none ever did.
+    the jobs that claim it, as pairs (job, kind). ``source`` reads it, "" if none ever did.
     """
 
     id: str
@@ -139,7 +139,7 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything the outlets may show, of one moment. ``devices`` holds the node itself too, first."""
+    """Everything the outlets may show, of one moment. ``devices`` includes the node itself, first."""
 
     now_ns: int = 0
     boot_id: str = ""

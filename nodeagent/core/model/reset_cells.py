@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nodeagent.core.model.enums import ActionState, HoldKind, ResetMode, ResetStage
+from nodeagent.core.model.enums import ActionState, AskAgain, HoldKind, ResetMode, ResetStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,13 @@ class Reset:
     @property
     def has_ended(self) -> bool:
         return self.stage is ResetStage.ENDED
+
+    @property
+    def ask_again(self) -> AskAgain:
+        """Of one that has ended: when the faults that asked for it may ask for another."""
+        if not self.may_ask_again:
+            return AskAgain.NEVER
+        return AskAgain.ONCE_UNBLOCKED if self.hindered else AskAgain.AT_ONCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from nodeagent.core.model.enums import Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
-    """One of a job, at a place of the device ("" where nobody says), from ``at_ns`` until ``last_ns``."""
+    """One of a job, at a place of the device ("" where unknown), from ``at_ns`` until ``last_ns``."""
 
     at_ns: int
     last_ns: int
@@ -20,7 +20,7 @@ class Occurrence:
 class Window:
     """Occurrences of one code on one device that a rule still counts, oldest first.
 
-    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for. ``attributed``
+    ``burst_last_ns`` is the last signal of the burst that the newest occurrence counts for. ``attributed``
     are those of a rule that counts by job or place, in the order in which they were last reported.
     """
 

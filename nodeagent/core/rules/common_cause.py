@@ -2,12 +2,12 @@
 
 It looks at the faults that are open, after every change. While as many devices as the rule asks for have one
 of its codes, the node has the fault that it raises, and the evidence names the devices. A fault that goes
-with the node's by a relation rule is open no more, and counts on while its source shows it; so a
-``relation`` that absorbs lets the one fault stand for all. Devices that join later renew the node's fault,
+with the node's by a relation rule is open no more, and counts on while its source shows it; so with a
+``relation`` that absorbs, the one fault represents all. Devices that join later renew the node's fault,
 however late. It recovers once fewer devices have theirs: what is left is a fault of its own again.
 
 A chip counts once, whatever part of it a fault is on. What is injected counts for nothing, nor does what
-only a line of the kernel says of a chip whose driver speaks for it. New tables raise nothing: something must
+only a kernel line reports of a chip whose driver reports its faults. New tables raise nothing: something must
 occur under them first. It changes no level, and absorbs nothing by itself.
 """
 
@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeagent.core.catalog.catalog import CommonCauseRule
-from nodeagent.core.faults import signals
 from nodeagent.core.model import NODE, Absorbed, Assertion, Backing, Condition, RuleCell, Signal
-from nodeagent.core.rules.kind import RuleKind
-from nodeagent.core.state.state import State
+from nodeagent.core.rules.kind import Raise, Raising, RuleKind
+from nodeagent.core.state.state import EngineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +33,19 @@ class CommonCause(RuleCell):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """The newest occurrence on one device, and who reported it."""
+    """The newest occurrence on one device, and the source that reported it."""
 
     at_ns: int
     source: str
 
 
-def review(state: State) -> None:
+def review(state: EngineState, raise_: Raise) -> None:
     """What has changed may have met a rule, or ended that it is met."""
     for rule in state.lookup.catalog.common_cause:
-        _review(state, rule)
+        _review(state, rule, raise_)
 
 
-def _review(state: State, rule: CommonCauseRule) -> None:
+def _review(state: EngineState, rule: CommonCauseRule, raise_: Raise) -> None:
     cell = state.get(CommonCause, state.node_id, rule.id)
     root = state.condition(state.node_id, state.lookup.facts(rule.code).key)
     if cell is None and root is None and len(state.indexes.shared.get(rule.id, ())) < rule.devices:
@@ -54,19 +53,20 @@ def _review(state: State, rule: CommonCauseRule) -> None:
     shown = _by_device(state, rule, root)
     if cell is not None and len(shown) < rule.devices:
         state.drop(cell)
-        _signal(state, rule, cell, Assertion.RECOVER)
+        _signal(state, rule, cell, Assertion.RECOVER, raise_)
     elif cell is not None or _is_at_once(rule, shown.values(), state.era.catalog_ns):
-        _stand(state, rule, cell, root, shown)
+        _met(state, rule, cell, root, shown, raise_)
 
 
-def _stand(
-    state: State,
+def _met(
+    state: EngineState,
     rule: CommonCauseRule,
     before: CommonCause | None,
     root: Condition | None,
     shown: Mapping[str, _Shown],
+    raise_: Raise,
 ) -> None:
-    """The rule is met: its fault stands, and names these devices. One that joins is an occurrence of it."""
+    """The rule is met: its fault is open, and names these devices. One that joins is an occurrence of it."""
     newest = max(shown.values(), key=lambda each: (each.at_ns, each.source))
     cell = CommonCause(
         device_id=state.node_id, rule=rule.id, source=newest.source, devices=tuple(sorted(shown))
@@ -74,12 +74,12 @@ def _stand(
     if before is None or before.devices != cell.devices:
         state.put(cell)
     if before is None or root is None or not set(cell.devices) <= set(before.devices):
-        _signal(state, rule, cell, Assertion.OCCUR)
+        _signal(state, rule, cell, Assertion.OCCUR, raise_)
     elif (evidence := {**root.evidence, **_evidence(state, rule, cell)}) != root.evidence:
         state.put(replace(root, evidence=evidence))
 
 
-def _by_device(state: State, rule: CommonCauseRule, root: Condition | None) -> Mapping[str, _Shown]:
+def _by_device(state: EngineState, rule: CommonCauseRule, root: Condition | None) -> Mapping[str, _Shown]:
     """By the id of the chip or other device: what is open on it, and what goes with ``root``."""
     found: dict[str, _Shown] = {}
     for fault in _faults(state, rule, root):
@@ -90,7 +90,9 @@ def _by_device(state: State, rule: CommonCauseRule, root: Condition | None) -> M
     return found
 
 
-def _faults(state: State, rule: CommonCauseRule, root: Condition | None) -> Iterable[Condition | Absorbed]:
+def _faults(
+    state: EngineState, rule: CommonCauseRule, root: Condition | None
+) -> Iterable[Condition | Absorbed]:
     for key in state.indexes.shared.get(rule.id, ()):
         condition: Condition = state.cells[Condition][key]
         if condition.backing is Backing.OWN:
@@ -111,15 +113,17 @@ def _is_at_once(rule: CommonCauseRule, shown: Iterable[_Shown], tables_ns: int) 
     )
 
 
-def _evidence(state: State, rule: CommonCauseRule, cell: CommonCause) -> Mapping[str, str]:
+def _evidence(state: EngineState, rule: CommonCauseRule, cell: CommonCause) -> Mapping[str, str]:
     names = sorted((state.device(each).name for each in cell.devices), key=lambda name: (len(name), name))
     return {"rule": rule.id, "codes": rule.watches, "devices": ", ".join(names)}
 
 
-def _signal(state: State, rule: CommonCauseRule, cell: CommonCause, assertion: Assertion) -> None:
+def _signal(
+    state: EngineState, rule: CommonCauseRule, cell: CommonCause, assertion: Assertion, raise_: Raise
+) -> None:
     evidence = _evidence(state, rule, cell) if assertion is Assertion.OCCUR else {}
     signal = Signal(source=cell.source, device=NODE, code=rule.code, assertion=assertion, evidence=evidence)
-    signals.signalled(state, signal, rule.id)
+    raise_(state, signal, rule.id)
 
 
-KIND = RuleKind(tag="CommonCause", cell=CommonCause, review=review)
+KIND = RuleKind(name="common cause", raising=Raising(tag="CommonCause", cell=CommonCause, review=review))

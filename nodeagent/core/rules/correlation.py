@@ -9,19 +9,18 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.devices import occupancy
+from nodeagent.core.judge.events import emit
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
-from nodeagent.core.rules import attributed_window
-from nodeagent.core.state import limits
-from nodeagent.core.state.cell_keys import changed
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import emit
+from nodeagent.core.rules import windows
+from nodeagent.core.state import limits, occupancy
+from nodeagent.core.state.cells import changed
+from nodeagent.core.state.state import EngineState
 
 _SIGHTINGS = 16
 
 
-def sight(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
-    """Remember that the code came on the device: the newest few near which others may still be counted."""
+def sight(state: EngineState, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
+    """Remember that the code came on the device: the newest times near which others may still be counted."""
     before = state.get(Sighting, device_id, code_key)
     if before is None:
         limits.remember(state, Sighting(device_id=device_id, code=code_key, occurrences_ns=(at_ns,)))
@@ -36,7 +35,7 @@ def sight(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_n
     limits.remember(state, changed(before, occurrences_ns=times[first:]))
 
 
-def review(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
+def review(state: EngineState, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
     """An occurrence was counted: suppress what it correlates, or let it leave with what was suppressed."""
     if not state.pending and not state.suppressed:
         return
@@ -57,14 +56,14 @@ def review(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_
         _leave(state, code_key, rule)
 
 
-def has_siblings(state: State, device: Device) -> bool:
+def has_siblings(state: EngineState, device: Device) -> bool:
     return any(
         other.kind is device.kind and other.id != device.id and not other.gone
         for other in state.cells[Device].values()
     )
 
 
-def _pending(state: State, code_key: str, rule: FrequencyRule) -> list[Promotion]:
+def _pending(state: EngineState, code_key: str, rule: FrequencyRule) -> list[Promotion]:
     promotions: list[Promotion] = [state.cells[Promotion][key] for key in state.pending]
     return [
         promotion
@@ -73,7 +72,9 @@ def _pending(state: State, code_key: str, rule: FrequencyRule) -> list[Promotion
     ]
 
 
-def _shown_elsewhere(state: State, promotion: Promotion, code_key: str, rule: FrequencyRule) -> str | None:
+def _shown_elsewhere(
+    state: EngineState, promotion: Promotion, code_key: str, rule: FrequencyRule
+) -> str | None:
     """Another device of the same job that showed the code close to the occurrence that fired."""
     for device_id in state.cells[Device]:
         sighting = state.get(Sighting, device_id[1], code_key)
@@ -87,7 +88,7 @@ def _shown_elsewhere(state: State, promotion: Promotion, code_key: str, rule: Fr
     return None
 
 
-def _requeue(state: State, promotion: Promotion, code_key: str) -> None:
+def _requeue(state: EngineState, promotion: Promotion, code_key: str) -> None:
     """The promotion goes; its occurrences are back in the queue, and it is noted when it had fired."""
     state.drop(promotion)
     window = state.get(Window, promotion.device_id, code_key, promotion.rule)
@@ -100,7 +101,7 @@ def _requeue(state: State, promotion: Promotion, code_key: str) -> None:
 
 
 def _belongs_to_suppressed(
-    state: State, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int
+    state: EngineState, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int
 ) -> bool:
     for key in state.suppressed.get(code_key, ()):
         sighting: Sighting = state.cells[Sighting][key]
@@ -113,7 +114,7 @@ def _belongs_to_suppressed(
     return False
 
 
-def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
+def _leave(state: EngineState, code_key: str, rule: FrequencyRule) -> None:
     """Take every occurrence out of the queues for which another chip of the job shows one close by."""
     queues: dict[str, Window] = {}
     shown: dict[str, tuple[int, ...]] = {}
@@ -141,16 +142,16 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
         )
         after = replace(window, occurrences_ns=kept)
         for other_ns in others if window.attributed else ():
-            after = replace(after, attributed=attributed_window.without(after, other_ns, rule.correlation_ns))
+            after = replace(after, attributed=windows.without_near(after, other_ns, rule.correlation_ns))
         if after != window:
             limits.remember(state, after)
 
 
-def _one_cause(state: State, code_key: str, one: str, other: str) -> bool:
-    """Whether one job may have made the fault on both: it may have come to them while nobody could see that.
+def _one_cause(state: EngineState, code_key: str, one: str, other: str) -> bool:
+    """Whether one job may have caused the fault on both: it may have used them while that was not observed.
 
-    The application's own fault it may also have made where both are free: it comes, and crashes, between two
-    polls of their processes.
+    It may also have caused a fault of the application where both are free: it begins, and crashes, between
+    two polls of their processes.
     """
     known = occupancy.is_known(state, one) and occupancy.is_known(state, other)
     if not known or occupancy.same_job(state, one, other):

@@ -2,34 +2,39 @@
 gone strictly longer than its recovery time.
 
 One occurrence is one such passage. While the level is in force further presences are of the same occurrence:
-one that lasts as long keeps a standing promotion alive, and a shorter one does not even that. A ``once`` is
-no presence: it neither begins, prolongs nor interrupts one or its recovery time, and holds its condition at
-the row's own level.
-(Ascend's device-plugin counts so too: ``handleFaultQueue`` in its ``pkg/common/fault_code.go``.)
+one that lasts as long keeps a promotion in force, and a shorter one does not even that. A ``once`` is no
+presence: it neither begins, prolongs nor interrupts one or its recovery time, and keeps its condition open at
+the row's own level. (Ascend's device-plugin counts so too: ``handleFaultQueue`` in its
+``pkg/common/fault_code.go``.)
+
+When the times are over is worked out in ``deadlines``. Nothing here puts a condition.
 """
 
 from dataclasses import replace
+from typing import Final
 
-from nodeagent.core.faults import condition_level
-from nodeagent.core.model import Condition
-from nodeagent.core.rules import frequency, promotions
-from nodeagent.core.state.state import State
+from nodeagent.core.catalog.levels import stricter
+from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.model import Condition, Level
+from nodeagent.core.rules.kind import RuleKind
 
-
-def timed_out(state: State, condition: Condition) -> None:
-    """This presence has lasted: raise the level, and count one occurrence where it was not in force."""
-    after = replace(condition, judged=True, timed_out=True)
-    after = condition_level.relevel(
-        state, condition, after, "present longer than the time-out of its duration rule"
-    )
-    promotions.present(state, after)
-    if not condition.timed_out:
-        frequency.occurred(state, after, state.moment_ns)
+TIMED_OUT: Final = "present longer than the time-out of its duration rule"
+ENDED: Final = "gone longer than the recovery time of its duration rule"
 
 
-def ended(state: State, condition: Condition) -> None:
-    """It was gone for longer than its recovery time, and a ``once`` holds it: at the row's own level."""
-    after = replace(condition, present_ns=None, recovered_ns=None, judged=False, timed_out=False)
-    condition_level.relevel(
-        state, condition, after, "gone longer than the recovery time of its duration rule"
-    )
+def timed_out(condition: Condition) -> Condition:
+    """This presence has lasted. It is an occurrence where the rule's level was not in force."""
+    return replace(condition, judged=True, timed_out=True)
+
+
+def ended(condition: Condition) -> Condition:
+    """It was gone for longer than its recovery time, and a ``once`` keeps it open: at the row's own level."""
+    return replace(condition, present_ns=None, recovered_ns=None, judged=False, timed_out=False)
+
+
+def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
+    rule = lookup.facts(condition.code).duration if condition.timed_out else None
+    return stricter(level, rule.level) if rule else level
+
+
+KIND = RuleKind(name="duration", level=_level)

@@ -1,145 +1,140 @@
-"""The relation rule: what one fault does to another that occurred near it (``relation_pairs`` says which).
+"""Which faults are near which: what a relation rule pairs. It closes nothing and emits nothing.
 
-Xid 45 only follows whatever stopped the GPU: by ``then = "absorb"`` it is counted in that fault, its root,
-and opens nothing. ``level`` gives ``code`` another level beside ``with``, ``cancel`` lets it close ``with``.
-docs/tables.md says what each does. The order at one occurrence: it is absorbed or opened, then come levels,
-companions that came first, what it cancels, and only then frequency rules count it.
+Two faults are near where their newest occurrences lie at most ``within`` apart, on one device, on two
+that a job shares, or anywhere on the node. Of a fault whose condition has closed a ``Trace`` keeps the
+newest occurrence. Injected faults pair with nothing.
 """
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
 from nodeagent.core.catalog.catalog import RelationRule
-from nodeagent.core.catalog.lookup import Facts, Relations
-from nodeagent.core.faults import closing, companions, condition_level
-from nodeagent.core.faults.notices import notice
-from nodeagent.core.model import Assertion, Condition, Device, Level, Signal, Trace
-from nodeagent.core.rules import frequency, relation_pairs
-from nodeagent.core.state import limits
-from nodeagent.core.state.cell_keys import changed
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.judge import PRECEDENCE
+from nodeagent.core.catalog.levels import stricter
+from nodeagent.core.catalog.lookup import Facts, Lookup, Side, is_undecided, side
+from nodeagent.core.model import Absorbed, Condition, Level, Trace
+from nodeagent.core.rules.kind import RuleKind
+from nodeagent.core.state import limits, occupancy
+from nodeagent.core.state.state import EngineState
 
 
-def absorb(
-    state: State, device: Device, signal: Signal, facts: Facts, level: Level, at_ns: int, rule: str
-) -> bool:
-    """Attach an occurrence to its root. False where it has none: it is a fault of its own.
-
-    ``level`` is what the condition has, or would have if it opened, ``rule`` what makes the signal, if any.
-    """
-    condition = state.condition(device.id, facts.key)
-    newest_ns = max(at_ns, condition.occurred_ns if condition is not None else at_ns)
-    is_there = signal.assertion is Assertion.OCCUR or (condition is not None and _is_there(condition))
-    root = companions.root_of(state, device.id, facts, level, newest_ns, is_there=is_there)
-    if root is None:
-        return False
-    if condition is not None:
-        after = changed(condition, occurred_ns=newest_ns, count=condition.count + signal.count)
-        if signal.assertion is Assertion.OCCUR:
-            after = changed(after, present_ns=at_ns, recovered_ns=None)
-        _close_as_absorbed(state, after, root)
-    else:
-        _attach(state, device, root, facts.code, signal)
-        if signal.assertion is Assertion.OCCUR and isinstance(root, Condition):
-            companions.keep(state, device.id, facts.key, signal.source, root, newest_ns, rule)
-    passed(state, device, facts, level, newest_ns)
-    return True
+def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
+    return abs(one_ns - other_ns) <= rule.within_ns
 
 
-def occurred(state: State, condition: Condition) -> Condition:
-    """An occurrence was put in its condition: all that follows for it and for others. Returns it anew."""
+def partners(
+    state: EngineState, rule: RelationRule, device_id: str, key: str, at_ns: int
+) -> list[Condition | Trace]:
+    """The faults of ``with`` in the rule's reach, near an occurrence of ``key``, which is of ``code``."""
+    return [
+        fault
+        for fault in _others(state, side("with", rule, device_id), rule, device_id, key)
+        if near(rule, fault.occurred_ns, at_ns)
+    ]
+
+
+def subjects(state: EngineState, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+    """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
+    place = side("code", rule, device_id)
+    if place not in state.indexes.paired:
+        return []
+    return [
+        fault
+        for fault in _others(state, place, rule, device_id, key)
+        if isinstance(fault, Condition) and near(rule, fault.occurred_ns, at_ns)
+    ]
+
+
+def ended_by(state: EngineState, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+    """The open conditions of ``with`` in the rule's reach that an occurrence of ``key`` ends."""
+    return [
+        fault
+        for fault in _others(state, side("with", rule, device_id), rule, device_id, key)
+        if isinstance(fault, Condition)
+        and fault.occurred_ns <= at_ns
+        and (not rule.within_ns or near(rule, fault.occurred_ns, at_ns))
+    ]
+
+
+def joined(state: EngineState, condition: Condition) -> Condition:
+    """With the rules noted that find a partner near it and so give it their level."""
     facts = state.lookup.facts(condition.code)
     if facts.relations is None or condition.injected:
         return condition
-    device_id, at_ns = condition.device_id, condition.occurred_ns
-    companions.end(state, device_id, facts.key)
-    if facts.relations.levelled:
-        _join(state, condition)
-    _join_others(state, device_id, facts.key, facts.relations, at_ns)
-    for rule in facts.relations.absorbing:
-        for companion in relation_pairs.subjects(state, rule, device_id, facts.key, at_ns):
-            _absorb_earlier(state, rule, condition.id, companion)
-    _cancel(state, device_id, facts, at_ns)
-    return state.get(Condition, condition.id) or condition
+    found = [
+        rule.id
+        for rule in _joining(state, facts, condition.device_id, condition.occurred_ns)
+        if rule.id not in condition.relations
+    ]
+    return replace(condition, relations=(*condition.relations, *found)) if found else condition
 
 
-def passed(state: State, device: Device, facts: Facts, level: Level, at_ns: int) -> bool:
-    """What an occurrence that opens nothing still does to others: it makes pairs, and it cancels.
-
-    True if it was remembered or changed anything.
-    """
-    assert facts.relations is not None, "asked of a code that no relation rule names"
-    if facts.relations.as_with:
-        trace = Trace(device_id=device.id, code=facts.key, level=level, occurred_ns=at_ns, root=False)
-        limits.remember(state, trace)
-    _join_others(state, device.id, facts.key, facts.relations, at_ns)
-    cancelled = _cancel(state, device.id, facts, at_ns)
-    return bool(facts.relations.as_with) or cancelled
+def level_of_new(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> Level | None:
+    """The level that relation rules would give to a condition that opened on this occurrence, else None."""
+    return _strictest(_joining(state, facts, device_id, at_ns))
 
 
-# --------------------------------------------------------------------------- companions
+def _joining(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> list[RelationRule]:
+    levelled = facts.relations.levelled if facts.relations is not None else ()
+    return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
 
-def _attach(state: State, device: Device, root: Condition | Trace, code: str, signal: Signal) -> None:
-    if isinstance(root, Condition):
-        companions.count_in(state, root.id, code, signal.count)
+def _level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
+    """The strictest level of the rules that found their pair and that the tables still have, else None."""
+    relations = lookup.facts(condition.code).relations
+    if not condition.relations or relations is None:
+        return None
+    return _strictest(rule for rule in relations.levelled if rule.id in condition.relations)
+
+
+def _strictest(rules: Iterable[RelationRule]) -> Level | None:
+    found: Level | None = None
+    for rule in rules:
+        if rule.level is not None:
+            found = rule.level if found is None else stricter(found, rule.level)
+    return found
+
+
+def remember_trace(state: EngineState, condition: Condition, *, root: bool = True) -> None:
+    """Keep the newest occurrence of a condition that is no longer open, where another's may meet it."""
+    facts = state.lookup.facts(condition.code)
+    is_partner = facts.relations is not None and bool(facts.relations.as_with)
+    if condition.injected or not (is_partner or is_undecided(state.lookup, condition)):
         return
-    notice(
-        state,
-        device,
-        code=code,
-        why=f"goes with {root.code} on {state.device(root.device_id).name}, which is over",
-        source=signal.source,
-        count=signal.count,
-        evidence=signal.evidence,
+    trace = Trace(
+        device_id=condition.device_id,
+        code=facts.key,
+        level=condition.level,
+        occurred_ns=condition.occurred_ns,
+        root=root,
     )
+    limits.remember(state, trace)
 
 
-def _absorb_earlier(state: State, rule: RelationRule, root_id: str, companion: Condition) -> None:
-    """The root has come: a companion that came first is no fault of its own."""
-    root = state.get(Condition, root_id)
-    assert root is not None, f"no root {root_id}"
-    if PRECEDENCE[root.level] >= PRECEDENCE[companion.level]:
-        frequency.uncount(state, companion, root.occurred_ns, rule.within_ns)
-        _close_as_absorbed(state, companion, root)
+def absorbed(state: EngineState, device_id: str, key: str) -> Absorbed | None:
+    """The companion that the source shows and whose root is open: that explains it. Else None."""
+    found = state.get(Absorbed, device_id, key)
+    if found is None or state.get(Condition, found.root_id) is None:
+        return None
+    return found
 
 
-def _close_as_absorbed(state: State, companion: Condition, root: Condition | Trace) -> None:
-    device = state.device(root.device_id)
-    why = f"absorbed: it goes with {root.code} on {device.name}"
-    closing.close(state, companion, why, goes_on=_is_there(companion) and isinstance(root, Condition))
-    relation_pairs.remember(state, companion, root=False)
-    if isinstance(root, Condition):
-        companions.count_in(state, root.id, companion.code, companion.count)
-        if _is_there(companion):
-            key, newest_ns = state.lookup.facts(companion.code).key, companion.occurred_ns
-            companions.keep(
-                state, companion.device_id, key, companion.source, root, newest_ns, companion.rule
-            )
+def _others(
+    state: EngineState, place: Side, rule: RelationRule, device_id: str, key: str
+) -> Iterator[Condition | Trace]:
+    """The faults on that side of the rule, in its reach of the device; none of the code itself."""
+    conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
+    for fault_key in state.indexes.paired.get(place, ()):
+        fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]
+        if facts(fault.code).key != key and (rule.same != "job" or _is_of_the_job(state, device_id, fault)):
+            yield fault
 
 
-def _is_there(condition: Condition) -> bool:
-    return condition.present_ns is not None and condition.recovered_ns is None
+def _is_of_the_job(state: EngineState, device_id: str, fault: Condition | Trace) -> bool:
+    return fault.device_id == device_id or occupancy.same_job(state, device_id, fault.device_id)
 
 
-# --------------------------------------------------------------------------- levels and ends
+def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
+    return _level_by_relations(lookup, condition) or level
 
 
-def _join_others(state: State, device_id: str, key: str, relations: Relations, at_ns: int) -> None:
-    for rule in relations.levelling:
-        for subject in relation_pairs.subjects(state, rule, device_id, key, at_ns):
-            _join(state, subject)
-
-
-def _join(state: State, condition: Condition) -> None:
-    after = relation_pairs.joined(state, condition)
-    if after is not condition:
-        condition_level.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
-
-
-def _cancel(state: State, device_id: str, facts: Facts, at_ns: int) -> bool:
-    assert facts.relations is not None, "asked of a code that no relation rule names"
-    cancelled = False
-    for rule in facts.relations.cancelling:
-        for fault in relation_pairs.ended(state, rule, device_id, facts.key, at_ns):
-            closing.close(state, fault, f"cancelled by {facts.code}")
-            cancelled = True
-    return cancelled
+KIND = RuleKind(name="relation", level=_level, ended=remember_trace)

@@ -1,8 +1,8 @@
 """The threshold rule: a reading above its bound for longer than ``for`` is a fault, below the other it ends.
 
-It hears only of crossings (``Edge``): between the two bounds nothing crosses, and a reading stays what it
+It receives only crossings (``Edge``): between the two bounds nothing crosses, and a reading stays what it
 was. Twice the same edge changes nothing. While the source is not observed the time runs on unjudged, as a
-duration rule's does; what comes first after that says whether the reading is still above. What it raises
+duration rule's does; the first edge after that shows whether the reading is still above. What it raises
 is an ``occur`` of the source on the device, which polls neither show nor close. It reads no metric.
 """
 
@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from nodeagent.core.catalog.catalog import ThresholdRule
-from nodeagent.core.devices import registry
-from nodeagent.core.faults import signals
 from nodeagent.core.model import Assertion, Device, Edge, RuleCell, Signal
-from nodeagent.core.rules.kind import RuleKind
-from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
+from nodeagent.core.rules.kind import Raise, Raising, RuleKind
+from nodeagent.core.state import limits, registry
+from nodeagent.core.state.state import EngineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,31 +36,31 @@ class Crossing(RuleCell):
         return self.raised or bounds == bounds_before
 
 
-def crossed(state: State, given: Edge) -> bool:
-    """A reading has crossed a bound, or is reported anew where it is. True if that changed anything."""
+def crossed(state: EngineState, given: Edge, raise_: Raise) -> bool:
+    """A reading has crossed a bound, or is reported again where it is. True if that changed anything."""
     device = registry.find(state, given.device)
     rule = state.lookup.raising_by_id(given.rule)
     if device is None or not isinstance(rule, ThresholdRule):
         return False
     crossing = state.get(Crossing, device.id, rule.id)
     if not given.above:
-        return crossing is not None and _fell(state, device, crossing, rule, given.value)
+        return crossing is not None and _fell(state, device, crossing, rule, given.value, raise_)
     if crossing is None:
         return _rose(state, device, given)
     if crossing.raised and state.condition(device.id, state.lookup.facts(rule.code).key) is None:
-        _raise(state, device, replace(crossing, value=given.value), rule)
+        _raise(state, device, replace(crossing, value=given.value), rule, raise_)
         return True
     return False
 
 
-def due(state: State, crossing: Crossing) -> None:
+def due(state: EngineState, crossing: Crossing, raise_: Raise) -> None:
     """It was above for as long as its rule asks."""
     rule = state.lookup.raising_by_id(crossing.rule)
     if isinstance(rule, ThresholdRule):
-        _raise(state, state.device(crossing.device_id), crossing, rule)
+        _raise(state, state.device(crossing.device_id), crossing, rule, raise_)
 
 
-def _rose(state: State, device: Device, given: Edge) -> bool:
+def _rose(state: EngineState, device: Device, given: Edge) -> bool:
     if not limits.room_for_rule_cell(state, Crossing):
         state.overflow = f"{given.rule} on {given.device} is one reading too many"
         return False
@@ -77,16 +75,20 @@ def _rose(state: State, device: Device, given: Edge) -> bool:
     return True
 
 
-def _fell(state: State, device: Device, crossing: Crossing, rule: ThresholdRule, value: float) -> bool:
+def _fell(
+    state: EngineState, device: Device, crossing: Crossing, rule: ThresholdRule, value: float, raise_: Raise
+) -> bool:
     state.drop(crossing)
     if crossing.raised:
-        signals.signalled(state, _signal(device, crossing, rule, Assertion.RECOVER, value), rule.id)
+        raise_(state, _signal(device, crossing, rule, Assertion.RECOVER, value), rule.id)
     return True
 
 
-def _raise(state: State, device: Device, crossing: Crossing, rule: ThresholdRule) -> None:
+def _raise(
+    state: EngineState, device: Device, crossing: Crossing, rule: ThresholdRule, raise_: Raise
+) -> None:
     state.put(replace(crossing, raised=True))
-    signals.signalled(state, _signal(device, crossing, rule, Assertion.OCCUR, crossing.value), rule.id)
+    raise_(state, _signal(device, crossing, rule, Assertion.OCCUR, crossing.value), rule.id)
 
 
 def _signal(
@@ -101,4 +103,6 @@ def _signal(
     )
 
 
-KIND = RuleKind(tag="Crossing", cell=Crossing, handlers={Edge: crossed}, due=due)
+KIND = RuleKind(
+    name="threshold", raising=Raising(tag="Crossing", cell=Crossing, handlers={Edge: crossed}, due=due)
+)

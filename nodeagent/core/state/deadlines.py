@@ -1,36 +1,37 @@
 """When each live cell wants to be looked at again: pure functions of the cell and the lookup.
 
-They say when, never what then. A deadline is start + time-out + 1 ns, because "strictly longer" is
-the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
+They give the time, not what happens then. ``arm`` sets the timers by them. A deadline is start + time-out + 1
+ns, because "strictly longer" is the vendor's wording. Because deadlines follow from cells, putting cells back
+restores every timer.
 """
 
 from dataclasses import replace
 from typing import TypeVar
 
-from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.catalog import FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.catalog.source_traits import OnceHold
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
+from nodeagent.core.state.cells import Key
+from nodeagent.core.state.state import EngineState
 
 Timed = TypeVar("Timed", Condition, Promotion)
 
 RENEWALS = 10
-"""A repeated report is kept so often within the time after which it expires: not each one, for the store's
-sake.
-"""
+"""How many repetitions of a report are stored within its expiry time: not each one, to spare the store."""
 
-INJECTED_NS = 600 * SECOND_NS
+_INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
 
 
 def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
     """When the condition closes if nothing more is reported, None if time does not close it.
 
-    Where it recovers that is when its recovery has lasted; a ``once`` may hold it then (``is_held_by_once``).
+    Where it recovers that is when its recovery has lasted; a ``once`` may keep it open then
+    (``is_held_by_once``).
     """
     if condition.injected:
-        return condition.opened_ns + INJECTED_NS
+        return condition.opened_ns + _INJECTED_NS
     facts = lookup.facts(condition.code)
     if condition.recovered_ns is not None:
         return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
@@ -41,7 +42,7 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
         return None
     since_ns = condition.heard_ns
     if condition.once_ns is not None and facts.duration is not None and facts.clear_on.recover:
-        # A presence that has ended holds nothing where its end closes: only the once does.
+        # A presence that has ended keeps nothing open where its end closes: only the once does.
         since_ns = condition.once_ns
     return since_ns + quiet_ns + 1
 
@@ -56,7 +57,7 @@ def silence_ns(lookup: Lookup, condition: Condition) -> int | None:
 
 
 def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
-    """Whether, with a duration rule, the newest ``once`` holds the condition though its presence is over."""
+    """Whether, with a duration rule, the newest ``once`` keeps the condition open past its presence."""
     facts = lookup.facts(condition.code)
     if facts.duration is None or condition.injected or condition.once_ns is None:
         return False
@@ -65,7 +66,7 @@ def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
 
 
 def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
-    """How long nothing may be reported of what is not present to close it, None if that does not."""
+    """How long a fault that is not present must go unreported to close, None if silence does not close it."""
     quiet_ns = facts.clear_on.quiet_ns
     waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
     if waits_for_no_job or _is_once_held(lookup, facts, condition.source):
@@ -97,7 +98,7 @@ def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:
 def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
     """When the level's present phase ends, None in its last, and while the fault is gone.
 
-    A phase runs while the fault is present; being no presence, a ``once`` begins it anew.
+    A phase runs while the fault is present; a ``once`` is no presence, and starts it again.
     """
     if condition.user_induced or condition.injected or condition.recovered_ns is not None:
         return None
@@ -132,7 +133,7 @@ def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:
     return condition.believed_ns + lookup.settings.kernel_line_hold_ns + 1
 
 
-def of_condition(lookup: Lookup, condition: Condition) -> int | None:
+def _of_condition(lookup: Lookup, condition: Condition) -> int | None:
     due = clearing_ns(lookup, condition)
     for at_ns in (
         timeout_ns(lookup, condition),
@@ -163,13 +164,13 @@ def release_ns(rule: FrequencyRule, promotion: Promotion) -> int | None:
 
 
 def of_source(lookup: Lookup, source: Source) -> int | None:
-    """After a start: when ALLOW turns UNKNOWN, and when held timers run on though nothing was read."""
+    """After a start: when ALLOW turns UNKNOWN, and when paused timers run on though nothing was read."""
     ends = (held_until_ns(lookup, source), stale_ns(lookup, source))
     return min((at_ns for at_ns in ends if at_ns is not None), default=None)
 
 
 def held_until_ns(lookup: Lookup, source: Source) -> int | None:
-    """After a start only: a source lost in this life of the daemon holds them until it is back."""
+    """After a start only: a source lost in this life of the daemon pauses them until it is back."""
     if not source.awaited or not source.unread:
         return None
     return source.awaited_since_ns + lookup.settings.start_deadline_ns + 1
@@ -181,7 +182,7 @@ def stale_ns(lookup: Lookup, source: Source) -> int | None:
     return source.awaited_since_ns + lookup.settings.stale_after_ns + 1
 
 
-def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
+def _of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
     """None where its rule is gone."""
     rule = lookup.raising_by_id(cell.rule)
     return None if rule is None else cell.due_ns(rule)
@@ -189,3 +190,37 @@ def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
 
 def of_hold(hold: Hold) -> int | None:
     return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)
+
+
+# ---------------------------------------------------------------------- timers
+
+
+def arm(
+    state: EngineState, key: Key, cell: Condition | Promotion | RuleCell | None, not_before_ns: int = 0
+) -> None:
+    """Set the timer of a cell, or remove it. It is paused while its source does not observe; only that of an
+    injected one runs on.
+    """
+    at_ns = None
+    if cell is not None and (not state.awaits(cell.source, cell.device_id) or _is_injected(cell)):
+        at_ns = _of(state.lookup_on(cell.device_id), cell)
+    state.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
+
+
+def rearm(state: EngineState, not_before_ns: int = 0) -> None:
+    """After a source or the catalog changed: set every timer again from its cell."""
+    for of in (Condition, Promotion, *state.rule_cells):
+        for key, cell in state.cells[of].items():
+            arm(state, key, cell, not_before_ns)
+    for key, source in state.cells[Source].items():
+        state.timers.set(key, of_source(state.lookup, source))
+
+
+def _of(lookup: Lookup, cell: Condition | Promotion | RuleCell) -> int | None:
+    if isinstance(cell, Condition):
+        return _of_condition(lookup, cell)
+    return of_promotion(lookup, cell) if isinstance(cell, Promotion) else _of_rule_cell(lookup, cell)
+
+
+def _is_injected(cell: Condition | Promotion | RuleCell) -> bool:
+    return isinstance(cell, Condition) and cell.injected

@@ -1,17 +1,35 @@
-"""Which faults stand where, by their codes: all the indexes over cells that hang on the catalog.
+"""Which faults are where, by their codes: all the indexes over cells that depend on the catalog.
 
-A new catalog compares codes in other ways and has other rules, so it takes a new one of these. Nothing
-here judges.
+A new catalog compares codes in other ways and has other rules, so it needs new indexes. Nothing here judges.
 """
+
+from collections.abc import Hashable
+from typing import TypeVar
 
 from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.catalog.lookup import Lookup, Side, side
 from nodeagent.core.model import Affects, Condition, Promotion, Trace
-from nodeagent.core.state.groups import Groups
-from nodeagent.core.state.timers import Key
+from nodeagent.core.state.cells import Key
+
+G = TypeVar("G", bound=Hashable)
+
+
+class Groups(dict[G, dict[Key, None]]):
+    """``get(group, ())`` are its keys. A dictionary, because it is asked many times for each input."""
+
+    def add(self, group: G, key: Key) -> None:
+        self.setdefault(group, {})[key] = None
+
+    def remove(self, group: G, key: Key) -> None:
+        """Raises KeyError where it is not in the group."""
+        keys = self[group]
+        del keys[key]
+        if not keys:
+            del self[group]
+
 
 Coded = Condition | Promotion | Trace
-Place = tuple[str, str, bool, str]
+_Place = tuple[str, str, bool, str]
 """The device, the code as it is compared, whether the condition was injected, and whose report it is."""
 
 
@@ -21,19 +39,19 @@ class Indexes:
 
     ``paired``: the conditions and traces on each side of each relation rule. ``shared``: the conditions that
     each rule of common causes counts. ``promoted``: the promotions by device and code. ``reaching``: those of
-    faults that speak for more than their own device, and for whom.
+    faults that affect more than their own device, and what they affect.
     """
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        self.open: dict[Place, Key] = {}
+        self.open: dict[_Place, Key] = {}
         self.reported = Groups[str]()
         self.paired = Groups[Side]()
         self.shared = Groups[str]()
         self.promoted = Groups[tuple[str, str]]()
         self.reaching: dict[Key, Affects] = {}
 
-    def place(self, condition: Condition) -> Place:
+    def place(self, condition: Condition) -> _Place:
         report = "" if condition.report is None else condition.report.key
         return condition.device_id, self._lookup.facts(condition.code).key, condition.injected, report
 

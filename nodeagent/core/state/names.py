@@ -1,7 +1,11 @@
-"""Names of devices: which one stands behind a name or an address, and their order.
+"""Names of devices and of jobs: which device a name or an address means, their order, and what proves a job.
 
-Of two that were given the same name or address it is the later one.
+Of two devices with one name or address it is the later one. Of jobs, ``slurm:7.0``, ``pod:UID`` and
+``container:ID`` are proven by a cgroup; ``NAME/PID`` is a further supervisor of that job, and ``pid:PID`` one
+whose cgroup proves nothing.
 """
+
+from typing import Final
 
 from nodeagent.core.model import Device
 
@@ -47,12 +51,35 @@ class Names(dict[str, str]):
     def add(self, device: Device) -> None:
         if device.name:
             self[device.name] = device.id
-        if pci := device.attributes.get("pci"):
+        if pci := device.traits.pci:
             self.by_pci[pci] = device.id
 
     def remove(self, device: Device) -> None:
         if self.get(device.name) == device.id:
             del self[device.name]
-        pci = device.attributes.get("pci", "")
+        pci = device.traits.pci
         if self.by_pci.get(pci) == device.id:
             del self.by_pci[pci]
+
+
+NO_CGROUP: Final = "pid:"
+"""Begins the name of a job whose processes no cgroup distinguishes from others."""
+
+_OF_CONTAINERS: Final = ("pod:", "container:")
+
+
+def cgroup_of(name: str) -> str:
+    """The job's name without the pid of a second supervisor."""
+    return name.partition("/")[0]
+
+
+def is_first_of_cgroup(name: str) -> bool:
+    """Whether it is that of the first supervisor of a job which a cgroup proves: there is one of each."""
+    return bool(name) and not name.startswith(NO_CGROUP) and "/" not in name
+
+
+def answers_for(name: str, uid: int) -> str:
+    """Against whose limit the job counts: its user's; for a pod or a container its own, because the users in
+    it are not those of the node, and root of every container is the same uid.
+    """
+    return cgroup_of(name) if name.startswith(_OF_CONTAINERS) else f"uid:{uid}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.config.config import Config
+from nodeagent.core.machines.reset_refusal import DONE
 from nodeagent.core.model import (
     Action,
     ActionResult,
@@ -24,7 +25,6 @@ from nodeagent.core.model import (
     ResetStage,
     View,
 )
-from nodeagent.core.resets.switched_off import DONE
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.detach import Detachment
 from nodeagent.daemon.resets.exchange import RequestBuilder, ResetAttempt, attempt_of, came_meanwhile

@@ -16,8 +16,8 @@ import msgspec
 
 from nodeagent.config.config import Config
 from nodeagent.config.reset import ResetConfig
-from nodeagent.core.devices.registry import PROVISIONAL, identity_of
 from nodeagent.core.model import NODE, Action, DeviceView, Holder, HoldKind, Reset, ResetsRecorded, View
+from nodeagent.core.state.registry import PROVISIONAL, identity_of
 from nodeagent.daemon.clock import Clock
 from nodeagent.reset_unit.exchange import record
 from nodeagent.reset_unit.exchange.requests import JobProcess, RequestedDevice, ResetRequest, name_of

@@ -1,7 +1,7 @@
 """What is kept of a source's devices for later workers. Pure.
 
 What a worker reports goes to the core, which keeps it, once its device is listed; until then the worker
-repeats it. It is not read here: see ``core.devices.baselines``.
+repeats it. It is not read here: see ``core.machines.devices``.
 """
 
 from collections.abc import Collection, Mapping, MutableMapping

@@ -16,10 +16,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.model import NODE, Assertion, DeviceGone, Kind, Signal, View
-from nodeagent.core.resets.blockers import NO_RESET
-from nodeagent.core.state.queries import EXCLUDED
+from nodeagent.core.model.traits import EXCLUDED, NO_RESET
+from nodeagent.core.state.registry import identity_of
 from nodeagent.wire import Device
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nodeagent import wire
 from nodeagent.core.model import (
+    AGENT,
     ALL_DEVICES,
     NODE,
     ActiveCode,
@@ -26,7 +27,6 @@ from nodeagent.core.model import (
 from nodeagent.store.records import Damage
 from nodeagent.worker.signals import as_input
 
-AGENT = "agent"
 """The source of the agent's own faults."""
 
 DRIVER_UNRESPONSIVE = "driver_unresponsive"

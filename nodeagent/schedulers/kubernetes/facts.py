@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Final
 
 from nodeagent.client import Condition, Device, HoldKind, Kind, Level, Position, ResetStage, Snapshot, Verdict
-from nodeagent.core.model import NODE
+from nodeagent.core.model import NODE, decides
 from nodeagent.core.state.names import natural
-from nodeagent.core.verdicts.deciding_kinds import decides
 
 _WORST_FIRST: Final = tuple(reversed(Verdict))
 

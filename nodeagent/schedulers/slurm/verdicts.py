@@ -15,8 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Device
-from nodeagent.core.model import Verdict
-from nodeagent.core.verdicts.deciding_kinds import decides
+from nodeagent.core.model import Verdict, decides
 
 _SHUT: Final = (Verdict.NO_NEW_JOBS, Verdict.ISOLATE)
 """From the milder."""

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct, field
 
+from nodeagent.core.catalog.catalog import OnceHold, SourceTraits
 from nodeagent.core.catalog.codes import canonical
-from nodeagent.core.catalog.source_traits import OnceHold, SourceTraits
 from nodeagent.tables.sections.schema import Code, UpToOneHour
 from nodeagent.toml.fields import Report, read_form, shown
 from nodeagent.toml.source import ParsedFile

@@ -178,7 +178,8 @@ async def test_a_job_beyond_those_that_the_core_keeps_is_refused(tmp_path: Path)
         for number in range(64):
             await stage.do(begun(number))
         assert (
-            await refusal(stage, HELLO, BEGIN) == f"pid:{os.getpid()} is not supervised: 64 jobs are already"
+            await refusal(stage, HELLO, BEGIN)
+            == f"pid:{os.getpid()} is not supervised: 64 jobs are supervised already"
         )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.catalog.catalog import Row
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, Level, Recovery
-from nodeagent.core.verdicts.judge import PRECEDENCE
 from tests.cli.conftest import Ran, Replay, advance, events_of, moved, signal
 from tests.shipped import shipped_catalog
 

@@ -76,7 +76,7 @@ def test_after_an_order_to_begin_anew_what_was_seen_before_is_not_taken() -> Non
     events = run(engine, [(3, anew())])
     assert kept(engine) == [(PART, 1, "")]
     assert emitted(events) == [("notice", "npu1", "")]
-    assert events[0].why == "what it is now is right, says uid:0: the bridge was taken out"
+    assert events[0].why == "its present state is right, by order of uid:0: the bridge was taken out"
     assert engine.step(ns(4), KEPT).records == ()
     since = BaselineSeen(source="ascend", identity=PART, number=1, content="as it is")
     assert engine.step(ns(5), since).records == (since,)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nodeagent.core.catalog.catalog import ClearOn
+from nodeagent.core.catalog.levels import PRECEDENCE, stance
 from nodeagent.core.catalog.settings import Mode, Settings
 from nodeagent.core.model import Affects, EventKind, Handling, Kind, Level, Verdict
-from nodeagent.core.verdicts.judge import PRECEDENCE, stance
 from tests.core.build import (
     CHIP_LEVELS,
     GRACEFUL,

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from nodeagent.core.machines import reset_policy
 from nodeagent.core.model import (
     Condition,
     EventKind,
@@ -18,9 +19,8 @@ from nodeagent.core.model import (
     Verdict,
     Window,
 )
-from nodeagent.core.resets import policy
 from nodeagent.core.state import limits
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.core.build import (
     back,
     begin,
@@ -41,7 +41,7 @@ from tests.core.build import (
     xid,
 )
 
-_review = policy.review
+_review = reset_policy.review
 TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
 
 
@@ -166,11 +166,11 @@ def test_a_storm_of_one_fault_is_weighed_for_a_reset_once_and_again_after_a_star
     """Weighing looks at every fault of every chip that is reset with it."""
     weighed: list[int] = []
 
-    def review(state: State) -> bool:
+    def review(state: EngineState) -> bool:
         weighed.append(state.now_ns)
         return _review(state)
 
-    monkeypatch.setattr(policy, "review", review)
+    monkeypatch.setattr(reset_policy, "review", review)
     engine = begin(catalog(row("XID_79", Level.RESTART_NPU)), chips=2)
     weighed.clear()
     run(engine, [(at_s, signal("XID_79", "once", source="kmsg")) for at_s in range(1, 100)])

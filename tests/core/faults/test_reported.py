@@ -299,7 +299,7 @@ def test_nothing_is_taken_of_a_device_that_is_let_alone(engine: Engine) -> None:
     assert outcome.answer is not None
     assert (outcome.answer.refused, outcome.answer.reason) == (
         Refused.NOT_POSSIBLE,
-        "npu0 is let alone, so nothing is taken of it: by drivers.ascend.excluded",
+        "npu0 is excluded, so no report about it is taken: by drivers.ascend.excluded",
     )
 
 

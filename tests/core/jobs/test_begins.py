@@ -118,7 +118,7 @@ def test_another_supervisor_of_that_name_that_begins_anew_is_another_job() -> No
     place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
     assert (place.job().said, place.job().run) == (0, 1)
     assert place.job_events()[2:] == [
-        ("job_ended", "a supervisor has begun anew, and knows nothing of it"),
+        ("job_ended", "a new supervisor has begun, which knows nothing of it"),
         ("job_begun", "its supervisor has begun"),
     ]
 
@@ -221,7 +221,9 @@ def test_there_are_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatc
     place.begin()
     place.begin(job=OTHER)
     assert [job.name for job in place.engine.view().jobs] == [JOB]
-    assert place.emitted(EventKind.NOTICE)[-1][1] == f"{OTHER} is not supervised: 1 jobs are already"
+    assert (
+        place.emitted(EventKind.NOTICE)[-1][1] == f"{OTHER} is not supervised: 1 jobs are supervised already"
+    )
     place.leave()
     place.begin(job=OTHER)
     assert place.stage(OTHER) is JobStage.RUNNING
@@ -234,7 +236,7 @@ def test_no_user_may_keep_all_of_the_others_out(monkeypatch: pytest.MonkeyPatch)
     place.begin(job="pid:2", peer=Peer(pid=2, start_time=1, uid=1000))
     place.begin(job=OTHER, peer=Peer(pid=3, start_time=1, uid=1001))
     assert [job.name for job in place.engine.view().jobs] == [JOB, OTHER]
-    why = "pid:2 is not supervised: 1 jobs of uid:1000 are already"
+    why = "pid:2 is not supervised: 1 jobs of uid:1000 are supervised already"
     assert place.emitted(EventKind.NOTICE)[-1][1] == why
 
 
@@ -244,7 +246,7 @@ def test_those_that_no_cgroup_proves_leave_room_to_the_others(monkeypatch: pytes
     for job, uid in (("pid:1", 1), (f"{JOB}/2", 2), ("pid:3", 3), (JOB, 4), (OTHER, 5)):
         place.begin(job=job, peer=Peer(pid=uid, start_time=1, uid=uid))
     assert [job.name for job in place.engine.view().jobs] == ["pid:1", f"{JOB}/2", JOB, OTHER]
-    why = "pid:3 is not supervised: 2 jobs beside the first of each cgroup are already"
+    why = "pid:3 is not supervised: 2 jobs besides the first of each cgroup are supervised already"
     assert place.emitted(EventKind.NOTICE)[-1][1] == why
 
 

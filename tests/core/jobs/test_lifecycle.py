@@ -4,10 +4,11 @@ import itertools
 
 import pytest
 
-from nodeagent.core.jobs.job_views import WANTED
-from nodeagent.core.jobs.lifecycle import TRANSITIONS, Happened, advance, can
+from nodeagent.core.follow import FOLLOWERS
+from nodeagent.core.machines.job_views import WANTED
+from nodeagent.core.machines.jobs import TRANSITIONS, Happened, advance, can
 from nodeagent.core.model import Job, JobStage, Peer
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
 _NOT_IN_IT = sorted(set(itertools.product(JobStage, Happened)) - set(TRANSITIONS))
 
@@ -19,7 +20,7 @@ def job(stage: JobStage) -> Job:
 
 @pytest.mark.parametrize(("stage", "happened"), _NOT_IN_IT)
 def test_what_is_not_in_the_table_changes_nothing(stage: JobStage, happened: Happened) -> None:
-    state = State({})
+    state = EngineState({}, FOLLOWERS)
     state.put(job(stage))
     assert advance(state, job(stage), happened) is None
     assert state.all(Job) == [job(stage)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.jobs.recommended import recommended
+from nodeagent.core.machines.job_views import recommended
 from nodeagent.core.model import Handling, JobStage, Recommendation
 
 

@@ -3,8 +3,8 @@
 from nodeagent.core.after_damage import History
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
+from nodeagent.core.faults import signals
 from nodeagent.core.model import Event, EventKind, Kind, Level, Signal
-from nodeagent.core.orders import acknowledge
 from tests.core.build import begin, catalog, order, row, run, signal
 
 DAMAGED = "store_damaged"
@@ -69,11 +69,11 @@ def test_the_history_knows_all_of_it() -> None:
 
 def test_of_more_than_are_kept_the_newest_takes_the_last_place() -> None:
     engine = begin(TABLES)
-    many = 2 * acknowledge.MAX_REASONS
+    many = 2 * signals.MAX_REASONS
     events = run(engine, [(number, damage(reason=f"page {number}")) for number in range(1, many + 1)])
     assert len(events) == many
-    assert len(stands(engine)) == acknowledge.MAX_REASONS
-    assert stands(engine)[f"reason.{acknowledge.MAX_REASONS}"] == f"page {many}"
+    assert len(stands(engine)) == signals.MAX_REASONS
+    assert stands(engine)[f"reason.{signals.MAX_REASONS}"] == f"page {many}"
 
 
 def test_lines_of_a_fault_that_come_again_and_again_say_nothing_new() -> None:

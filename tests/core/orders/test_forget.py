@@ -94,12 +94,12 @@ def test_no_reboot_forgets_a_part() -> None:
 @pytest.mark.parametrize(
     ("before", "device", "why"),
     [
-        ((), "npu1", "the driver ascend lists npu1; take the part out first"),
+        ((), "npu1", "the driver ascend lists npu1; take the device out first"),
         ((), "node", "the node itself cannot be forgotten"),
         (
             (OUT, signal("device_lost", device="npu1", source="agent")),
             "npu1",
-            "npu1 is still in its slot, as device_lost says; take the part out first",
+            "npu1 is still in its slot, as the fault device_lost shows; take the device out first",
         ),
         (
             (Claims(device="npu1", job="slurm:7", kind="training", claimed=True), OUT),

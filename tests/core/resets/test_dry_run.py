@@ -2,8 +2,8 @@
 
 import pytest
 
+from nodeagent.core.machines.reset_refusal import DryRun, Used
 from nodeagent.core.model import Claims, Level, ResetMode, ResetStage
-from nodeagent.core.resets.dry_run import DryRun, Used
 from tests.core.build import held, order
 from tests.core.resets.ring import BROKEN, Ring, ring_catalog
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.faults.attribution import gathered
 from nodeagent.core.model import CountedBy, Level, Window
-from nodeagent.core.rules import attributed_window
+from nodeagent.core.rules import windows
+from nodeagent.core.rules.windows import gathered_evidence
 
 TIMES, WINDOW, BURST = 3, 20, 3
 BY_JOB = FrequencyRule(
@@ -65,7 +65,7 @@ def fires_by_place(history: list[Occurrence]) -> bool:
 def test_by_job_it_counts_as_its_twin_does(steps: list[Occurrence], burst: int) -> None:
     history, window = timed(steps), Window(device_id="d", code="X", rule="r")
     for n, (at, job, place) in enumerate(history):
-        window, fired = attributed_window.count(window, BY_JOB, at, job, place, burst)
+        window, fired = windows.count_attributed(window, BY_JOB, at, job, place, burst)
         assert fired is fires_by_job(history[: n + 1], burst)
 
 
@@ -74,7 +74,7 @@ def test_by_job_it_counts_as_its_twin_does(steps: list[Occurrence], burst: int) 
 def test_by_place_it_counts_as_its_twin_does(steps: list[Occurrence]) -> None:
     history, window = timed(steps), Window(device_id="d", code="X", rule="r")
     for n, (at, job, place) in enumerate(history):
-        window, fired = attributed_window.count(window, BY_PLACE, at, job, place)
+        window, fired = windows.count_attributed(window, BY_PLACE, at, job, place)
         assert fired is fires_by_place(history[: n + 1])
 
 
@@ -82,22 +82,28 @@ def test_by_place_it_counts_as_its_twin_does(steps: list[Occurrence]) -> None:
 def test_however_many_jobs_fail_a_window_stays_small(rule: FrequencyRule) -> None:
     window = Window(device_id="d", code="X", rule="r")
     for n in range(1000):
-        window, _ = attributed_window.count(window, rule, 5, f"pid {n}", f"GPC {n}")
-    assert len(window.attributed) == attributed_window.MAX_OCCURRENCES
+        window, _ = windows.count_attributed(window, rule, 5, f"pid {n}", f"GPC {n}")
+    assert len(window.attributed) == windows.MAX_OCCURRENCES
     assert window.attributed[-1].job == "pid 999"
 
 
 def test_what_another_fault_explains_is_taken_back() -> None:
     window = Window(device_id="d", code="X", rule="r")
     for at in (0, 10, 20):
-        window, _ = attributed_window.count(window, BY_JOB, at, "a")
-    assert [one.at_ns for one in attributed_window.without(window, 9, 1)] == [0, 20]
+        window, _ = windows.count_attributed(window, BY_JOB, at, "a")
+    assert [one.at_ns for one in windows.without_near(window, 9, 1)] == [0, 20]
 
 
 def test_lines_of_one_occurrence_name_all_its_places_and_the_next_begins_anew() -> None:
-    first = gathered({"pid": "1", "place": "P"}, {"place": "Q"}, same_occurrence=True)
+    first = gathered_evidence({"pid": "1", "place": "P"}, {"place": "Q"}, same_occurrence=True)
     assert first == {"pid": "1", "place": "P; Q"}
-    assert gathered(first, {}, same_occurrence=True) == first
-    assert gathered(first, {"pid": "2", "place": "R"}, same_occurrence=True) == {"pid": "2", "place": "R"}
-    assert gathered(first, {"pid": "2", "place": "Q"}, same_occurrence=False) == {"pid": "2", "place": "Q"}
-    assert gathered(first, {}, same_occurrence=False) == {}
+    assert gathered_evidence(first, {}, same_occurrence=True) == first
+    assert gathered_evidence(first, {"pid": "2", "place": "R"}, same_occurrence=True) == {
+        "pid": "2",
+        "place": "R",
+    }
+    assert gathered_evidence(first, {"pid": "2", "place": "Q"}, same_occurrence=False) == {
+        "pid": "2",
+        "place": "Q",
+    }
+    assert gathered_evidence(first, {}, same_occurrence=False) == {}

@@ -44,7 +44,7 @@ def test_a_pair_gives_the_level_in_whichever_order_it_comes() -> None:
         ("raised", GPU, LINK_DOWN),
         ("level_changed", GPU, RETRY),
     ]
-    assert events[-1].why == "beside a related fault, by level-8C1F860B: NotHandleFault -> SeparateNPU"
+    assert events[-1].why == "next to a related fault, by level-8C1F860B: NotHandleFault -> SeparateNPU"
     engine = begin(LEVELS)
     run(engine, [(1, signal(LINK_DOWN)), (2, signal(LINK_DOWN, "recover"))])
     (raised,) = run(engine, [(3, signal(RETRY))])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from nodeagent.core.model import Input, Tick, Window
 from nodeagent.core.rules.windows import count
-from nodeagent.core.state.timers import Timers
+from nodeagent.core.state.cells import Timers
 from tests.core.build import HBM, LINK_DOWN, begin, catalog, lasting, ns, repeat, row, signal
 
 moderately = settings(max_examples=150, deadline=None)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from nodeagent.vendors import DriverConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.sources.configured import spec_of
 from nodeagent.daemon.workers import worker_set
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.daemon.workers.worker_set import WorkerSet
+from nodeagent.vendors import DriverConfig
 from tests.daemon.staged import worker_spec
 
 

@@ -7,14 +7,15 @@ from typing import Any
 from nodeagent.core.catalog.catalog import CommonCauseRule
 from nodeagent.core.model import Absorbed, Condition
 from nodeagent.core.rules import common_cause
-from nodeagent.core.state.state import State
+from nodeagent.core.rules.kind import Raise
+from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.defects import carrying_no
 from tests.simulation.mutations.mutation import Mutation, Replacement
 
 _is_at_once, _review, _stand, _faults = (
     common_cause._is_at_once,
     common_cause._review,
-    common_cause._stand,
+    common_cause._met,
     common_cause._faults,
 )
 
@@ -30,17 +31,17 @@ def _whatever_the_tables(rule: CommonCauseRule, shown: Any, _tables_ns: int) -> 
     return _is_at_once(rule, shown, -1)
 
 
-def _until_the_last(state: State, rule: CommonCauseRule) -> None:
+def _until_the_last(state: EngineState, rule: CommonCauseRule, raise_: Raise) -> None:
     stands = state.get(common_cause.CommonCause, state.node_id, rule.id) is not None
-    _review(state, replace(rule, devices=1) if stands else rule)
+    _review(state, replace(rule, devices=1) if stands else rule, raise_)
 
 
-def _unnamed(state: State, rule: CommonCauseRule, before: Any, *rest: Any) -> None:
+def _unnamed(state: EngineState, rule: CommonCauseRule, before: Any, *rest: Any) -> None:
     if before is None:
         _stand(state, rule, before, *rest)
 
 
-def _open_ones(state: State, rule: CommonCauseRule, _root: Any) -> Iterable[Condition | Absorbed]:
+def _open_ones(state: EngineState, rule: CommonCauseRule, _root: Any) -> Iterable[Condition | Absorbed]:
     return _faults(state, rule, None)
 
 
@@ -64,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a common cause stands until the last device is well", ((common_cause, "_review", _until_the_last),)
     ),
-    Mutation("a device that joins is not named", ((common_cause, "_stand", _unnamed),)),
+    Mutation("a device that joins is not named", ((common_cause, "_met", _unnamed),)),
     Mutation("what goes with the node's fault is not counted", ((common_cause, "_faults", _open_ones),)),
     Mutation("a compaction loses what stands", (carrying_no(common_cause.CommonCause),)),
 )

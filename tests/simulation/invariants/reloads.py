@@ -2,8 +2,8 @@
 
 from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.levels import milder
 from nodeagent.core.model import Backing, CatalogChanged, Condition, EventKind, Level, Promotion
-from nodeagent.core.verdicts.judge import milder
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant

@@ -2,7 +2,7 @@
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, Verdict, Window
-from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RAISING
 from nodeagent.core.state import limits
 from tests.simulation.history import Broken
 from tests.simulation.watch import Invariant
@@ -33,7 +33,7 @@ class MemoryBounded(Invariant):
             "Hold": limits.MAX_HOLDS,
             "Noticed": limits.MAX_NOTICED,
             "Ordinal": limits.MAX_ORDINALS,
-            **{kind.tag: limits.MAX_RULE_CELLS for kind in RULE_KINDS},
+            **{kind.tag: limits.MAX_RULE_CELLS for kind in RAISING},
             "Era": 1,
         }
         over = [name for name, most in caps.items() if cells[name] > most]

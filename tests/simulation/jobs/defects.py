@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.jobs import causes, lifecycle, supervisor_reports
-from nodeagent.core.jobs.lifecycle import Cause, Happened
+from nodeagent.core.machines import job_review, jobs, supervisor_reports
+from nodeagent.core.machines.jobs import Cause, Happened
 from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 
-_said, _begun = supervisor_reports.said, supervisor_reports.begun
-_advance, _of_wait, _of_stop = lifecycle.advance, causes.of_wait, causes.of_stop
+_said, _begun = supervisor_reports.run_reported, supervisor_reports.begun
+_advance, _of_wait, _of_stop = jobs.advance, job_review.cause_of_wait, job_review.cause_of_stop
 
 # ---------------------------------------------------------------------- what is taken for true
 
@@ -37,7 +37,7 @@ def out_of_the_way_as_it_leaves(job: Job) -> bool:
 # ---------------------------------------------------------------------- what is said
 
 
-def said_again(state: State, given: JobSaid) -> bool:
+def said_again(state: EngineState, given: JobSaid) -> bool:
     """What was taken before is taken once more."""
     job = state.get(Job, given.job)
     if job is not None and given.number <= job.said:
@@ -45,7 +45,7 @@ def said_again(state: State, given: JobSaid) -> bool:
     return _said(state, given)
 
 
-def said_and_not_kept(state: State, given: JobSaid) -> bool:
+def said_and_not_kept(state: EngineState, given: JobSaid) -> bool:
     """Its number is forgotten."""
     before = state.get(Job, given.job)
     changed = _said(state, given)
@@ -55,12 +55,12 @@ def said_and_not_kept(state: State, given: JobSaid) -> bool:
     return changed
 
 
-def said_and_not_stored(state: State, given: JobSaid) -> bool:
+def said_and_not_stored(state: EngineState, given: JobSaid) -> bool:
     _said(state, given)
     return False
 
 
-def begun_anew(state: State, given: JobBegun) -> bool:
+def begun_anew(state: EngineState, given: JobBegun) -> bool:
     """A supervisor that connects again is taken for another."""
     job = state.get(Job, given.job)
     if job is not None:
@@ -68,7 +68,7 @@ def begun_anew(state: State, given: JobBegun) -> bool:
     return _begun(state, given)
 
 
-def begun_whatever_runs(state: State, given: JobBegun) -> bool:
+def begun_whatever_runs(state: EngineState, given: JobBegun) -> bool:
     """That it is about to make a run is taken for its making."""
     return _begun(state, replace(given, is_running=True))
 
@@ -76,37 +76,37 @@ def begun_whatever_runs(state: State, given: JobBegun) -> bool:
 # ---------------------------------------------------------------------- stages
 
 
-def advance_twice(state: State, job: Job, happened: Happened, **changes: Any) -> Job | None:
+def advance_twice(state: EngineState, job: Job, happened: Happened, **changes: Any) -> Job | None:
     """A run is skipped."""
     if happened is Happened.STOPPED:
         changes["run"] += 1
     return _advance(state, job, happened, **changes)
 
 
-def advance_in_the_same_run(state: State, job: Job, happened: Happened, **changes: Any) -> Job | None:
+def advance_in_the_same_run(state: EngineState, job: Job, happened: Happened, **changes: Any) -> Job | None:
     if happened is Happened.STOPPED:
         changes["run"] = job.run
     return _advance(state, job, happened, **changes)
 
 
-def send_away_unreported(state: State, job: Job, cause: Cause) -> bool:
+def send_away_unreported(state: EngineState, job: Job, cause: Cause) -> bool:
     return _advance(state, job, Happened.SENT_AWAY, isolated=True, why=cause.why) is not None
 
 
 # ---------------------------------------------------------------------- reasons
 
 
-def wait_for_no_reset(state: State, job: Job) -> Cause | None:
+def wait_for_no_reset(state: EngineState, job: Job) -> Cause | None:
     cause = _of_wait(state, job)
     return None if cause is not None and cause.reset_id else cause
 
 
-def wait_for_a_neighbour(state: State, job: Job) -> Cause | None:
+def wait_for_a_neighbour(state: EngineState, job: Job) -> Cause | None:
     """Also for any reset of another group."""
     pending = next((reset for reset in state.all(Reset) if not reset.has_ended), None)
     return _of_wait(state, job) if pending is None else Cause(why=pending.id)
 
 
-def stop_for_no_reset(state: State, job: Job) -> Cause | None:
+def stop_for_no_reset(state: EngineState, job: Job) -> Cause | None:
     cause = _of_stop(state, job)
     return None if cause is not None and cause.reset_id else cause

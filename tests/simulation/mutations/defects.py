@@ -6,9 +6,13 @@ from typing import Any
 
 from nodeagent.core import engine
 from nodeagent.core.catalog.catalog import FrequencyRule
-from nodeagent.core.devices import identity, registry, sources
+from nodeagent.core.catalog.levels import of_job_stance
 from nodeagent.core.engine import Engine
-from nodeagent.core.faults import closing, signals
+from nodeagent.core.faults import ending, signals
+from nodeagent.core.judge import events
+from nodeagent.core.judge import judge as gathered
+from nodeagent.core.judge.judge import judge
+from nodeagent.core.machines import devices, holds, sources
 from nodeagent.core.model import (
     ActiveSet,
     Affects,
@@ -33,13 +37,11 @@ from nodeagent.core.model import (
     Verdict,
     Window,
 )
-from nodeagent.core.orders import holds
-from nodeagent.core.rules import duration, frequency, promotions, windows
-from nodeagent.core.state import deadlines
-from nodeagent.core.state.state import State
-from nodeagent.core.verdicts import contributions as gathered
-from nodeagent.core.verdicts import emit
-from nodeagent.core.verdicts.judge import Contribution, Judgement, judge, of_job_stance
+from nodeagent.core.rules import frequency, windows
+from nodeagent.core.rules.frequency import recovered, release
+from nodeagent.core.state import deadlines, registry
+from nodeagent.core.state.derived import Contribution, Judgement
+from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- frequency
@@ -47,8 +49,8 @@ from tests.simulation.mutations.mutation import Replacement
 _count, _fire, _recovered, _release = (
     windows.count,
     frequency._fire,
-    promotions.recovered,
-    promotions.release,
+    recovered,
+    release,
 )
 _occurred = frequency.occurred
 
@@ -60,25 +62,27 @@ def counting(change: Callable[[FrequencyRule], FrequencyRule]) -> Replacement:
     return windows, "count", count
 
 
-def fire_and_keep(state: State, device: Any, condition: Condition, rule: FrequencyRule, *rest: Any) -> None:
+def fire_and_keep(
+    state: EngineState, device: Any, condition: Condition, rule: FrequencyRule, *rest: Any
+) -> None:
     _fire(state, device, condition, rule, *rest)
     key = state.lookup.facts(condition.code).key
     state.put(Window(device_id=device.id, code=key, rule=rule.id, occurrences_ns=rest[-1]))
 
 
-def empty_all(state: State, code_key: str, rule: FrequencyRule, *_: Any) -> None:
+def empty_all(state: EngineState, code_key: str, rule: FrequencyRule, *_: Any) -> None:
     for window in state.all(Window):
         if (window.code, window.rule) == (code_key, rule.id):
             state.put(replace(window, occurrences_ns=()))
 
 
-def end_with_fault(state: State, condition: Condition, at_ns: int) -> None:
+def end_with_fault(state: EngineState, condition: Condition, at_ns: int) -> None:
     _recovered(state, condition, at_ns)
     for promotion in state.promotions(condition.device_id, state.lookup.facts(condition.code).key):
         _release(state, promotion, "its fault is over")
 
 
-def count_first_only(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
+def count_first_only(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
     if condition.count == occurrences:
         _occurred(state, condition, at_ns, occurrences)
 
@@ -109,66 +113,66 @@ def never(*_: Any) -> None:
 
 # ---------------------------------------------------------------------- presence, polls, closing
 
-_recover, _after_reboot = closing.recover, closing.close_after_reboot
+_recover, _after_reboot = ending.recover, ending.close_after_reboot
 _polled, _signalled = engine._HANDLERS[ActiveSet], engine._HANDLERS[Signal]
 _started = engine._HANDLERS[Started]
 
 
-def recover_at_once(state: State, condition: Condition) -> bool:
+def recover_at_once(state: EngineState, condition: Condition) -> bool:
     return _recover(state, replace(condition, timed_out=False))
 
 
-def recover_everywhere(state: State, condition: Condition) -> bool:
+def recover_everywhere(state: EngineState, condition: Condition) -> bool:
     alike = [one for one in state.all(Condition) if one.code == condition.code and not one.injected]
     return max(_recover(state, one) for one in alike)
 
 
-def reboot_clears_unread(state: State, given: Started) -> bool:
+def reboot_clears_unread(state: EngineState, given: Started) -> bool:
     changed = _started(state, given)
     for source in ("ascend", "nvidia", "kmsg"):
         _after_reboot(state, source, None, frozenset())
     return changed
 
 
-def taken_complete(state: State, given: ActiveSet) -> bool:
+def taken_complete(state: EngineState, given: ActiveSet) -> bool:
     return _polled(state, replace(given, complete=True))
 
 
-def begun_now(state: State, given: ActiveSet) -> bool:
+def begun_now(state: EngineState, given: ActiveSet) -> bool:
     return _polled(state, replace(given, begun_ns=state.now_ns + 1))
 
 
-def once_is_occur(state: State, given: Signal) -> bool:
+def once_is_occur(state: EngineState, given: Signal) -> bool:
     occurs = given.assertion is Assertion.ONCE
     return _signalled(state, replace(given, assertion=Assertion.OCCUR) if occurs else given)
 
 
-def ignores_recovery(state: State, given: Signal) -> bool:
+def ignores_recovery(state: EngineState, given: Signal) -> bool:
     return given.assertion is not Assertion.RECOVER and _signalled(state, given)
 
 
 # ---------------------------------------------------------------------- passages of a duration rule
 
-_timed_out = duration.timed_out
+_timed_out = ending._time_out
 
 
-def short_presence_counts(state: State, condition: Condition) -> bool:
+def short_presence_counts(state: EngineState, condition: Condition) -> bool:
     is_short = condition.present_ns is not None and not condition.timed_out
     if is_short and state.lookup.facts(condition.code).duration is not None:
         _occurred(state, condition, state.moment_ns)
     return _recover(state, condition)
 
 
-def each_presence_counts(state: State, condition: Condition) -> None:
+def each_presence_counts(state: EngineState, condition: Condition) -> None:
     _timed_out(state, condition)
     if condition.timed_out:
         _occurred(state, condition, state.moment_ns)
 
 
-def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[State, Signal], bool]:
+def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[EngineState, Signal], bool]:
     """A ``once`` changes the presence of a fault that has a duration rule."""
 
-    def signalled(state: State, given: Signal) -> bool:
+    def signalled(state: EngineState, given: Signal) -> bool:
         changed = _signalled(state, given)
         device, facts = registry.find(state, given.device), state.lookup.facts(given.code)
         is_once = given.assertion is Assertion.ONCE and given.trusted and not given.injected
@@ -190,7 +194,7 @@ once_ends = once_leaves(
 )
 
 
-def once_interrupts_recovery(state: State, given: Signal) -> bool:
+def once_interrupts_recovery(state: EngineState, given: Signal) -> bool:
     changed = _signalled(state, given)
     device = registry.find(state, given.device)
     condition = state.condition(device.id, state.lookup.facts(given.code).key) if device else None
@@ -229,7 +233,7 @@ def never_unknown(given: Iterable[Contribution], unobserved: tuple[Reason, ...],
 _REACHING = gathered._reaching
 
 
-def reaching_of_conditions(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
+def reaching_of_conditions(state: EngineState) -> Iterator[tuple[str, Affects, Contribution]]:
     """What repeats speaks for its own device alone."""
     return (each for each in _REACHING(state) if each[2].reason.kind == "condition")
 
@@ -245,31 +249,31 @@ def as_of_a_chip(_kind: Kind, *, rescheduling: bool) -> tuple[Verdict, Handling]
 FOURTH = replace(signals._USER_INDUCED, times=4)
 
 
-def settles_silently(state: State) -> None:
+def settles_silently(state: EngineState) -> None:
     state.dirty.clear()
 
 
 # ---------------------------------------------------------------------- identity, orders, tables
 
-_replace_part, _changed = identity._replace_part, engine._HANDLERS[CatalogChanged]
+_replace_part, _changed = devices._replace_part, engine._HANDLERS[CatalogChanged]
 _lift = holds.lift
 
 
 def replaced_but(*kept: type) -> Replacement:
-    def replaced(state: State, old: Any) -> None:
+    def replaced(state: EngineState, old: Any) -> None:
         cells: list[Any] = [cell for cell in state.about(old.id) if isinstance(cell, kept)]
         _replace_part(state, old)
         for cell in cells:
             state.put(cell)
 
-    return identity, "_replace_part", replaced
+    return devices, "_replace_part", replaced
 
 
-def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
+def any_owner(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> list[str]:
     return _lift(state, device, kind, replace(given, force=True))
 
 
-def any_reason(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
+def any_reason(state: EngineState, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
     holds = (hold for hold in state.on(Hold, device.id) if hold.kind is kind and hold.owner == given.owner)
     return next(holds, None)
 
@@ -278,15 +282,15 @@ def any_end(until_ns: int | None, than_ns: int | None) -> bool:
     return until_ns != than_ns
 
 
-def reload_raises(state: State, given: CatalogChanged) -> bool:
+def reload_raises(state: EngineState, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for condition in state.all(Condition)[:1]:
         device = state.device(condition.device_id)
-        emit.emit(state, EventKind.RAISED, device, about=condition, why="the tables changed")
+        events.emit(state, EventKind.RAISED, device, about=condition, why="the tables changed")
     return changed
 
 
-def reload_drops(state: State, given: CatalogChanged) -> bool:
+def reload_drops(state: EngineState, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for promotion in state.all(Promotion):
         _release(state, promotion, "the tables changed")
@@ -312,7 +316,7 @@ def resume_forgetting(self: Engine, now_ns: int) -> None:
 
 
 def resume_unfired(self: Engine, now_ns: int) -> None:
-    emit.show_as_emitted(self._state)
+    events.show_as_emitted(self._state)
     self._state.muted = False
 
 
@@ -324,7 +328,7 @@ def start_fires(self: Engine, now_ns: int, given: Input) -> bool:
     return changed
 
 
-def takes_unstored(state: State, given: Holders) -> bool:
+def takes_unstored(state: EngineState, given: Holders) -> bool:
     _holders(state, given)
     return False
 
@@ -332,5 +336,5 @@ def takes_unstored(state: State, given: Holders) -> bool:
 _holders = engine._HANDLERS[Holders]
 
 
-def starting_without_sources(state: State, given: Started) -> bool:
+def starting_without_sources(state: EngineState, given: Started) -> bool:
     return sources.started(state, replace(given, sources=()))

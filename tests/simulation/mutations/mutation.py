@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from nodeagent.core import engine
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.simulation.run import simulate
 
 Replacement = tuple[Any, str, Any]
@@ -23,7 +23,7 @@ class Mutation:
 
     name: str
     replacements: tuple[Replacement, ...] = ()
-    handlers: Mapping[type, Callable[[State, Any], bool]] | None = None
+    handlers: Mapping[type, Callable[[EngineState, Any], bool]] | None = None
 
     @contextmanager
     def applied(self) -> Iterator[None]:

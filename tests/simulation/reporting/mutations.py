@@ -7,7 +7,7 @@ from nodeagent.core.catalog.settings import PublicSettings
 from nodeagent.core.faults import reported
 from nodeagent.core.model import Condition, PublicFault, Report
 from nodeagent.core.state import deadlines
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.mutation import Mutation
 
 _silence_ns = deadlines.silence_ns
@@ -26,7 +26,7 @@ def _early(lookup: Lookup, condition: Condition) -> int | None:
     return due_ns - expiry_ns // deadlines.RENEWALS - 1
 
 
-def _ended_by_anybody(state: State, fault: PublicFault) -> list[Condition]:
+def _ended_by_anybody(state: EngineState, fault: PublicFault) -> list[Condition]:
     return state.reported(fault.report)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.engine import Engine
-from nodeagent.core.faults.kernel_lines import EVENTS, NO_EVENTS
 from nodeagent.core.model import (
     KERNEL_LOG,
     NODE,
@@ -20,7 +20,7 @@ from nodeagent.core.model import (
     Level,
     Verdict,
 )
-from nodeagent.core.verdicts.judge import PRECEDENCE
+from nodeagent.core.model.traits import EVENTS, NO_EVENTS
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.wire import as_patterns
 from tests.core.build import back, begin, device_view, of, open_codes, run, seen, signal

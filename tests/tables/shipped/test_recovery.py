@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.core.catalog.levels import BELOW_RESET
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
@@ -21,7 +22,6 @@ from nodeagent.core.model import (
     Started,
     Verdict,
 )
-from nodeagent.core.verdicts.judge import BELOW_RESET
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.emulator.gpus import Instance, xid_line
 from nodeagent.wire import as_patterns

@@ -11,9 +11,9 @@ import pytest
 
 from nodeagent.api.faults.explain import explanation
 from nodeagent.core.catalog.catalog import Catalog, Row
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Kind, Level
-from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS, LevelSource
 from tests.shipped import shipped_catalog

@@ -1,6 +1,7 @@
 """What a reset leaves behind: holds, the faults that asked for it, and what is said if it did not help."""
 
 from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.machines.resets import OUTCOME
 from nodeagent.core.model import (
     ActionResult,
     ActiveSet,
@@ -14,7 +15,6 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets.lifecycle import OUTCOME
 from tests.simulation.acting.invariants.limits import LIMIT, WINDOW_NS
 from tests.simulation.acting.invariants.records import AGAIN
 from tests.simulation.acting.invariants.starts import is_in_progress

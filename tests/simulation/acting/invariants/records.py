@@ -3,8 +3,8 @@
 from collections import Counter
 
 from nodeagent.core.engine import Engine
+from nodeagent.core.machines.resets import OUTCOME
 from nodeagent.core.model import ActionResult, CatalogChanged, Event, EventKind
-from nodeagent.core.resets.lifecycle import OUTCOME
 from tests.simulation.acting.invariants.starts import is_in_progress
 from tests.simulation.history import NOT_DURABLE, Attempt, Broken, HardwareReset, Step, Turn
 from tests.simulation.watch import Invariant

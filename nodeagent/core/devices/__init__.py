@@ -1,1 +1,0 @@
-"""Which devices there are, which sources watch them, and who uses them."""

@@ -1,1 +1,0 @@
-"""What people order: dispatched by verb, and answered."""

@@ -1,1 +1,0 @@
-"""Resets from the proposal to the verified end."""

@@ -1,1 +1,0 @@
-"""From open conditions to verdict and handling, and the events that carry them."""
