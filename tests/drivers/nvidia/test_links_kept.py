@@ -135,7 +135,7 @@ async def test_what_a_person_takes_for_right_is_missed_no_more(joined: GpuNode, 
         judge.take(Operator(who="uid:0", what="rebaseline", device=uuid, reason="bridge taken out"))
         (kept,) = [each for each in judge.engine.view().baselines if each.device_id == uuid]
         assert (kept.number, kept.content) == (1, "")
-        stage.supervisor.begin_anew(uuid, kept.number)
+        stage.supervisor.restart_baseline(uuid, kept.number)
         await stage.until(lambda: is_well(judge, "gpu0"))
         set_links(joined, "gpu0", 7)
         await stage.until(lambda: judge.open("gpu0") == DOWN)
