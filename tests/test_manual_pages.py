@@ -18,7 +18,8 @@ from nodeagent.cli.main import main
 from nodeagent.config.config import Config
 from nodeagent.config.load import SECTIONS
 from nodeagent.config.public import PublicConfig, SenderConfig
-from nodeagent.job.policy.options import run_parser, step_parser
+from nodeagent.job.policy.options import run_parser
+from nodeagent.job.step.arguments import step_parser
 from nodeagent.tables.rule_kinds import RULE_SECTIONS
 from nodeagent.tables.sections.schema import FileForm, RowForm
 from nodeagent.vendors import DRIVERS

@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         if argv[:1] == ["run"]:
             return assembly.run(arguments.parse(argv[1:]), os.environ)
         if argv[:1] == ["step"]:
-            from nodeagent.job.policy import options as of_step
+            from nodeagent.job.step import arguments as of_step
             from nodeagent.job.step import process as step
 
             return step.run(of_step.parse_step(argv[1:]), os.environ)

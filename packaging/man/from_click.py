@@ -15,7 +15,7 @@ from roff import prose
 from nodeagent.cli.main import SECTIONS
 from nodeagent.cli.main import main
 from nodeagent.job.policy.options import run_parser
-from nodeagent.job.policy.options import step_parser
+from nodeagent.job.step.arguments import step_parser
 
 New = Callable[[str, str], Page]
 """Makes an empty page of a name and a summary."""

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from nodeagent.job.model import Policy
 from nodeagent.job.policy.arguments import Arguments
-from nodeagent.job.policy.options import StepArguments, words_of_run
 from nodeagent.job.policy.policy import PolicyError, PolicyFileError, settle
 from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.values import KeepCounts, Leave, Print, Signalled
@@ -32,6 +31,7 @@ from nodeagent.job.shell.record import counts_of
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
 from nodeagent.job.step import slurm
+from nodeagent.job.step.arguments import StepArguments, words_of_run
 from nodeagent.job.step.decision import all_done
 from nodeagent.job.step.folder import StepFolder
 from nodeagent.job.step.loop import StepPhase, StepState, step

@@ -6,10 +6,9 @@ import pytest
 
 from nodeagent.job.codec import CodecError
 from nodeagent.job.model import Counts, RunReason
-from nodeagent.job.policy import options
 from nodeagent.job.policy.arguments import Arguments, parse
 from nodeagent.job.session.values import HangStage
-from nodeagent.job.step import slurm
+from nodeagent.job.step import arguments, slurm
 from nodeagent.job.step.folder import Record, StepFolder, decode, encode
 from nodeagent.job.step.values import Allocated, NodeOutcome, RunPlan
 from nodeagent.job.step.whole_job_hang import JobHangFinding, NodeHangReport
@@ -78,9 +77,9 @@ def test_only_a_job_that_runs_goes_on() -> None:
 
 def test_each_node_is_called_with_what_the_step_was_called_with() -> None:
     words = "--nodes 2 --state /s --job k --in-place --no-yields --hang restart --placements=8 --core"
-    given = options.parse_step([*words.split(), "--", "sh", "-c", "x"])
+    given = arguments.parse_step([*words.split(), "--", "sh", "-c", "x"])
     assert (given.nodes, given.min_nodes) == (2, None)
-    again = parse(options.words_of_run(given.of_run, 4)[1:])
+    again = parse(arguments.words_of_run(given.of_run, 4)[1:])
     assert again == Arguments(
         command=("sh", "-c", "x"),
         job="k",
@@ -105,7 +104,7 @@ def test_a_wrong_option_is_told_and_nothing_is_run(
     words: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        options.parse_step(words.split())
+        arguments.parse_step(words.split())
     assert ended.value.code == 78
     assert says in capsys.readouterr().err
 
