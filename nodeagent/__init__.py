@@ -1,3 +1,3 @@
 """nodeagent: finds faulty chips, links and host parts of an AI node, decides, acts, and tells."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

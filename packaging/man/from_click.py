@@ -2,18 +2,13 @@
 
 import argparse
 import inspect
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
+
 import click
-from roff import Page
-from roff import bold
-from roff import italic
-from roff import plain
-from roff import prose
-from nodeagent.cli.main import SECTIONS
-from nodeagent.cli.main import main
+from roff import Page, bold, italic, plain, prose
+
+from nodeagent.cli.main import SECTIONS, main
 from nodeagent.job.policy.options import run_parser
 from nodeagent.job.step.arguments import step_parser
 
