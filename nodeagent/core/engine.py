@@ -68,7 +68,7 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.core.preview import Preview, compare
-from nodeagent.core.reconcile import Published, reconcile
+from nodeagent.core.reconcile import PublishedState, reconcile
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kind import Raise
 from nodeagent.core.rules.kinds import RAISING
@@ -256,7 +256,7 @@ class Engine:
         show_as_emitted(state)
         state.muted = False
 
-    def reconcile(self, published: Published) -> tuple[Outcome, int]:
+    def reconcile(self, published: PublishedState) -> tuple[Outcome, int]:
         """After ``resume``: emit where the state differs from the published events; also how often."""
         state = self._state
         state.events = []

@@ -15,7 +15,7 @@ REBUILT = "rebuilt"
 
 
 @dataclass(slots=True)
-class Published:
+class PublishedState:
     """The fold of stored events: conditions open by id, and what was last shown of each device by its id."""
 
     conditions: dict[str, Event | Condition] = field(default_factory=dict)
@@ -33,9 +33,9 @@ class Published:
             )
 
 
-def published_by(carried: Iterable[Carried]) -> Published:
+def published_by(carried: Iterable[Carried]) -> PublishedState:
     """What had been published at the last compaction, from its cells."""
-    published = Published()
+    published = PublishedState()
     for cell in (one.cell for one in carried):
         if isinstance(cell, Condition):
             published.conditions[cell.id] = cell
@@ -44,7 +44,7 @@ def published_by(carried: Iterable[Carried]) -> Published:
     return published
 
 
-def reconcile(state: EngineState, published: Published) -> int:
+def reconcile(state: EngineState, published: PublishedState) -> int:
     """Emit every difference, and leave changed verdicts to be settled. Returns how many there were."""
     state.moment_ns = state.now_ns
     _show_as_published(state, published.shown)

@@ -14,7 +14,7 @@ from nodeagent.core.after_damage import Restorable
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Ordinal, Outcome
-from nodeagent.core.reconcile import Published, published_by
+from nodeagent.core.reconcile import PublishedState, published_by
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Damage, StoreRecovery
@@ -153,7 +153,7 @@ async def _pages(ledger: Ledger, after_seq: int, last_seq: int) -> AsyncIterator
         after_seq = page[-1].seq
 
 
-def _reconciled(engine: Engine, published: Published) -> Outcome:
+def _reconciled(engine: Engine, published: PublishedState) -> Outcome:
     outcome, differences = engine.reconcile(published)
     if differences:
         log.error("%d conditions differ from the stored events: their events are emitted again", differences)

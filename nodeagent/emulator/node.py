@@ -17,7 +17,7 @@ from nodeagent.emulator.layout import LIMITS, set_field, take_away
 from nodeagent.emulator.npus import (
     OCCUR,
     RECOVER,
-    ChipFault,
+    NpuFault,
     add_standing,
     matching,
     remove_standing,
@@ -143,7 +143,7 @@ class EmulatedNode:
         ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it
         stands, but nobody is notified (a lost callback). ``stand=False``: only sent. ``part``: of the chip.
         """
-        fault = ChipFault(code, severity, name, part)
+        fault = NpuFault(code, severity, name, part)
         index = self.index(device)
         if stand:
             add_standing(self.state, index, fault)
@@ -180,7 +180,7 @@ class EmulatedNode:
 
         ``device_id``: the event names another chip than its own.
         """
-        send_event(self.state, self.index(device), ChipFault(code, severity, name), assertion, device_id)
+        send_event(self.state, self.index(device), NpuFault(code, severity, name), assertion, device_id)
 
     # --- calls ---
 

@@ -164,7 +164,7 @@ ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ChipFault:
+class NpuFault:
     """``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical; ``part`` the number of the
     part of the chip that has it, such as a port.
     """
@@ -183,13 +183,13 @@ class TooManyFaults(ValueError):
     """There is no room for another fault of this chip."""
 
 
-def standing(state: EmulatorState, chip: int) -> list[ChipFault]:
+def standing(state: EmulatorState, chip: int) -> list[NpuFault]:
     """The active faults of a chip, oldest first."""
     rows = state.standing[chip][: state.chips[chip].code_count]
-    return [ChipFault(row.code, row.severity, row.name.decode(), row.part) for row in rows]
+    return [NpuFault(row.code, row.severity, row.name.decode(), row.part) for row in rows]
 
 
-def add_standing(state: EmulatorState, chip: int, fault: ChipFault) -> None:
+def add_standing(state: EmulatorState, chip: int, fault: NpuFault) -> None:
     """Makes a fault active; an active one of that code and part stays as it is. Raises
     ``TooManyFaults``.
     """
@@ -206,14 +206,14 @@ def add_standing(state: EmulatorState, chip: int, fault: ChipFault) -> None:
         state.chips[chip].code_count = count + 1
 
 
-def remove_standing(state: EmulatorState, chip: int, code: int, part: int = 0) -> ChipFault:
+def remove_standing(state: EmulatorState, chip: int, code: int, part: int = 0) -> NpuFault:
     """Ends a fault and returns it; if none is active, one as it could have been."""
-    removed = ChipFault(code, part=part)
+    removed = NpuFault(code, part=part)
     with state.locked():
         rows, kept = state.standing[chip], 0
         for place in range(state.chips[chip].code_count):
             if (rows[place].code, rows[place].part) == (code, part):
-                removed = ChipFault(code, rows[place].severity, rows[place].name.decode(), part)
+                removed = NpuFault(code, rows[place].severity, rows[place].name.decode(), part)
                 continue
             if kept != place:
                 rows[kept] = rows[place]
@@ -223,7 +223,7 @@ def remove_standing(state: EmulatorState, chip: int, code: int, part: int = 0) -
 
 
 def send_event(
-    state: EmulatorState, chip: int, fault: ChipFault, assertion: int, device_id: int | None = None
+    state: EmulatorState, chip: int, fault: NpuFault, assertion: int, device_id: int | None = None
 ) -> None:
     """Sends it to subscribers, whatever is active. ``device_id``: instead of the chip's own number."""
     with state.locked():

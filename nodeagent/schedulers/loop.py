@@ -18,7 +18,7 @@ Effect = TypeVar("Effect")
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class LoopTick:
     """Time has passed."""
 
 
@@ -39,9 +39,9 @@ class BridgeLoop(Generic[State, Input, Effect]):
     def __init__(
         self,
         state: State,
-        decide: Callable[[State, Sequence[Input | Tick]], Decision[State, Effect]],
+        decide: Callable[[State, Sequence[Input | LoopTick]], Decision[State, Effect]],
         perform: Callable[[Effect], Awaitable[Input]],
-        note: Callable[[State, State, Sequence[Input | Tick]], None],
+        note: Callable[[State, State, Sequence[Input | LoopTick]], None],
     ) -> None:
         self.state = state
         self._decide = decide
@@ -54,7 +54,7 @@ class BridgeLoop(Generic[State, Input, Effect]):
 
     async def run(self) -> None:
         """Until it is cancelled, or ``perform`` raises."""
-        given: list[Input | Tick] = [await self._next(None)]
+        given: list[Input | LoopTick] = [await self._next(None)]
         while True:
             while not self._inputs.empty():
                 given.append(self._inputs.get_nowait())
@@ -66,13 +66,13 @@ class BridgeLoop(Generic[State, Input, Effect]):
             else:
                 given = [await self._perform(decision.effect)]
 
-    async def _next(self, wake_ns: int | None) -> Input | Tick:
+    async def _next(self, wake_ns: int | None) -> Input | LoopTick:
         wait_s = None if wake_ns is None else max(0.0, (wake_ns - time.monotonic_ns()) / 1e9)
         try:
             async with asyncio.timeout(wait_s):
                 return await self._inputs.get()
         except TimeoutError:
-            return Tick()
+            return LoopTick()
 
 
 async def run_together(*parts: Coroutine[None, None, None]) -> None:

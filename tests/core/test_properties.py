@@ -18,7 +18,7 @@ from nodeagent.core.model import (
     Verdict,
 )
 from nodeagent.core.preview import compare
-from nodeagent.core.reconcile import Published
+from nodeagent.core.reconcile import PublishedState
 from tests.core.build import verdicts
 from tests.core.worlds import CATALOGS, FUTURE, histories, inputs, starts
 
@@ -143,7 +143,7 @@ def test_a_crash_at_any_point_changes_nothing_emitted_later(past: History, futur
 @moderately
 @given(histories(anything))
 def test_what_was_published_is_what_a_replay_comes_to(history: History) -> None:
-    engine, published = Engine(CATALOGS), Published()
+    engine, published = Engine(CATALOGS), PublishedState()
     log: History = [(0, CatalogChanged(digest="first"))]
     engine.step(0, log[0][1])
     for at_ns, one in history:

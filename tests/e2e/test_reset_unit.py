@@ -25,10 +25,10 @@ from tests.e2e.tree import laid_over, switch
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 INTRUDER = """
 import json, os, pathlib, socket, subprocess, time
-from nodeagent.reset_unit.exchange.requests import Folder
-from nodeagent.reset_unit.exchange.requests import Device, Request, name_of
+from nodeagent.reset_unit.exchange.requests import RequestFolder
+from nodeagent.reset_unit.exchange.requests import RequestedDevice, ResetRequest, name_of
 
-FOLDER = Folder(pathlib.Path("/run/nodeagent/reset_unit"))
+FOLDER = RequestFolder(pathlib.Path("/run/nodeagent/reset_unit"))
 
 def try_to(act):
     try:
@@ -37,9 +37,9 @@ def try_to(act):
         return type(error).__name__
 
 def ask(number, **more):
-    devices = tuple(Device(name=f"npu{chip}") for chip in range(8))
+    devices = tuple(RequestedDevice(name=f"npu{chip}") for chip in range(8))
     far_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 120 * 10**9
-    name = FOLDER.ask(Request(
+    name = FOLDER.ask(ResetRequest(
         action=f"die0/reset#{number}", attempt=1, vendor="ascend", devices=devices, deadline_ns=far_ns))
     file = FOLDER.path / f"{name}.request"
     file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
@@ -132,7 +132,7 @@ def test_an_order_says_at_once_that_nothing_can_do_it(node: Machine) -> None:
     node.run("systemctl", "unmask", "nodeagent-reset.socket")
     node.run("systemctl", "start", "nodeagent-reset.socket")
 
-    socket = "/run/nodeagent-reset/socket: nobody listens; is nodeagent-reset.socket active?"
+    socket = "/run/nodeagent-reset/socket: no process listens; is nodeagent-reset.socket active?"
     why = f"nothing can reset a device here: {socket}"
     assert (refused.returncode, refused.stderr) == (1, f"nodeagent: {why}\n")
     assert rehearsed.splitlines()[-1].strip() == why

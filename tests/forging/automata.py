@@ -18,8 +18,8 @@ from nodeagent.tables.patterns.syntax import (
     Characters,
     Group,
     Node,
-    Position,
     Repeat,
+    SyntaxPosition,
     parse,
 )
 
@@ -164,11 +164,11 @@ def _added(automaton: Automaton, node: Node, begin: int) -> int:
             for way in ways:
                 automaton.free[_sequence(automaton, way, begin)].append(end)
             return end
-        case Position("end"):
+        case SyntaxPosition("end"):
             end = automaton.state()
             automaton.at_end[begin].append(end)
             return end
-        case Position():
+        case SyntaxPosition():
             return begin
 
 

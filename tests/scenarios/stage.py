@@ -33,7 +33,7 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
-from nodeagent.core.reconcile import Published, published_by
+from nodeagent.core.reconcile import PublishedState, published_by
 from tests.scenarios.clocks import Clocks
 from tests.scenarios.inputs import read, seen
 from tests.scenarios.tables import Tables
@@ -188,7 +188,7 @@ class Stage:
         known = published_by(self._carried)
         known.add(self._emitted)
         kept = {key: one for key, one in known.conditions.items() if one.code != lost_code}
-        outcome, differences = self._engine.reconcile(Published(conditions=kept, shown=known.shown))
+        outcome, differences = self._engine.reconcile(PublishedState(conditions=kept, shown=known.shown))
         lines = self._describe(outcome.events)
         return [*lines, f"{differences} differed from what had been published"] if differences else lines
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from nodeagent.client import ClientError
-from nodeagent.schedulers.loop import BridgeLoop, Decision, Tick, run_together
+from nodeagent.schedulers.loop import BridgeLoop, Decision, LoopTick, run_together
 
 REFUSED = ClientError("PERMISSION_DENIED", "consumer 'slurm' belongs to uid:65534")
 
@@ -43,7 +43,7 @@ async def test_a_defect_is_not_hidden_by_what_the_daemon_refuses() -> None:
     assert [type(each) for each in raised.value.exceptions] == [ClientError, KeyError]
 
 
-def counted(total: int, given: Sequence[int | Tick]) -> Decision[int, str]:
+def counted(total: int, given: Sequence[int | LoopTick]) -> Decision[int, str]:
     """The state is the sum of all inputs; a sum of ten is announced."""
     total += sum(each for each in given if isinstance(each, int))
     return Decision(state=total, effect=f"sum {total}" if total % 10 == 0 else None, wake_ns=None)
@@ -65,7 +65,7 @@ class Shell:
             self.loop.give(6)
         return 1
 
-    def note(self, before: int, after: int, given: Sequence[int | Tick]) -> None:
+    def note(self, before: int, after: int, given: Sequence[int | LoopTick]) -> None:
         self.noted.append((before, after, len(given)))
         if after % 10:
             self.rested.set()
@@ -85,8 +85,8 @@ async def test_what_comes_during_an_effect_is_taken_before_the_next_decision() -
 async def test_a_loop_decides_again_when_its_time_has_come() -> None:
     ticked = asyncio.Event()
 
-    def decide(state: int, given: Sequence[int | Tick]) -> Decision[int, str]:
-        if given == [Tick()]:
+    def decide(state: int, given: Sequence[int | LoopTick]) -> Decision[int, str]:
+        if given == [LoopTick()]:
             ticked.set()
         return Decision(state=state, effect=None, wake_ns=None if ticked.is_set() else 0)
 

@@ -9,7 +9,7 @@ from nodeagent.store.disk.durability_state import (
     TRANSITIONS,
     DurabilityState,
     DurabilityTrigger,
-    IllegalTransition,
+    IllegalDurabilityTransition,
     after,
 )
 
@@ -35,7 +35,7 @@ def test_the_documented_table_is_the_table() -> None:
 
 
 def test_what_the_table_lacks_is_refused() -> None:
-    with pytest.raises(IllegalTransition, match="a store that is durable cannot take"):
+    with pytest.raises(IllegalDurabilityTransition, match="a store that is durable cannot take"):
         after(DurabilityState.DURABLE, DurabilityTrigger.REJOINED)
 
 

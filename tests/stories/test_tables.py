@@ -23,7 +23,7 @@ BAD_TABLES = {
     ),
     "the same code twice": (
         '[codes.X1]\nkind = "host"\nname = "x"\nlevel = "SeparateFault"\n[codes.X1]\nname = "again"\n',
-        (5, "codes.X1", "stands twice"),
+        (5, "codes.X1", "appears twice"),
     ),
     "a bad duration": (
         '[codes.X1]\nkind = "host"\nname = "x"\nlevel = "SeparateFault"\nclear_on = ["10 parsecs"]\n',

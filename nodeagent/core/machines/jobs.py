@@ -36,7 +36,7 @@ class Cause:
     reset_id: str = ""
 
 
-class Happened(StrEnum):
+class JobTrigger(StrEnum):
     """What may move a job to another stage."""
 
     GRANTED = "granted"
@@ -53,28 +53,28 @@ class Happened(StrEnum):
     ENDED = "ended"
 
 
-TRANSITIONS: Final[Mapping[tuple[JobStage, Happened], JobStage]] = {
-    (JobStage.HOLDING, Happened.GRANTED): JobStage.RUNNING,
-    (JobStage.HOLDING, Happened.FOUND_RUNNING): JobStage.RUNNING,
-    (JobStage.HOLDING, Happened.SENT_AWAY): JobStage.LEAVING,
-    (JobStage.HOLDING, Happened.ENDED): JobStage.ENDED,
-    (JobStage.RUNNING, Happened.ASKED): JobStage.ASKED,
-    (JobStage.RUNNING, Happened.EXITED): JobStage.HOLDING,
-    (JobStage.RUNNING, Happened.FOUND_STOPPED): JobStage.HOLDING,
-    (JobStage.RUNNING, Happened.SENT_AWAY): JobStage.LEAVING,
-    (JobStage.RUNNING, Happened.ENDED): JobStage.ENDED,
-    (JobStage.ASKED, Happened.STOPPED): JobStage.HOLDING,
-    (JobStage.ASKED, Happened.SENT_AWAY): JobStage.LEAVING,
-    (JobStage.ASKED, Happened.ENDED): JobStage.ENDED,
-    (JobStage.LEAVING, Happened.ENDED): JobStage.ENDED,
+TRANSITIONS: Final[Mapping[tuple[JobStage, JobTrigger], JobStage]] = {
+    (JobStage.HOLDING, JobTrigger.GRANTED): JobStage.RUNNING,
+    (JobStage.HOLDING, JobTrigger.FOUND_RUNNING): JobStage.RUNNING,
+    (JobStage.HOLDING, JobTrigger.SENT_AWAY): JobStage.LEAVING,
+    (JobStage.HOLDING, JobTrigger.ENDED): JobStage.ENDED,
+    (JobStage.RUNNING, JobTrigger.ASKED): JobStage.ASKED,
+    (JobStage.RUNNING, JobTrigger.EXITED): JobStage.HOLDING,
+    (JobStage.RUNNING, JobTrigger.FOUND_STOPPED): JobStage.HOLDING,
+    (JobStage.RUNNING, JobTrigger.SENT_AWAY): JobStage.LEAVING,
+    (JobStage.RUNNING, JobTrigger.ENDED): JobStage.ENDED,
+    (JobStage.ASKED, JobTrigger.STOPPED): JobStage.HOLDING,
+    (JobStage.ASKED, JobTrigger.SENT_AWAY): JobStage.LEAVING,
+    (JobStage.ASKED, JobTrigger.ENDED): JobStage.ENDED,
+    (JobStage.LEAVING, JobTrigger.ENDED): JobStage.ENDED,
 }
 
 
-def can(job: Job, happened: Happened) -> bool:
+def can(job: Job, happened: JobTrigger) -> bool:
     return (job.stage, happened) in TRANSITIONS
 
 
-def advance(state: EngineState, job: Job, happened: Happened, **changes: Any) -> Job | None:
+def advance(state: EngineState, job: Job, happened: JobTrigger, **changes: Any) -> Job | None:
     """Put the job into the stage that follows, with ``changes`` of its other fields; its deadline is gone
     unless they name one. None where nothing follows; then the state is as it was.
     """
@@ -92,7 +92,7 @@ NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "end": 
 
 def grant(state: EngineState, job: Job) -> None:
     """From here on it counts as running: nothing is reset between this and the command's start."""
-    advance(state, job, Happened.GRANTED, granted_ns=state.moment_ns, held=False, **NOT_RUN)
+    advance(state, job, JobTrigger.GRANTED, granted_ns=state.moment_ns, held=False, **NOT_RUN)
 
 
 def ask(state: EngineState, job: Job, cause: Cause, *, by_operator: bool = False, held: bool = False) -> None:
@@ -100,7 +100,7 @@ def ask(state: EngineState, job: Job, cause: Cause, *, by_operator: bool = False
     asked = advance(
         state,
         job,
-        Happened.ASKED,
+        JobTrigger.ASKED,
         asked_ns=state.moment_ns,
         due_ns=state.moment_ns + state.lookup.settings.jobs.stop_timeout_ns,
         by_operator=by_operator,
@@ -117,7 +117,7 @@ def stop(state: EngineState, job: Job, run: int) -> Job | None:
     return advance(
         state,
         job,
-        Happened.STOPPED if job.stage is JobStage.ASKED else Happened.EXITED,
+        JobTrigger.STOPPED if job.stage is JobStage.ASKED else JobTrigger.EXITED,
         run=run + 1,
         asked_ns=job.asked_ns if job.stage is JobStage.ASKED else None,
         stopped_ns=state.moment_ns,
@@ -131,7 +131,7 @@ def send_away(state: EngineState, job: Job, cause: Cause) -> bool:
     if job.policy.only_watches:
         return False
     isolated = job_views.is_isolated(state, occupancy.used_by(state, job))
-    leaving = advance(state, job, Happened.SENT_AWAY, isolated=isolated, held=False, **_of(cause))
+    leaving = advance(state, job, JobTrigger.SENT_AWAY, isolated=isolated, held=False, **_of(cause))
     if leaving is None:
         return False
     emit_event(state, EventKind.JOB_ASKED, leaving, cause.why, _wanted(leaving))
@@ -152,7 +152,7 @@ def end(state: EngineState, job: Job, why: str, status: int | None) -> None:
     ended = advance(
         state,
         job,
-        Happened.ENDED,
+        JobTrigger.ENDED,
         why=why,
         status=status,
         devices=(),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nodeagent.core.catalog.settings import SECOND_NS, ResetSettings
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import reset_blockers, reset_refusal, resets
-from nodeagent.core.machines.resets import Happened
+from nodeagent.core.machines.resets import ResetTrigger
 from nodeagent.core.model import (
     ActiveSet,
     Condition,
@@ -104,7 +104,7 @@ def reset_of(hold_id: str) -> str:
 def look_again(state: EngineState, reset: Reset) -> bool:
     """Something changed while it waits: start it, or report what blocks it now."""
     if reset.stage is ResetStage.ANNOUNCED and _is_awaited_by_all(state, reset):
-        _wait(state, reset, Happened.ANNOUNCED)
+        _wait(state, reset, ResetTrigger.ANNOUNCED)
         return True
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
 
@@ -124,12 +124,12 @@ def due(state: EngineState, reset: Reset) -> None:
     if reset.stage is ResetStage.ANNOUNCED:
         if reset.mode is ResetMode.ASK and not reset.approved:
             due_ns = state.moment_ns + settings.approval_ns
-            asking = resets.advance(state, reset, Happened.NEEDS_APPROVAL, due_ns=due_ns)
+            asking = resets.advance(state, reset, ResetTrigger.NEEDS_APPROVAL, due_ns=due_ns)
             if asking is not None:
                 why = "it waits for an operator to approve it"
                 resets.emit_step(state, EventKind.ACTION_PROPOSED, asking, why)
         else:
-            _wait(state, reset, Happened.ANNOUNCED)
+            _wait(state, reset, ResetTrigger.ANNOUNCED)
     elif reset.stage is ResetStage.ASKING:
         refuse(state, reset, "nobody approved it in time")
     elif reset.stage is ResetStage.WAITING:
@@ -149,18 +149,18 @@ def approve(state: EngineState, reset: Reset, by: str) -> bool:
     state.put(approved)
     resets.emit_step(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
     if approved.stage is ResetStage.ASKING:
-        _wait(state, approved, Happened.APPROVED)
+        _wait(state, approved, ResetTrigger.APPROVED)
     return True
 
 
 def refuse(state: EngineState, reset: Reset, why: str) -> None:
     """It will not be done, whatever blocked it."""
-    resets.call_off(state, reset, Happened.CALLED_OFF, why)
+    resets.call_off(state, reset, ResetTrigger.CALLED_OFF, why)
 
 
 def withdraw(state: EngineState, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
-    resets.call_off(state, reset, Happened.WITHDRAWN, why)
+    resets.call_off(state, reset, ResetTrigger.WITHDRAWN, why)
 
 
 def polled(state: EngineState, given: ActiveSet) -> bool:
@@ -217,7 +217,7 @@ def _refuse_in_vain(state: EngineState, reset: Reset) -> None:
     """What blocked it to the last is kept: once that has gone, the fault may ask again."""
     blocked_by = reset.hindered or ("the cool-down after the last reset was not over",)
     why = "; ".join(("it could not be done in time", *blocked_by))
-    resets.call_off(state, replace(reset, hindered=blocked_by), Happened.EXPIRED, why)
+    resets.call_off(state, replace(reset, hindered=blocked_by), ResetTrigger.EXPIRED, why)
 
 
 def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
@@ -226,7 +226,7 @@ def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
     return since_ns + settings.validity_ns
 
 
-def _wait(state: EngineState, reset: Reset, happened: Happened) -> None:
+def _wait(state: EngineState, reset: Reset, happened: ResetTrigger) -> None:
     due_ns = max(_valid_until_ns(reset, state.lookup.settings.reset), state.moment_ns)
     waiting = resets.advance(state, reset, happened, due_ns=due_ns)
     if waiting is not None:

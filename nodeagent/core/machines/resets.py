@@ -47,7 +47,7 @@ from nodeagent.core.model import (
 from nodeagent.core.state.state import EngineState
 
 
-class Happened(StrEnum):
+class ResetTrigger(StrEnum):
     """What may move a reset to another stage."""
 
     NEEDS_APPROVAL = "needs_approval"
@@ -87,50 +87,50 @@ class Happened(StrEnum):
 
 FIRST_STAGE: Final = ResetStage.ANNOUNCED
 
-TRANSITIONS: Final[Mapping[tuple[ResetStage, Happened], ResetStage]] = {
-    (ResetStage.ANNOUNCED, Happened.NEEDS_APPROVAL): ResetStage.ASKING,
-    (ResetStage.ANNOUNCED, Happened.ANNOUNCED): ResetStage.WAITING,
-    (ResetStage.ANNOUNCED, Happened.CALLED_OFF): ResetStage.ENDED,
-    (ResetStage.ANNOUNCED, Happened.WITHDRAWN): ResetStage.ENDED,
-    (ResetStage.ASKING, Happened.APPROVED): ResetStage.WAITING,
-    (ResetStage.ASKING, Happened.CALLED_OFF): ResetStage.ENDED,
-    (ResetStage.ASKING, Happened.WITHDRAWN): ResetStage.ENDED,
-    (ResetStage.WAITING, Happened.STARTED): ResetStage.RUNNING,
-    (ResetStage.WAITING, Happened.CALLED_OFF): ResetStage.ENDED,
-    (ResetStage.WAITING, Happened.WITHDRAWN): ResetStage.ENDED,
-    (ResetStage.WAITING, Happened.EXPIRED): ResetStage.ENDED,
-    (ResetStage.RUNNING, Happened.DRY_RUN): ResetStage.ENDED,
-    (ResetStage.RUNNING, Happened.DONE): ResetStage.VERIFYING,
-    (ResetStage.RUNNING, Happened.REFUSED): ResetStage.ENDED,
-    (ResetStage.RUNNING, Happened.REFUSED_AS_BLOCKED): ResetStage.ENDED,
-    (ResetStage.RUNNING, Happened.REFUSED_AS_EXCLUDED): ResetStage.ENDED,
-    (ResetStage.RUNNING, Happened.ONCE_MORE): ResetStage.WAITING,
-    (ResetStage.RUNNING, Happened.GIVEN_UP): ResetStage.ENDED,
-    (ResetStage.VERIFYING, Happened.VERIFIED): ResetStage.ENDED,
-    (ResetStage.VERIFYING, Happened.ONCE_MORE): ResetStage.WAITING,
-    (ResetStage.VERIFYING, Happened.GIVEN_UP): ResetStage.ENDED,
+TRANSITIONS: Final[Mapping[tuple[ResetStage, ResetTrigger], ResetStage]] = {
+    (ResetStage.ANNOUNCED, ResetTrigger.NEEDS_APPROVAL): ResetStage.ASKING,
+    (ResetStage.ANNOUNCED, ResetTrigger.ANNOUNCED): ResetStage.WAITING,
+    (ResetStage.ANNOUNCED, ResetTrigger.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.ANNOUNCED, ResetTrigger.WITHDRAWN): ResetStage.ENDED,
+    (ResetStage.ASKING, ResetTrigger.APPROVED): ResetStage.WAITING,
+    (ResetStage.ASKING, ResetTrigger.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.ASKING, ResetTrigger.WITHDRAWN): ResetStage.ENDED,
+    (ResetStage.WAITING, ResetTrigger.STARTED): ResetStage.RUNNING,
+    (ResetStage.WAITING, ResetTrigger.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.WAITING, ResetTrigger.WITHDRAWN): ResetStage.ENDED,
+    (ResetStage.WAITING, ResetTrigger.EXPIRED): ResetStage.ENDED,
+    (ResetStage.RUNNING, ResetTrigger.DRY_RUN): ResetStage.ENDED,
+    (ResetStage.RUNNING, ResetTrigger.DONE): ResetStage.VERIFYING,
+    (ResetStage.RUNNING, ResetTrigger.REFUSED): ResetStage.ENDED,
+    (ResetStage.RUNNING, ResetTrigger.REFUSED_AS_BLOCKED): ResetStage.ENDED,
+    (ResetStage.RUNNING, ResetTrigger.REFUSED_AS_EXCLUDED): ResetStage.ENDED,
+    (ResetStage.RUNNING, ResetTrigger.ONCE_MORE): ResetStage.WAITING,
+    (ResetStage.RUNNING, ResetTrigger.GIVEN_UP): ResetStage.ENDED,
+    (ResetStage.VERIFYING, ResetTrigger.VERIFIED): ResetStage.ENDED,
+    (ResetStage.VERIFYING, ResetTrigger.ONCE_MORE): ResetStage.WAITING,
+    (ResetStage.VERIFYING, ResetTrigger.GIVEN_UP): ResetStage.ENDED,
 }
 """What is not here does not happen: ``advance`` then changes nothing."""
 
-ASK_AGAIN: Final[Mapping[Happened, AskAgain]] = {
-    Happened.CALLED_OFF: AskAgain.NEVER,
-    Happened.WITHDRAWN: AskAgain.AT_ONCE,
-    Happened.EXPIRED: AskAgain.ONCE_UNBLOCKED,
-    Happened.DRY_RUN: AskAgain.NEVER,
-    Happened.REFUSED: AskAgain.NEVER,
-    Happened.REFUSED_AS_BLOCKED: AskAgain.ONCE_UNBLOCKED,
-    Happened.REFUSED_AS_EXCLUDED: AskAgain.AT_ONCE,
-    Happened.GIVEN_UP: AskAgain.NEVER,
-    Happened.VERIFIED: AskAgain.AT_ONCE,
+ASK_AGAIN: Final[Mapping[ResetTrigger, AskAgain]] = {
+    ResetTrigger.CALLED_OFF: AskAgain.NEVER,
+    ResetTrigger.WITHDRAWN: AskAgain.AT_ONCE,
+    ResetTrigger.EXPIRED: AskAgain.ONCE_UNBLOCKED,
+    ResetTrigger.DRY_RUN: AskAgain.NEVER,
+    ResetTrigger.REFUSED: AskAgain.NEVER,
+    ResetTrigger.REFUSED_AS_BLOCKED: AskAgain.ONCE_UNBLOCKED,
+    ResetTrigger.REFUSED_AS_EXCLUDED: AskAgain.AT_ONCE,
+    ResetTrigger.GIVEN_UP: AskAgain.NEVER,
+    ResetTrigger.VERIFIED: AskAgain.AT_ONCE,
 }
 """When the faults that asked for a reset may ask for another, by how it ended. One that failed: never."""
 
 
-def can(reset: Reset, happened: Happened) -> bool:
+def can(reset: Reset, happened: ResetTrigger) -> bool:
     return (reset.stage, happened) in TRANSITIONS
 
 
-def advance(state: EngineState, reset: Reset, happened: Happened, **changes: Any) -> Reset | None:
+def advance(state: EngineState, reset: Reset, happened: ResetTrigger, **changes: Any) -> Reset | None:
     """Put the reset into the stage that follows, with ``changes`` of its other fields.
 
     None where nothing follows; then the state is as it was.
@@ -146,7 +146,7 @@ def advance(state: EngineState, reset: Reset, happened: Happened, **changes: Any
 # ---------------------------------------------------------------------- how it ends
 
 
-def call_off(state: EngineState, reset: Reset, happened: Happened, why: str) -> None:
+def call_off(state: EngineState, reset: Reset, happened: ResetTrigger, why: str) -> None:
     """It will not be done. One that was tried before has failed then."""
     if has_failed(state, reset):
         give_up(state, reset, happened, ActionState.FAILED, why)
@@ -159,7 +159,7 @@ def has_failed(state: EngineState, reset: Reset) -> bool:
     return reset.attempt > 1 and (bool(reset.who) or bool(reset_blockers.asking_conditions(state, reset)))
 
 
-def give_up(state: EngineState, reset: Reset, happened: Happened, how: ActionState, why: str) -> None:
+def give_up(state: EngineState, reset: Reset, happened: ResetTrigger, how: ActionState, why: str) -> None:
     """It did not help, and is not tried again: a person is needed where it did not verify."""
     if not can(reset, happened):
         return
@@ -172,7 +172,7 @@ def give_up(state: EngineState, reset: Reset, happened: Happened, how: ActionSta
 def end(
     state: EngineState,
     reset: Reset,
-    happened: Happened,
+    happened: ResetTrigger,
     how: ActionState,
     why: str,
     ask_again: AskAgain,
@@ -267,7 +267,14 @@ def start(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     at_ns = state.moment_ns
     due_ns = at_ns + settings.run_ns
     started = advance(
-        state, reset, Happened.STARTED, hindered=(), told=(), started_ns=at_ns, ended_ns=None, due_ns=due_ns
+        state,
+        reset,
+        ResetTrigger.STARTED,
+        hindered=(),
+        told=(),
+        started_ns=at_ns,
+        ended_ns=None,
+        due_ns=due_ns,
     )
     if started is None:
         return
@@ -276,7 +283,14 @@ def start(state: EngineState, reset: Reset, settings: ResetSettings) -> None:
     if reset.is_dry_run:
         on_paper = replace(started, ended_ns=at_ns)
         how = ActionState.DONE
-        end(state, on_paper, Happened.DRY_RUN, how, "dry run: nothing was done", ASK_AGAIN[Happened.DRY_RUN])
+        end(
+            state,
+            on_paper,
+            ResetTrigger.DRY_RUN,
+            how,
+            "dry run: nothing was done",
+            ASK_AGAIN[ResetTrigger.DRY_RUN],
+        )
         return
     reset_blockers.add_past_reset(state, reset, settings)
     state.actions.append(
@@ -312,14 +326,14 @@ def due(state: EngineState, reset: Reset) -> None:
 def resulted(state: EngineState, given: ActionResult) -> bool:
     """The result of an attempt. Only one that runs can have a result: a late one is ignored."""
     reset = state.get(Reset, given.action_id)
-    if reset is None or not can(reset, Happened.DONE) or given.attempt not in (0, reset.attempt):
+    if reset is None or not can(reset, ResetTrigger.DONE) or given.attempt not in (0, reset.attempt):
         return False
     reset_blockers.count_from_now(state, reset, counts=given.state is not ActionState.REFUSED)
     if given.state is ActionState.DONE:
         advance(
             state,
             reset,
-            Happened.DONE,
+            ResetTrigger.DONE,
             ended_ns=state.moment_ns,
             due_ns=state.moment_ns + state.lookup.settings.reset.verify_ns,
             verified=(),
@@ -341,7 +355,7 @@ def verified(state: EngineState, reset: Reset, device_id: str, given: ActiveSet)
     """A complete poll of a member: well, if it was begun since, asked for what asked and shows none of it."""
     wanted = {state.lookup.facts(code).key for code in reset.codes}
     shown = {state.lookup.facts(active.code).key for active in given.codes}
-    if not can(reset, Happened.VERIFIED) or asks_in_vain(reset, given):
+    if not can(reset, ResetTrigger.VERIFIED) or asks_in_vain(reset, given):
         return False
     if device_id in reset.verified or given.begun_ns < (reset.ended_ns or 0) or wanted & shown:
         return False
@@ -370,7 +384,7 @@ def _succeed(state: EngineState, reset: Reset) -> None:
             if _is_over(state, condition, reset):
                 ending.close(state, condition, f"verified after {reset.id}")
     why = "verified by a poll of every member"
-    end(state, reset, Happened.VERIFIED, ActionState.DONE, why, ASK_AGAIN[Happened.VERIFIED])
+    end(state, reset, ResetTrigger.VERIFIED, ActionState.DONE, why, ASK_AGAIN[ResetTrigger.VERIFIED])
 
 
 def _is_over(state: EngineState, condition: Condition, reset: Reset) -> bool:
@@ -393,12 +407,12 @@ def _fail(state: EngineState, reset: Reset, how: ActionState, why: str) -> None:
         or not answers
         or reset_blockers.exhausted(state, reset.members, settings)
     ):
-        give_up(state, replace(reset, ended_ns=state.moment_ns), Happened.GIVEN_UP, how, why)
+        give_up(state, replace(reset, ended_ns=state.moment_ns), ResetTrigger.GIVEN_UP, how, why)
         return
     again = advance(
         state,
         reset,
-        Happened.ONCE_MORE,
+        ResetTrigger.ONCE_MORE,
         attempt=reset.attempt + 1,
         confirmed=False,
         verified=(),
@@ -412,10 +426,10 @@ def _fail(state: EngineState, reset: Reset, how: ActionState, why: str) -> None:
 def _refused(state: EngineState, reset: Reset, why: str) -> None:
     """Where something has come into its way since it began, its faults may ask again once that has gone."""
     if reset_blockers.excludes(state, reset.members):
-        call_off(state, reset, Happened.REFUSED_AS_EXCLUDED, why)
+        call_off(state, reset, ResetTrigger.REFUSED_AS_EXCLUDED, why)
         return
     found: tuple[str, ...] = ()
     if reset_blockers.are_known(state, reset.members):
         found = reset_blockers.of_start(state, replace(reset, confirmed=True), state.lookup.settings.reset)
-    happened = Happened.REFUSED_AS_BLOCKED if found else Happened.REFUSED
+    happened = ResetTrigger.REFUSED_AS_BLOCKED if found else ResetTrigger.REFUSED
     call_off(state, replace(reset, hindered=found), happened, why)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nodeagent.core.judge.events import notice
 from nodeagent.core.machines import job_review, jobs, reset_policy
-from nodeagent.core.machines.jobs import Cause, Happened
+from nodeagent.core.machines.jobs import Cause, JobTrigger
 from nodeagent.core.model import (
     AGENT,
     Answer,
@@ -104,7 +104,7 @@ def _found_running(state: EngineState, job: Job, run: int) -> Job:
     run = max(run, job.run)
     fresh: dict[str, Any] = {**jobs.NOT_RUN, "run": run, "started": True}
     if job.stage is JobStage.HOLDING:
-        found = jobs.advance(state, job, Happened.FOUND_RUNNING, granted_ns=state.moment_ns, **fresh)
+        found = jobs.advance(state, job, JobTrigger.FOUND_RUNNING, granted_ns=state.moment_ns, **fresh)
         return job if found is None else found
     return replace(job, **fresh)
 
@@ -114,7 +114,7 @@ def _found_stopped(state: EngineState, job: Job, run: int) -> Job:
     if job.stage is JobStage.RUNNING:
         due_ns = state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns
         found = jobs.advance(
-            state, job, Happened.FOUND_STOPPED, run=run, due_ns=due_ns, asked_ns=None, **jobs.NOT_RUN
+            state, job, JobTrigger.FOUND_STOPPED, run=run, due_ns=due_ns, asked_ns=None, **jobs.NOT_RUN
         )
         return job if found is None else found
     if job.stage is JobStage.ASKED:

@@ -27,7 +27,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.detach import Detachment
-from nodeagent.daemon.resets.exchange import RequestBuilder, ResetAttempt, attempt_of, came_meanwhile
+from nodeagent.daemon.resets.exchange import RequestBuilder, RequestedAttempt, attempt_of, came_meanwhile
 from nodeagent.daemon.resets.launch import NotStarted, start
 from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.reset_unit.exchange.files import Locked
@@ -105,7 +105,7 @@ class Actuator:
         except (OSError, ValueError) as error:
             log.warning("the files of earlier resets cannot be removed: %s", error)
 
-    def _goes_on(self, attempt: ResetAttempt) -> bool:
+    def _goes_on(self, attempt: RequestedAttempt) -> bool:
         try:
             return self._folder.is_locked(attempt.name)
         except (OSError, ValueError):
@@ -149,7 +149,7 @@ class Actuator:
                 return
         await self._finish(attempt, time.monotonic() + START_LIMIT_S, ActionState.REFUSED)
 
-    async def _ask_for(self, attempt: ResetAttempt, action: Action) -> None:
+    async def _ask_for(self, attempt: RequestedAttempt, action: Action) -> None:
         if not await self._detachment.set(attempt):
             raise NotStarted(f"a call of the {attempt.vendor} worker hangs and keeps the devices open")
         request = await self._requests.request(attempt, action, self._detachment.readings(attempt))
@@ -165,7 +165,7 @@ class Actuator:
             log.error("the request of %s cannot be withdrawn: %s", name, error)
             return False
 
-    async def _finish(self, attempt: ResetAttempt, start_until_s: float, not_begun: ActionState) -> None:
+    async def _finish(self, attempt: RequestedAttempt, start_until_s: float, not_begun: ActionState) -> None:
         """``start_until_s``: when its process must have begun, ``not_begun`` what it is if that has not."""
         state, reason = await self._outcome(attempt, start_until_s, not_begun)
         await self._detachment.take_back(attempt)
@@ -176,7 +176,7 @@ class Actuator:
             self._folder.forget(attempt.name)
 
     async def _outcome(
-        self, attempt: ResetAttempt, start_until_s: float, not_begun: ActionState
+        self, attempt: RequestedAttempt, start_until_s: float, not_begun: ActionState
     ) -> tuple[ActionState, str]:
         name, is_off = attempt.name, False
         while True:
@@ -191,7 +191,7 @@ class Actuator:
                 return ActionState.INTERRUPTED, f"its result cannot be read: {error}"
             await asyncio.sleep(LOOK_EACH_S)
 
-    def _is_called_off(self, attempt: ResetAttempt) -> bool:
+    def _is_called_off(self, attempt: RequestedAttempt) -> bool:
         """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
         mode = self._requests.reset.of_vendor(attempt.vendor)
         why = came_meanwhile(attempt, self._feed.current.view)
@@ -216,7 +216,7 @@ class Actuator:
         except FileNotFoundError:
             return ActionState.INTERRUPTED, "it left no trace"
 
-    async def _report(self, attempt: ResetAttempt, state: ActionState, reason: str) -> None:
+    async def _report(self, attempt: RequestedAttempt, state: ActionState, reason: str) -> None:
         await self._report_result(attempt.action, attempt.number, state, reason)
 
     async def _report_result(self, action_id: str, number: int, state: ActionState, reason: str) -> None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from nodeagent.daemon.resets.exchange import ResetAttempt
+from nodeagent.daemon.resets.exchange import RequestedAttempt
 from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.vendors import RESETS
@@ -27,7 +27,7 @@ class Detachment:
         self._feed = feed
         self._sources = sources
 
-    async def set(self, attempt: ResetAttempt) -> bool:
+    async def set(self, attempt: RequestedAttempt) -> bool:
         """False: what we have open of them cannot be closed."""
         source = self._sources.get(attempt.vendor)
         if source is None:
@@ -37,7 +37,7 @@ class Detachment:
         await source.rest(attempt.names, _why(attempt))
         return True
 
-    def begin(self, attempt: ResetAttempt) -> None:
+    def begin(self, attempt: RequestedAttempt) -> None:
         """As ``set``, before the source runs."""
         source = self._sources.get(attempt.vendor)
         if source is not None and _needs_closed(attempt):
@@ -45,7 +45,7 @@ class Detachment:
         elif source is not None:
             source.begin_at_rest(attempt.names, _why(attempt))
 
-    async def take_back(self, attempt: ResetAttempt) -> None:
+    async def take_back(self, attempt: RequestedAttempt) -> None:
         """They are asked again."""
         source = self._sources.get(attempt.vendor)
         if source is not None and _needs_closed(attempt):
@@ -53,7 +53,7 @@ class Detachment:
         elif source is not None:
             await source.wake(attempt.names)
 
-    async def are_back(self, attempt: ResetAttempt) -> None:
+    async def are_back(self, attempt: RequestedAttempt) -> None:
         """Wait until all of them are read again, or long enough."""
         about = {device.id for device in attempt.devices}
         try:
@@ -64,18 +64,18 @@ class Detachment:
         except TimeoutError:
             log.warning("%s: not all of its devices can be read", attempt.name)
 
-    def readings(self, attempt: ResetAttempt) -> dict[str, Mapping[str, float]]:
+    def readings(self, attempt: RequestedAttempt) -> dict[str, Mapping[str, float]]:
         """The last ones, by the device's name."""
         source = self._sources.get(attempt.vendor)
         readings = source.health().readings if source is not None else {}
         return {name: readings[name] for name in attempt.names if name in readings}
 
 
-def _why(attempt: ResetAttempt) -> str:
+def _why(attempt: RequestedAttempt) -> str:
     return f"not read during {attempt.action}"
 
 
-def _needs_closed(attempt: ResetAttempt) -> bool:
+def _needs_closed(attempt: RequestedAttempt) -> bool:
     """Whether no process may have its devices open meanwhile: then the worker ends. Else it leaves them
     alone.
     """

@@ -28,7 +28,7 @@ from nodeagent.store.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResetAttempt:
+class RequestedAttempt:
     """The ``number``-th of an action, by its file's ``name``. ``devices`` as they were: the asker first.
     ``once``: an operator ordered it where the mode has none done.
     """
@@ -46,11 +46,11 @@ class ResetAttempt:
         return tuple(device.name for device in self.devices)
 
 
-def attempt_of(view: View, reset: Reset) -> ResetAttempt:
+def attempt_of(view: View, reset: Reset) -> RequestedAttempt:
     """The one that it is at now."""
     by_id = {device.id: device for device in view.devices}
     devices = tuple(by_id[member] for member in reset.members if member in by_id)
-    return ResetAttempt(
+    return RequestedAttempt(
         action=reset.id,
         number=reset.attempt,
         name=name_of(reset.id, reset.attempt),
@@ -60,7 +60,7 @@ def attempt_of(view: View, reset: Reset) -> ResetAttempt:
     )
 
 
-def came_meanwhile(attempt: ResetAttempt, view: View) -> str:
+def came_meanwhile(attempt: RequestedAttempt, view: View) -> str:
     """What would have kept it from beginning, had it been there by then; "" if nothing."""
     claims = {device.id: device.claims for device in attempt.devices}
     for device in view.devices:
@@ -91,7 +91,7 @@ class RequestBuilder:
         self.reset: ResetConfig = config.reset
 
     async def request(
-        self, attempt: ResetAttempt, action: Action, readings: Mapping[str, Mapping[str, float]]
+        self, attempt: RequestedAttempt, action: Action, readings: Mapping[str, Mapping[str, float]]
     ) -> ResetRequest:
         left_ns = action.deadline_ns - self._clock.rule_ns()
         return ResetRequest(
@@ -107,7 +107,7 @@ class RequestBuilder:
             events=await self._events(attempt),
         )
 
-    async def _events(self, attempt: ResetAttempt) -> tuple[str, ...]:
+    async def _events(self, attempt: RequestedAttempt) -> tuple[str, ...]:
         """The last ones about its devices, each as JSON."""
         try:
             stored = await self._ledger.read_events(max(0, self._feed.current.seq - MAX_EVENTS), MAX_EVENTS)

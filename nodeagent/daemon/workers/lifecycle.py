@@ -62,7 +62,7 @@ TRANSITIONS: Final[Mapping[tuple[WorkerState, WorkerTrigger], WorkerState]] = Ma
 )
 
 
-class IllegalTransition(Exception):
+class IllegalWorkerTransition(Exception):
     """No such edge; the state stays as it was."""
 
 
@@ -71,4 +71,4 @@ def after(state: WorkerState, trigger: WorkerTrigger) -> WorkerState:
     try:
         return TRANSITIONS[state, trigger]
     except KeyError:
-        raise IllegalTransition(f"a worker that is {state} cannot take {trigger!r}") from None
+        raise IllegalWorkerTransition(f"a worker that is {state} cannot take {trigger!r}") from None

@@ -20,7 +20,7 @@ from nodeagent.job.model import (
 )
 from nodeagent.job.role import SupervisorRole
 from nodeagent.job.session.state import EndCause
-from nodeagent.job.session.values import CommandFailure
+from nodeagent.job.session.values import RunFailure
 
 PLACEMENTS_IN_ROW: Final = 3
 """A fourth failure in a row without a fault is the job's own: ModelArts, "Recovering a Training Job"."""
@@ -37,7 +37,7 @@ class RunEnding:
     """
 
     cause: EndCause
-    failure: CommandFailure | None = None
+    failure: RunFailure | None = None
     known: KnownFailure = field(default_factory=KnownFailure)
     signal: int | None = None
     progressed: bool = False
@@ -105,7 +105,7 @@ def decide(ending: RunEnding, policy: Policy, counts: Counts) -> RunDecision:
     return decision
 
 
-def own_status(failure: CommandFailure | None) -> int:
+def own_status(failure: RunFailure | None) -> int:
     """As a shell gives it: 128 + N of a signal (POSIX, "Exit Status for Commands"; bash takes N itself)."""
     if failure is not None and failure.signal is not None:
         return 128 + failure.signal

@@ -15,7 +15,7 @@ from typing import Final
 
 from nodeagent.job.model import FailureKind, KnownFailure
 from nodeagent.job.session.failure_patterns import ROWS, ExitRow
-from nodeagent.job.session.values import CommandFailure
+from nodeagent.job.session.values import RunFailure
 
 _MAX_LINE: Final = 300
 
@@ -89,7 +89,7 @@ class Raised:
     earlier: tuple["Raised", ...] = ()
 
 
-def known(failure: CommandFailure | None) -> KnownFailure:
+def known(failure: RunFailure | None) -> KnownFailure:
     if failure is None:
         return KnownFailure()
     errors = _errors(failure)
@@ -112,7 +112,7 @@ def signature_of(error: Raised) -> str:
     return text.strip()[:_MAX_LINE]
 
 
-def _errors(failure: CommandFailure) -> list[Raised]:
+def _errors(failure: RunFailure) -> list[Raised]:
     """From the first. What torch has written is of the rank that failed first, and goes before all else."""
     by_torch = Raised(error_type=failure.error_type, message=failure.message)
     if _text(by_torch) and _name(by_torch) not in _LAUNCHERS_OWN and not _BY_SIGNAL.search(failure.message):
@@ -198,7 +198,7 @@ def _split(line: str) -> tuple[str, str]:
     return line[:end].strip(), line[end:]
 
 
-def _kind(failure: CommandFailure, error: Raised | None) -> FailureKind:
+def _kind(failure: RunFailure, error: Raised | None) -> FailureKind:
     """An error that comes of one that may pass may pass, too, whatever its own type."""
     everything = f"{failure.error_type}: {failure.message}\n{failure.tail}"
     earlier = () if error is None else error.earlier
@@ -206,11 +206,11 @@ def _kind(failure: CommandFailure, error: Raised | None) -> FailureKind:
     return FailureKind.TRANSIENT if own is FailureKind.USER and FailureKind.TRANSIENT in others else own
 
 
-def _kind_of_one(failure: CommandFailure, error: Raised | None, everything: str) -> FailureKind:
+def _kind_of_one(failure: RunFailure, error: Raised | None, everything: str) -> FailureKind:
     return next((row.kind for row in ROWS if _fits(row, failure, error, everything)), FailureKind.UNKNOWN)
 
 
-def _fits(row: ExitRow, failure: CommandFailure, error: Raised | None, everything: str) -> bool:
+def _fits(row: ExitRow, failure: RunFailure, error: Raised | None, everything: str) -> bool:
     if row.status is not None and row.status != failure.status:
         return False
     if row.signal is not None and row.signal != failure.signal:

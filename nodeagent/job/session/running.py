@@ -5,10 +5,9 @@ from dataclasses import replace
 from nodeagent.job.model import SECOND_NS, HangMode, RunEvent, RunRequest, Wish
 from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.ending import conclude, explains, is_blamed, stop
-from nodeagent.job.session.state import EndCause, LinkState, SessionPhase, Transition
+from nodeagent.job.session.state import DaemonLinkState, EndCause, SessionPhase, Transition
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Gather,
     Gathered,
@@ -16,6 +15,7 @@ from nodeagent.job.session.values import (
     Hung,
     LinkBack,
     Progressed,
+    RunFailure,
 )
 
 EVIDENCE_S = 15.0
@@ -64,7 +64,7 @@ def exited(transition: Transition, given: CommandExited) -> None:
 
 def await_verdict(transition: Transition) -> None:
     policy = transition.state.policy
-    waits_for_daemon = policy.need_daemon and transition.state.link is not LinkState.UP
+    waits_for_daemon = policy.need_daemon and transition.state.link is not DaemonLinkState.UP
     transition.enter(
         SessionPhase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s
     )
@@ -73,7 +73,7 @@ def await_verdict(transition: Transition) -> None:
 def emptied(transition: Transition, given: Emptied) -> None:
     """Nothing is left, and how the command ended is unknown."""
     transition.change(emptied=True)
-    exited(transition, CommandExited(run=given.run, failure=CommandFailure()))
+    exited(transition, CommandExited(run=given.run, failure=RunFailure()))
 
 
 def link_back_while_judging(transition: Transition, _: LinkBack) -> None:

@@ -28,7 +28,7 @@ from typing import Any, Final
 from nodeagent.job.model import RunRequest
 from nodeagent.job.session import ending, running, starting
 from nodeagent.job.session.ending import explains
-from nodeagent.job.session.state import LinkState, SessionPhase, SessionState, Transition
+from nodeagent.job.session.state import DaemonLinkState, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
     CommandExited,
     Emptied,
@@ -188,9 +188,9 @@ def _take(transition: Transition, given: SessionInput) -> None:
 def _note(transition: Transition, given: SessionInput) -> None:
     """What holds in any phase."""
     if isinstance(given, LinkLost):
-        transition.change(link=LinkState.DOWN, is_fresh=False)
+        transition.change(link=DaemonLinkState.DOWN, is_fresh=False)
     elif isinstance(given, LinkBack):
-        transition.change(link=LinkState.UP, is_fresh=False, job=given.job)
+        transition.change(link=DaemonLinkState.UP, is_fresh=False, job=given.job)
     elif isinstance(given, RunRequest):
         state = transition.state
         if given != state.wanted and explains(given, state.run):

@@ -15,14 +15,14 @@ from nodeagent.job.model import RunEvent, RunReason, RunRequest, Wish
 from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.ending import conclude, stop
 from nodeagent.job.session.running import await_verdict, report_hang
-from nodeagent.job.session.state import EndCause, LinkState, SessionPhase, SessionState, Transition
+from nodeagent.job.session.state import DaemonLinkState, EndCause, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
-    CommandFailure,
     KeepCounts,
     LinkBack,
     LinkLost,
     NotRun,
     Ran,
+    RunFailure,
     SessionBegan,
     Start,
 )
@@ -68,9 +68,9 @@ def may_run(state: SessionState) -> bool:
     if not state.role.acts and not state.policy.need_daemon:
         return True
     wanted = state.wanted
-    if state.link is LinkState.UP:
+    if state.link is DaemonLinkState.UP:
         return wanted is not None and state.is_fresh and wanted.wish is Wish.RUN and wanted.run >= state.run
-    if state.link is LinkState.UNKNOWN or state.policy.need_daemon:
+    if state.link is DaemonLinkState.UNKNOWN or state.policy.need_daemon:
         return False
     return wanted is None or wanted.wish is Wish.RUN
 
@@ -78,7 +78,7 @@ def may_run(state: SessionState) -> bool:
 def begin(transition: Transition) -> None:
     """The daemon may count further: it has called off a run of which this supervisor never heard."""
     state = transition.state
-    if state.link is LinkState.UP and state.wanted is not None and state.wanted.run > state.run:
+    if state.link is DaemonLinkState.UP and state.wanted is not None and state.wanted.run > state.run:
         transition.change(run=state.wanted.run)
         state = transition.state
     transition.enter(SessionPhase.STARTING)
@@ -125,7 +125,7 @@ def not_run(transition: Transition, given: NotRun) -> None:
     not there, or is no program.
     """
     missing = given.error in (errno.ENOENT, errno.ENOTDIR)
-    failure = CommandFailure(status=NOT_FOUND_STATUS if missing else NOT_EXECUTABLE_STATUS)
+    failure = RunFailure(status=NOT_FOUND_STATUS if missing else NOT_EXECUTABLE_STATUS)
     transition.change(failure=failure, emptied=True)
     transition.print_message(f"the command cannot be run: {given.why}")
     if given.error in _MAY_PASS:
@@ -171,7 +171,7 @@ def _go_on(transition: Transition, given: SessionBegan) -> None:
     """The counts of the journal are at least as new as those that were kept. A signal was for the earlier
     supervisor: another one is started only to run the job. A start that was never confirmed is made again, if
     the daemon still wants it."""
-    transition.change(policy=given.policy, link=LinkState.UNKNOWN, is_fresh=False)
+    transition.change(policy=given.policy, link=DaemonLinkState.UNKNOWN, is_fresh=False)
     transition.add(KeepCounts(counts=transition.state.counts))
     report_hang(transition)
     phase, cause = transition.state.phase, transition.state.cause

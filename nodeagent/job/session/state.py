@@ -10,15 +10,7 @@ from enum import Enum
 
 from nodeagent.job.model import SECOND_NS, Counts, Policy, RunEvent, RunReason, RunReport, RunRequest
 from nodeagent.job.role import SupervisorRole
-from nodeagent.job.session.values import (
-    CommandFailure,
-    Hung,
-    KeepCounts,
-    Leave,
-    Print,
-    ProcessId,
-    SessionEffect,
-)
+from nodeagent.job.session.values import Hung, KeepCounts, Leave, Print, ProcessId, RunFailure, SessionEffect
 
 
 class SessionPhase(str, Enum):
@@ -48,7 +40,7 @@ class SessionPhase(str, Enum):
     LEFT = "left"
 
 
-class LinkState(str, Enum):
+class DaemonLinkState(str, Enum):
     """``unknown``: the supervisor has begun, and whether the daemon answers is not yet known."""
 
     UNKNOWN = "unknown"
@@ -100,7 +92,7 @@ class SessionState:
     executions: int = 0
     why: RunReason = RunReason.FIRST
     due_ns: int | None = None
-    link: LinkState = LinkState.UNKNOWN
+    link: DaemonLinkState = DaemonLinkState.UNKNOWN
     job: str = ""
     wanted: RunRequest | None = None
     is_fresh: bool = False
@@ -108,7 +100,7 @@ class SessionState:
     reports: int = 0
     process: ProcessId | None = None
     cause: EndCause | None = None
-    failure: CommandFailure | None = None
+    failure: RunFailure | None = None
     emptied: bool = False
     is_reported: bool = False
     progressed: bool = False

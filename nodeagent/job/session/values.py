@@ -70,7 +70,7 @@ class NotRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandFailure:
+class RunFailure:
     """What is known of how a command ended: by ``status``, or by ``signal``.
 
     ``error_type`` and ``message`` are out of the error file of torch, ``tail`` is the end of what the run
@@ -89,7 +89,7 @@ class CommandExited:
     """The command has ended; others of its tree may live on."""
 
     run: int
-    failure: CommandFailure
+    failure: RunFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,11 @@ from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     NotRun,
     ProcessId,
     Ran,
+    RunFailure,
     SessionInput,
 )
 from nodeagent.job.shell import files, procfs, standard_error
@@ -87,10 +87,10 @@ class Traces:
         return Traces(error_file, _written_ns(error_file), standard_error.size())
 
 
-def failure_of(status: int, traces: Traces) -> CommandFailure:
+def failure_of(status: int, traces: Traces) -> RunFailure:
     """``status`` is that of ``waitpid``. A trace that cannot be read is none."""
     error_type, message = _error(traces)
-    return CommandFailure(
+    return RunFailure(
         status=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
         error_type=error_type,
@@ -166,7 +166,7 @@ class CommandRunner:
         self._foreground = foreground
         self._run = 0
         self._traces = Traces.before(None)
-        self._failure: CommandFailure | None = None
+        self._failure: RunFailure | None = None
         self._lives = False
         self._is_empty = True
         self._kills = False

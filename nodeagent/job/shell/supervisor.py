@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nodeagent.job.model import SECOND_NS, ExitStatus, RunReport, RunRequest
 from nodeagent.job.session.session import JobSession
-from nodeagent.job.session.state import LinkState
+from nodeagent.job.session.state import DaemonLinkState
 from nodeagent.job.session.values import (
     Gather,
     KeepCounts,
@@ -230,7 +230,7 @@ class JobSupervisor:
 
     def _lost(self, lost: ConnectionLost) -> None:
         """Given once, not at each attempt that fails."""
-        if self._session.state.link is not LinkState.DOWN:
+        if self._session.state.link is not DaemonLinkState.DOWN:
             self._loop.give(LinkLost(why=lost.why))
 
     def _begin(self) -> JobBegin:

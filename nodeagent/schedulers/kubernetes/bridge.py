@@ -40,7 +40,7 @@ from nodeagent.schedulers.kubernetes.state import (
     SetTaints,
     taken,
 )
-from nodeagent.schedulers.loop import BridgeLoop, Decision, Tick, run_together
+from nodeagent.schedulers.loop import BridgeLoop, Decision, LoopTick, run_together
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class KubernetesBridge:
         raise ClientError("INTERNAL", "the daemon sent no state")
 
     def _decide(
-        self, state: ClusterState, given: Sequence[ClusterInput | Tick]
+        self, state: ClusterState, given: Sequence[ClusterInput | LoopTick]
     ) -> Decision[ClusterState, ClusterEffect]:
         now = ClockReading(ns=time.monotonic_ns(), s=int(time.time()))
         for each in given[:-1]:
@@ -123,7 +123,7 @@ class KubernetesBridge:
         return RequestDone(effect=effect)
 
 
-def _log_news(before: ClusterState, after: ClusterState, _given: Sequence[ClusterInput | Tick]) -> None:
+def _log_news(before: ClusterState, after: ClusterState, _given: Sequence[ClusterInput | LoopTick]) -> None:
     for text in learnt_texts(before, after):
         log.warning("%s", text)
 

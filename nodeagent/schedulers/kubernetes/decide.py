@@ -29,7 +29,7 @@ from nodeagent.schedulers.kubernetes.state import (
     Target,
     taken,
 )
-from nodeagent.schedulers.loop import Decision, Tick
+from nodeagent.schedulers.loop import Decision, LoopTick
 
 SILENT_AFTER_NS: Final = 60 * SECOND_NS
 """A daemon that restarts is not silent yet."""
@@ -55,7 +55,7 @@ class _Wish:
 
 
 def decide(
-    settings: ClusterSettings, state: ClusterState, given: ClusterInput | Tick, now: ClockReading
+    settings: ClusterSettings, state: ClusterState, given: ClusterInput | LoopTick, now: ClockReading
 ) -> Decision[ClusterState, ClusterEffect]:
     """The state after what is given, and what to do in it."""
     state = taken(settings, state, given, now)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nodeagent.client import Level, Verdict
-from nodeagent.schedulers.kubernetes.facts import ChipFault, Npu, ReportedSwitchFault, SnapshotFacts
+from nodeagent.schedulers.kubernetes.facts import Npu, ReportedChipFault, ReportedSwitchFault, SnapshotFacts
 from nodeagent.schedulers.kubernetes.go_json import as_map, check_code, text_of
 
 NAME_PREFIX: Final = "mindx-dl-deviceinfo-"
@@ -160,7 +160,7 @@ def _fault_entries(names: ResourceNames, npu: Npu) -> Iterable[dict[str, object]
 
 
 def _entry(
-    kind: str, names: ResourceNames, npu: Npu, faults: Sequence[ChipFault], level: Level | None
+    kind: str, names: ResourceNames, npu: Npu, faults: Sequence[ReportedChipFault], level: Level | None
 ) -> dict[str, object]:
     """Codes of our own have no place in a list of the vendor's: they show in the level."""
     coded = [fault for fault in faults if _VENDORS_CODE.fullmatch(fault.code)]
@@ -198,15 +198,15 @@ def _upgrade_reasons(names: ResourceNames, npus: Sequence[Npu]) -> dict[str, obj
     return as_map(reasons)
 
 
-def _is_of_network(fault: ChipFault) -> bool:
+def _is_of_network(fault: ReportedChipFault) -> bool:
     return _VENDORS_CODE.fullmatch(fault.code) is not None and int(fault.code, 16) in NETWORK_CODES
 
 
-def _without_network(faults: Sequence[ChipFault]) -> list[ChipFault]:
+def _without_network(faults: Sequence[ReportedChipFault]) -> list[ReportedChipFault]:
     return [fault for fault in faults if not _is_of_network(fault)]
 
 
-def _worst(faults: Sequence[ChipFault]) -> Level | None:
+def _worst(faults: Sequence[ReportedChipFault]) -> Level | None:
     levels = [_chip_level(fault.level) for fault in faults]
     return min(levels, key=_CHIP_LEVELS.index, default=None)
 

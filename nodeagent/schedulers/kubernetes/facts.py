@@ -32,7 +32,7 @@ class Concern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChipFault:
+class ReportedChipFault:
     """A code that is open on a chip. ``promoted``: a rule has raised it to this level."""
 
     code: str
@@ -53,7 +53,7 @@ class Npu:
     isolated: bool
     recovering: bool
     network_unhealthy: bool
-    faults: tuple[ChipFault, ...]
+    faults: tuple[ReportedChipFault, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +151,17 @@ def _npus(snapshot: Snapshot, conditions: Mapping[str, Sequence[Condition]]) -> 
         )
 
 
-def _faults(snapshot: Snapshot, device: Device, conditions: Sequence[Condition]) -> Iterable[ChipFault]:
+def _faults(
+    snapshot: Snapshot, device: Device, conditions: Sequence[Condition]
+) -> Iterable[ReportedChipFault]:
     for condition in conditions:
         if condition.level is not None:
-            yield ChipFault(code=condition.code, level=condition.level, at_ms=_ms(condition.opened_at))
+            yield ReportedChipFault(
+                code=condition.code, level=condition.level, at_ms=_ms(condition.opened_at)
+            )
     for each in snapshot.promotions:
         if each.device_id == device.id and each.effective and each.level is not None:
-            yield ChipFault(code=each.code, level=each.level, at_ms=_ms(each.fired_at), promoted=True)
+            yield ReportedChipFault(code=each.code, level=each.level, at_ms=_ms(each.fired_at), promoted=True)
 
 
 def _switch_faults(conditions: Sequence[Condition]) -> Iterable[ReportedSwitchFault]:

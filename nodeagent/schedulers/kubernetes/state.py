@@ -24,7 +24,7 @@ from nodeagent.schedulers.kubernetes.cluster import (
     says,
 )
 from nodeagent.schedulers.kubernetes.facts import SnapshotFacts
-from nodeagent.schedulers.loop import Tick
+from nodeagent.schedulers.loop import LoopTick
 
 
 class Target(StrEnum):
@@ -240,7 +240,7 @@ class ClusterState:
 
 
 def taken(
-    settings: ClusterSettings, state: ClusterState, given: ClusterInput | Tick, now: ClockReading
+    settings: ClusterSettings, state: ClusterState, given: ClusterInput | LoopTick, now: ClockReading
 ) -> ClusterState:
     """The state after what is given."""
     match given:
@@ -261,7 +261,7 @@ def taken(
             return _done(state, effect, found, now)
         case RequestFailed():
             return _failed(state, given, now)
-        case Tick():
+        case LoopTick():
             return state
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
 from nodeagent.client.session import is_final
 from nodeagent.config.schedulers import SlurmConfig
-from nodeagent.schedulers.loop import BridgeLoop, Decision, Tick, run_together
+from nodeagent.schedulers.loop import BridgeLoop, Decision, LoopTick, run_together
 from nodeagent.schedulers.slurm.decide import (
     Acknowledge,
     Drain,
@@ -124,7 +124,7 @@ class SlurmBridge:
     # ------------------------------------------------------------------ Slurm
 
     def _decide(
-        self, state: SlurmState, given: Sequence[SlurmInput | Tick]
+        self, state: SlurmState, given: Sequence[SlurmInput | LoopTick]
     ) -> Decision[SlurmState, SlurmEffect]:
         now_ns = time.monotonic_ns()
         for each in given[:-1]:
@@ -194,7 +194,7 @@ class SlurmBridge:
                 raise
 
 
-def _log_news(before: SlurmState, after: SlurmState, given: Sequence[SlurmInput | Tick]) -> None:
+def _log_news(before: SlurmState, after: SlurmState, given: Sequence[SlurmInput | LoopTick]) -> None:
     if any(isinstance(each, EffectFailed) for each in given):
         for job in after.requeued - before.requeued:
             log.error("job %d cannot be requeued, and is left where it is", job)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nodeagent.client import Position
-from nodeagent.schedulers.loop import Decision, Tick
+from nodeagent.schedulers.loop import Decision, LoopTick
 from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, is_own, reason
 
 SECOND_NS: Final = 1_000_000_000
@@ -157,7 +157,7 @@ class SlurmState:
 
 
 def decide(
-    state: SlurmState, given: SlurmInput | Tick, now_ns: int, settings: SlurmSettings
+    state: SlurmState, given: SlurmInput | LoopTick, now_ns: int, settings: SlurmSettings
 ) -> Decision[SlurmState, SlurmEffect]:
     state = taken(state, given, now_ns)
     effect = _next(state, now_ns, settings)
@@ -182,7 +182,7 @@ def next_deadline(state: SlurmState, settings: SlurmSettings) -> int | None:
 # ---------------------------------------------------------------------- what is known
 
 
-def taken(state: SlurmState, given: SlurmInput | Tick, now_ns: int) -> SlurmState:
+def taken(state: SlurmState, given: SlurmInput | LoopTick, now_ns: int) -> SlurmState:
     """The state after one input."""
     match given:
         case NodeReported():
@@ -197,7 +197,7 @@ def taken(state: SlurmState, given: SlurmInput | Tick, now_ns: int) -> SlurmStat
         case Unsure():
             state = _failed(state, now_ns)
             return replace(state, well_since_ns=None if state.well_since_ns is None else now_ns)
-        case Tick():
+        case LoopTick():
             return state
 
 

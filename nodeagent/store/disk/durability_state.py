@@ -54,7 +54,7 @@ class DurabilityTrigger(StrEnum):
     CLOSED = "closed"
 
 
-class IllegalTransition(Exception):
+class IllegalDurabilityTransition(Exception):
     """The table has no such transition; the state is unchanged."""
 
 
@@ -83,4 +83,4 @@ def after(state: DurabilityState, trigger: DurabilityTrigger) -> DurabilityState
     try:
         return TRANSITIONS[state, trigger]
     except KeyError:
-        raise IllegalTransition(f"a store that is {state} cannot take {trigger!r}") from None
+        raise IllegalDurabilityTransition(f"a store that is {state} cannot take {trigger!r}") from None

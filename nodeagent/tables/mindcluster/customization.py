@@ -12,7 +12,7 @@ from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import LEVELS_OF_KIND
-from nodeagent.tables.mindcluster.keys import Refused, entries, fields
+from nodeagent.tables.mindcluster.keys import RefusedKeys, entries, fields
 from nodeagent.tables.rule_kinds import Rule
 from nodeagent.toml.fields import shown
 from nodeagent.toml.lines import KeyPath
@@ -57,8 +57,8 @@ def read_rules(source: ParsedFile, warn: Warn) -> dict[str, Entry[Rule]]:
                 codes = _codes(source, given, path, taken, warn)
                 identifier = f"mindcluster-{word}-{index + 1}"
                 rule = build(identifier, codes, given, source.place(path))
-            except (_Skipped, Refused) as error:
-                at = error.path if isinstance(error, Refused) else (*path, error.key)
+            except (_Skipped, RefusedKeys) as error:
+                at = error.path if isinstance(error, RefusedKeys) else (*path, error.key)
                 warn(str(source.problem(at, f"{error}; the whole rule is skipped")))
                 continue
             for code in codes:
@@ -71,7 +71,7 @@ def _tables(value: object, path: KeyPath) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > RULES_LIMIT:
-        raise Refused(path, f"{shown(value)} stands where a list of rules is needed")
+        raise RefusedKeys(path, f"{shown(value)} stands where a list of rules is needed")
     return value
 
 
@@ -93,7 +93,7 @@ def _codes(
         elif (earlier := taken.get(canonical(code))) is not None:
             warn(str(source.problem(at, f"rule {earlier} names it already, and the first counts")))
         elif canonical(code) in codes:
-            warn(str(source.problem(at, "stands twice in this rule; once is enough")))
+            warn(str(source.problem(at, "appears twice in this rule; once is enough")))
         else:
             codes[canonical(code)] = code
     if not codes:

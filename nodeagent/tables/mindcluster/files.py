@@ -15,7 +15,7 @@ from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import LevelSource
 from nodeagent.tables.mindcluster import customization
 from nodeagent.tables.mindcluster.json_source import read_json
-from nodeagent.tables.mindcluster.keys import Refused
+from nodeagent.tables.mindcluster.keys import RefusedKeys
 from nodeagent.tables.mindcluster.levels import LEVEL_FILES, Given, read_levels
 from nodeagent.tables.rule_kinds import Rule
 from nodeagent.toml.problem import Problem
@@ -72,7 +72,7 @@ def read_vendor_files(
             elif (given := read_levels(source, LEVEL_FILES[path.name], warn)) is not None:
                 _take_levels(layer, given, warn)
                 layer.files[LEVEL_FILES[path.name].kind] = source.file
-        except Refused as refused:
+        except RefusedKeys as refused:
             report(source.problem(refused.path, str(refused)))
             layer.whole = False
     return layer

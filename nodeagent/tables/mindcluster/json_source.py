@@ -85,7 +85,7 @@ def read_json(
         refuse("not valid JSON: it holds half of a character")
         return None
     for key in twice:
-        warn(str(source.problem((key,), "stands twice; the last one counts")))
+        warn(str(source.problem((key,), "appears twice; the last one counts")))
     return source
 
 

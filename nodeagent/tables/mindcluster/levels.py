@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nodeagent.core.catalog.codes import canonical, is_hexadecimal
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.levels import is_stricter
-from nodeagent.tables.mindcluster.keys import Refused, entries, fields
+from nodeagent.tables.mindcluster.keys import RefusedKeys, entries, fields
 from nodeagent.tables.sections.sources import NETWORK_CODES
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import ParsedFile
@@ -168,7 +168,7 @@ def _listed(source: ParsedFile, form: LevelFile, warn: Warn) -> Iterator[Given]:
     table = fields(source.data, path)
     if form.within:
         if (outer := table.pop(form.within.lower(), None)) is None:
-            raise Refused(path, f"{form.within} is missing, in which its lists must stand")
+            raise RefusedKeys(path, f"{form.within} is missing, in which its lists must stand")
         _warn_of_unknown(source, table, path, form.beside, warn)
         path = (outer[0],)
         table = fields(outer[1], path)

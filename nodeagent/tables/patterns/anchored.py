@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from nodeagent.tables.patterns.syntax import Characters, Group, Node, Position, Repeat
+from nodeagent.tables.patterns.syntax import Characters, Group, Node, Repeat, SyntaxPosition
 
 NAME_CHARS: Final = 15
 """A program's name (include/linux/sched.h) and an interface's (include/uapi/linux/if.h) have no more."""
@@ -116,7 +116,7 @@ class _Walk:
 def begins(node: Node) -> bool:
     """Whether each way through it begins with ``^``."""
     match node:
-        case Position(at):
+        case SyntaxPosition(at):
             return at == "begin"
         case Group(ways):
             return all(way and begins(way[0]) for way in ways)
@@ -126,7 +126,7 @@ def begins(node: Node) -> bool:
 def _ends(node: Node) -> bool:
     """Whether each way through it ends with ``$``."""
     match node:
-        case Position(at):
+        case SyntaxPosition(at):
             return at == "end"
         case Group(ways):
             return all(way and _ends(way[-1]) for way in ways)

@@ -30,7 +30,7 @@ class Characters:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class SyntaxPosition:
     """Where a match may be, without a character: "begin" and "end" of the text, or at a word's "boundary"."""
 
     at: Literal["begin", "end", "boundary"]
@@ -52,7 +52,7 @@ class Group:
     ways: "tuple[tuple[Node, ...], ...]"
 
 
-Node = Characters | Position | Repeat | Group
+Node = Characters | SyntaxPosition | Repeat | Group
 
 
 class UnsupportedError(ValueError):
@@ -96,11 +96,11 @@ _POSIX: Final[Mapping[str, int]] = {
     "xdigit": _set_of(lambda char: char in "0123456789abcdefABCDEF"),
 }
 _CONTROLS: Final = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_POSITIONS: Final[Mapping[str, Position]] = {
-    r"\A": Position("begin"),
-    r"\z": Position("end"),
-    r"\b": Position("boundary"),
-    r"\B": Position("boundary"),
+_POSITIONS: Final[Mapping[str, SyntaxPosition]] = {
+    r"\A": SyntaxPosition("begin"),
+    r"\z": SyntaxPosition("end"),
+    r"\b": SyntaxPosition("boundary"),
+    r"\B": SyntaxPosition("boundary"),
 }
 _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
 _NAMED: Final = re.compile(r"\(\?P?<([^>]*)>")
@@ -181,9 +181,9 @@ class _Parser:
         self._at += 1
         match char:
             case "^":
-                return Position("begin")
+                return SyntaxPosition("begin")
             case "$":
-                return Position("end")
+                return SyntaxPosition("end")
             case ".":
                 return Characters(ANY if self._dot_all else ANY & ~_NEWLINE)
         return Characters(self._range(char, char))

@@ -128,7 +128,7 @@ def test_a_code_fits_devices_of_its_kind(code: str, name: str, device_id: str) -
             "SITE_DIMM",
             "A1",
             Status.INVALID_ARGUMENT,
-            "devices[0]: 'A1' is said of dimm:A1@mc0/dimm0, dimm:A1@mc1/dimm0; use a name",
+            "devices[0]: 'A1' is an attribute of dimm:A1@mc0/dimm0, dimm:A1@mc1/dimm0; use a name",
         ),
         (
             "SITE_NCCL",

@@ -162,7 +162,7 @@ def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) ->
         ("  do        Run the request, or the job, again on another node. Check the link if it comes back."),
         "  mode      rescheduling (in force): ISOLATE, RESCHEDULE",
         "  mode      graceful: NO_NEW_JOBS, RERUN_REQUEST",
-        "  closed by the driver says that it is over, or a reboot after which it is gone",
+        "  closed by the driver reports its end, or a reboot after which it is gone",
     ]
 
 

@@ -106,7 +106,7 @@ def test_a_damaged_store_is_below_the_headline_with_what_was_lost_and_what_to_do
         f"store_damaged.incomplete: {evidence['reason']}",
         "   lost: everything",
         f"   kept as: {evidence['kept_as']}",
-        "   resets: none begins until somebody has acknowledged this",
+        "   resets: none begins until a person has acknowledged this",
         '   do: nodeagent release node --reason "..."',
     ]
     assert (released.status, "store_damaged" in after) == (0, False)

@@ -30,7 +30,7 @@ from nodeagent.core.model import (
     Started,
     Tick,
 )
-from nodeagent.core.reconcile import Published
+from nodeagent.core.reconcile import PublishedState
 from tests.core.build import held, ns, order, row, signal
 from tests.core.resets import histories as of_resets
 from tests.core.resets.histories import (
@@ -205,7 +205,7 @@ def test_to_look_at_everything_again_changes_nothing(history: History) -> None:
     for at_ns, one in history:
         engine.step(at_ns, one)
         before = jobs_in(engine)
-        engine.reconcile(Published())
+        engine.reconcile(PublishedState())
         after = engine.step(at_ns, Tick())
         assert [event for event in after.events if event.job is not None] == []
         assert jobs_in(engine) == before

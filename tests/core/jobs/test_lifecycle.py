@@ -6,11 +6,11 @@ import pytest
 
 from nodeagent.core.follow import FOLLOWERS
 from nodeagent.core.machines.job_views import WANTED
-from nodeagent.core.machines.jobs import TRANSITIONS, Happened, advance, can
+from nodeagent.core.machines.jobs import TRANSITIONS, JobTrigger, advance, can
 from nodeagent.core.model import Job, JobStage, Peer
 from nodeagent.core.state.state import EngineState
 
-_NOT_IN_IT = sorted(set(itertools.product(JobStage, Happened)) - set(TRANSITIONS))
+_NOT_IN_IT = sorted(set(itertools.product(JobStage, JobTrigger)) - set(TRANSITIONS))
 
 
 def job(stage: JobStage) -> Job:
@@ -19,7 +19,7 @@ def job(stage: JobStage) -> Job:
 
 
 @pytest.mark.parametrize(("stage", "happened"), _NOT_IN_IT)
-def test_what_is_not_in_the_table_changes_nothing(stage: JobStage, happened: Happened) -> None:
+def test_what_is_not_in_the_table_changes_nothing(stage: JobStage, happened: JobTrigger) -> None:
     state = EngineState({}, FOLLOWERS)
     state.put(job(stage))
     assert advance(state, job(stage), happened) is None
@@ -28,7 +28,7 @@ def test_what_is_not_in_the_table_changes_nothing(stage: JobStage, happened: Hap
 
 @pytest.mark.parametrize("stage", list(JobStage))
 def test_every_job_that_is_there_can_end_and_one_that_has_ended_stays_so(stage: JobStage) -> None:
-    assert can(job(stage), Happened.ENDED) is (stage is not JobStage.ENDED)
+    assert can(job(stage), JobTrigger.ENDED) is (stage is not JobStage.ENDED)
 
 
 def test_one_that_was_asked_is_never_told_to_go_on() -> None:

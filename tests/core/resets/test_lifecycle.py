@@ -11,7 +11,7 @@ from hypothesis import given
 from nodeagent.core.engine import Engine
 from nodeagent.core.follow import FOLLOWERS
 from nodeagent.core.machines import resets
-from nodeagent.core.machines.resets import TRANSITIONS, Happened
+from nodeagent.core.machines.resets import TRANSITIONS, ResetTrigger
 from nodeagent.core.model import ActionState, Cell, Reset, ResetMode, ResetStage
 from nodeagent.core.state.state import EngineState
 from nodeagent.store.codec import decode_cells
@@ -32,7 +32,7 @@ class Watched:
     """What moved resets: ``taken`` along the table, ``beside`` it, and the stages in which they ``began``."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.taken: set[tuple[ResetStage, Happened]] = set()
+        self.taken: set[tuple[ResetStage, ResetTrigger]] = set()
         self.beside: list[tuple[ResetStage, ResetStage]] = []
         self.began: set[ResetStage] = set()
         self._by_the_table = False
@@ -43,7 +43,9 @@ class Watched:
                 watched._look(state.get(Reset, cell.id), cell)
             _put(state, cell)
 
-        def advance(state: EngineState, before: Reset, happened: Happened, **changes: Any) -> Reset | None:
+        def advance(
+            state: EngineState, before: Reset, happened: ResetTrigger, **changes: Any
+        ) -> Reset | None:
             watched._by_the_table = True
             after = _advance(state, before, happened, **changes)
             watched._by_the_table = False
@@ -61,7 +63,7 @@ class Watched:
             self.beside.append((before.stage, after.stage))
 
 
-EXCLUDED_MEANWHILE: Final = (ResetStage.RUNNING, Happened.REFUSED_AS_EXCLUDED)
+EXCLUDED_MEANWHILE: Final = (ResetStage.RUNNING, ResetTrigger.REFUSED_AS_EXCLUDED)
 """No simulated life excludes a chip between the start of its reset and the refusal: ``test_asking_again``
 does.
 """
@@ -79,8 +81,8 @@ def reset(stage: ResetStage) -> Reset:
 
 
 @pytest.mark.parametrize("stage", ResetStage)
-@pytest.mark.parametrize("happened", Happened)
-def test_what_is_not_in_the_table_changes_nothing(stage: ResetStage, happened: Happened) -> None:
+@pytest.mark.parametrize("happened", ResetTrigger)
+def test_what_is_not_in_the_table_changes_nothing(stage: ResetStage, happened: ResetTrigger) -> None:
     state = EngineState({}, FOLLOWERS)
     before = reset(stage)
     state.put(before)
@@ -92,9 +94,9 @@ def test_what_is_not_in_the_table_changes_nothing(stage: ResetStage, happened: H
 
 def test_pending_under_way_and_ended_mean_what_the_table_says() -> None:
     for stage in ResetStage:
-        can = {happened for happened in Happened if (stage, happened) in TRANSITIONS}
-        assert reset(stage).is_pending is (Happened.CALLED_OFF in can)
-        assert reset(stage).is_under_way is (Happened.GIVEN_UP in can)
+        can = {happened for happened in ResetTrigger if (stage, happened) in TRANSITIONS}
+        assert reset(stage).is_pending is (ResetTrigger.CALLED_OFF in can)
+        assert reset(stage).is_under_way is (ResetTrigger.GIVEN_UP in can)
         assert reset(stage).has_ended is (not can)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.daemon.workers.lifecycle import (
     TRANSITIONS,
-    IllegalTransition,
+    IllegalWorkerTransition,
     WorkerState,
     WorkerTrigger,
     after,
@@ -35,5 +35,5 @@ def test_every_living_state_can_exit_and_the_end_is_the_end() -> None:
 def test_what_the_table_does_not_hold_raises() -> None:
     for state, trigger in itertools.product(WorkerState, WorkerTrigger):
         if (state, trigger) not in TRANSITIONS:
-            with pytest.raises(IllegalTransition, match=f"a worker that is {state} cannot take"):
+            with pytest.raises(IllegalWorkerTransition, match=f"a worker that is {state} cannot take"):
                 after(state, trigger)

@@ -8,13 +8,13 @@ from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Leave,
     LinkBack,
     LinkLost,
     ProcessId,
     Ran,
+    RunFailure,
     SessionBegan,
     SessionEffect,
     SessionInput,
@@ -92,7 +92,7 @@ class Play:
         self, status: int | None = None, *, signal: int | None = None, **said: str
     ) -> list[SessionEffect]:
         """The command and all that it began."""
-        failure = CommandFailure(status=status, signal=signal, **said)
+        failure = RunFailure(status=status, signal=signal, **said)
         run = self.run
         return [*self.give(CommandExited(run=run, failure=failure)), *self.give(Emptied(run=run))]
 

@@ -18,7 +18,6 @@ from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Gathered,
     HangStage,
@@ -32,6 +31,7 @@ from nodeagent.job.session.values import (
     ProcessId,
     Progressed,
     Ran,
+    RunFailure,
     SessionBegan,
     SessionEffect,
     SessionInput,
@@ -111,9 +111,9 @@ class World:
     def look(self) -> None:
         """A process that was killed is seen to have ended."""
         if self.alive is not None and self.is_dying:
-            self.end(CommandFailure(signal=15))
+            self.end(RunFailure(signal=15))
 
-    def end(self, failure: CommandFailure, crash_at: int = NO_CRASH) -> None:
+    def end(self, failure: RunFailure, crash_at: int = NO_CRASH) -> None:
         run, self.alive = self.alive, None
         if run is not None:
             run = self.session.state.run
@@ -152,9 +152,9 @@ class World:
             self.progress += 1
         if action in (12, 13):
             error = (
-                CommandFailure(status=1, error_type="RuntimeError", message="x")
+                RunFailure(status=1, error_type="RuntimeError", message="x")
                 if action == 12
-                else CommandFailure(status=0)
+                else RunFailure(status=0)
             )
             self.end(error, crash_at)
         else:
@@ -211,7 +211,7 @@ def test_equal_values_at_equal_times_give_equal_sessions(
 RUNS = st.integers(0, 4)
 PROCESSES = st.builds(ProcessId, pid=st.integers(1, 9), start_time=st.integers(1, 9))
 FAILURES = st.builds(
-    CommandFailure,
+    RunFailure,
     status=st.sampled_from((None, 0, 1, 127)),
     signal=st.sampled_from((None, None, 9)),
     error_type=st.sampled_from(("", "ValueError", "RuntimeError")),

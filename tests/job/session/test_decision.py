@@ -7,9 +7,9 @@ import pytest
 from nodeagent.job.model import Counts, FailureKind, KnownFailure, Policy, RunReason, RunRequest, Wish
 from nodeagent.job.session.decision import ROWS, RunDecision, RunEnding, decide, own_status
 from nodeagent.job.session.state import EndCause
-from nodeagent.job.session.values import CommandFailure
+from nodeagent.job.session.values import RunFailure
 
-FAILED = RunEnding(cause=EndCause.EXITED, failure=CommandFailure(status=1))
+FAILED = RunEnding(cause=EndCause.EXITED, failure=RunFailure(status=1))
 OF_USER = replace(
     FAILED, known=KnownFailure(kind=FailureKind.USER, signature="ValueError: x", line="ValueError: x")
 )
@@ -36,12 +36,12 @@ def test_the_scheduler_ends_it(number: int, status: int) -> None:
 
 
 def test_a_command_that_is_done() -> None:
-    verdict = decide(RunEnding(cause=EndCause.EXITED, failure=CommandFailure(status=0)), RETRIES, BUSY)
+    verdict = decide(RunEnding(cause=EndCause.EXITED, failure=RunFailure(status=0)), RETRIES, BUSY)
     assert (*_row(verdict), verdict.counts) == ("done", 0, BUSY)
 
 
 def test_asked_to_stop_it_runs_again_whatever_its_status_was() -> None:
-    for failure in (CommandFailure(status=0), CommandFailure(signal=15), None):
+    for failure in (RunFailure(status=0), RunFailure(signal=15), None):
         verdict = decide(RunEnding(cause=EndCause.ASKED, failure=failure), Policy(in_place=True), BUSY)
         assert (*_row(verdict), verdict.next_why, verdict.counts) == (
             "asked to stop",
@@ -95,7 +95,7 @@ def test_a_run_whose_supervisor_has_ended_costs_nothing() -> None:
 
 @pytest.mark.parametrize("status", [1, 42, 255])
 def test_a_job_that_is_only_watched_keeps_its_status(status: int) -> None:
-    ending = replace(OF_USER, failure=CommandFailure(status=status))
+    ending = replace(OF_USER, failure=RunFailure(status=status))
     assert _row(decide(ending, Policy(), BUSY)) == ("only watched", status)
 
 
@@ -211,7 +211,7 @@ def test_retries_here_go_before_placements() -> None:
 
 
 def test_a_job_without_a_budget_for_failures_keeps_its_status() -> None:
-    ending = replace(UNKNOWN, failure=CommandFailure(status=42))
+    ending = replace(UNKNOWN, failure=RunFailure(status=42))
     assert _row(decide(ending, Policy(in_place=True, placements=8), Counts())) == ("failed", 42)
 
 
@@ -262,7 +262,7 @@ def test_each_row_has_decided_something_above() -> None:
         decide(replace(OF_USER, cause=EndCause.UNKILLABLE), Policy(), counts).row,
         decide(replace(OF_USER, cause=EndCause.SIGNALLED, signal=15), Policy(), counts).row,
         decide(replace(BLAMED, cause=EndCause.SIGNALLED), Policy(in_step=True, in_place=True), counts).row,
-        decide(RunEnding(cause=EndCause.EXITED, failure=CommandFailure(status=0)), Policy(), counts).row,
+        decide(RunEnding(cause=EndCause.EXITED, failure=RunFailure(status=0)), Policy(), counts).row,
         *(
             decide(RunEnding(cause=cause), Policy(), counts).row
             for cause in (
@@ -288,12 +288,10 @@ def test_each_row_has_decided_something_above() -> None:
 @pytest.mark.parametrize("cause", EndCause)
 @pytest.mark.parametrize(
     "failure",
-    [None, CommandFailure(), CommandFailure(status=0), CommandFailure(status=1), CommandFailure(signal=9)],
+    [None, RunFailure(), RunFailure(status=0), RunFailure(status=1), RunFailure(signal=9)],
 )
 @pytest.mark.parametrize("policy", [Policy(), RETRIES, UNCONDITIONAL, Policy(in_step=True)])
-def test_there_is_a_row_for_each_ending(
-    cause: EndCause, failure: CommandFailure | None, policy: Policy
-) -> None:
+def test_there_is_a_row_for_each_ending(cause: EndCause, failure: RunFailure | None, policy: Policy) -> None:
     verdict = decide(RunEnding(cause=cause, failure=failure, signal=15), policy, Counts())
     assert verdict.row in {row.name for row in ROWS}
 
@@ -301,12 +299,12 @@ def test_there_is_a_row_for_each_ending(
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (CommandFailure(status=3), 3),
-        (CommandFailure(signal=9), 137),
-        (CommandFailure(), 1),
+        (RunFailure(status=3), 3),
+        (RunFailure(signal=9), 137),
+        (RunFailure(), 1),
         (None, 1),
-        (CommandFailure(status=0), 0),
+        (RunFailure(status=0), 0),
     ],
 )
-def test_the_status_of_a_command_is_as_a_shell_gives_it(failure: CommandFailure | None, status: int) -> None:
+def test_the_status_of_a_command_is_as_a_shell_gives_it(failure: RunFailure | None, status: int) -> None:
     assert own_status(failure) == status

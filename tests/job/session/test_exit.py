@@ -6,12 +6,12 @@ from nodeagent.job.model import Counts, Policy, RunReport, RunRequest, Wish
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Kill,
     LinkBack,
     LinkLost,
     Progressed,
+    RunFailure,
     Signalled,
     Start,
     Terminate,
@@ -39,12 +39,12 @@ def _run_again(play: Play) -> None:
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (CommandFailure(status=42), 42),
-        (CommandFailure(signal=11), 139),
-        (CommandFailure(status=1, tail=VALUE_ERROR), 1),
+        (RunFailure(status=42), 42),
+        (RunFailure(signal=11), 139),
+        (RunFailure(status=1, tail=VALUE_ERROR), 1),
     ],
 )
-def test_a_watched_command_ends_at_once_with_its_own_status(failure: CommandFailure, status: int) -> None:
+def test_a_watched_command_ends_at_once_with_its_own_status(failure: RunFailure, status: int) -> None:
     play = Play()
     play.begin()
     play.give(LinkBack(job="x"))
@@ -186,7 +186,7 @@ def test_the_scheduler_ends_it_while_the_verdict_is_awaited() -> None:
 
 def test_what_a_failed_command_left_behind_ends_before_the_next_run() -> None:
     play = running(RETRIES)
-    play.give(CommandExited(run=1, failure=CommandFailure(status=1)))
+    play.give(CommandExited(run=1, failure=RunFailure(status=1)))
     only(play.wait(5), Terminate)
     only(play.wait(20), Kill)
     orders = play.give(Emptied(run=1))
@@ -196,13 +196,13 @@ def test_what_a_failed_command_left_behind_ends_before_the_next_run() -> None:
 
 def test_what_a_command_that_is_done_left_behind_goes_on() -> None:
     play = running(RETRIES)
-    assert kinds(play.give(CommandExited(run=1, failure=CommandFailure(status=0)))) == ["RunReport", "Leave"]
+    assert kinds(play.give(CommandExited(run=1, failure=RunFailure(status=0)))) == ["RunReport", "Leave"]
     assert play.left() == 0
 
 
 def test_no_run_begins_on_a_chip_that_a_process_still_holds() -> None:
     play = running(RETRIES)
-    play.give(CommandExited(run=1, failure=CommandFailure(status=1)))
+    play.give(CommandExited(run=1, failure=RunFailure(status=1)))
     play.wait(5 + 20 + 5)
     assert play.left() == 86
     assert len(play.starts) == 1

@@ -8,7 +8,7 @@ import pytest
 from nodeagent.job.model import FailureKind, KnownFailure
 from nodeagent.job.session.failure_patterns import ROWS
 from nodeagent.job.session.failures import Raised, known, signature_of
-from nodeagent.job.session.values import CommandFailure
+from nodeagent.job.session.values import RunFailure
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -41,14 +41,12 @@ ABORTED = CHILD_FAILED % ("-6 (pid: 90)", "Signal 6 (SIGABRT) received by PID 90
 
 
 def _by_tail(tail: str, status: int = 1) -> KnownFailure:
-    return known(CommandFailure(status=status, tail=tail))
+    return known(RunFailure(status=status, tail=tail))
 
 
 @pytest.mark.parametrize("status", [1, 2, 3, 127, 255])
 def test_a_status_alone_means_nothing(status: int) -> None:
-    assert known(CommandFailure(status=status)) == KnownFailure(
-        kind=FailureKind.UNKNOWN, signature="", line=""
-    )
+    assert known(RunFailure(status=status)) == KnownFailure(kind=FailureKind.UNKNOWN, signature="", line="")
 
 
 def test_no_row_judges_by_a_status_alone() -> None:
@@ -82,7 +80,7 @@ def test_torchrun_ends_with_one_after_an_abort_too() -> None:
 
 
 def test_what_was_handled_before_a_signal_is_not_the_cause() -> None:
-    failure = CommandFailure(signal=signal.SIGSEGV, tail=_traceback("ValueError: handled long ago"))
+    failure = RunFailure(signal=signal.SIGSEGV, tail=_traceback("ValueError: handled long ago"))
     assert known(failure) == KnownFailure()
 
 
@@ -263,7 +261,7 @@ def test_an_abort_in_cpp_is_read() -> None:
         "terminate called after throwing an instance of 'c10::DistBackendError'\n"
         "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=880)\n"
     )
-    found = known(CommandFailure(signal=signal.SIGABRT, tail=tail))
+    found = known(RunFailure(signal=signal.SIGABRT, tail=tail))
     assert (found.kind, found.line[:50]) == (
         FailureKind.TRANSIENT,
         "c10.DistBackendError: [Rank 3] Watchdog caught col",
@@ -271,7 +269,7 @@ def test_an_abort_in_cpp_is_read() -> None:
 
 
 def test_a_run_that_was_killed_is_not_judged_by_what_it_wrote() -> None:
-    failure = CommandFailure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
+    failure = RunFailure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
     assert known(failure) == KnownFailure(kind=FailureKind.TRANSIENT)
 
 
@@ -289,9 +287,7 @@ def test_a_command_that_the_shell_does_not_find_is_the_users() -> None:
 
 
 def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
-    failure = CommandFailure(
-        status=1, error_type="TypeError", message="x", tail=_traceback("RuntimeError: y")
-    )
+    failure = RunFailure(status=1, error_type="TypeError", message="x", tail=_traceback("RuntimeError: y"))
     assert known(failure).line == "TypeError: x"
 
 
@@ -303,7 +299,7 @@ def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
     ],
 )
 def test_torch_may_have_written_no_cause(said: Raised) -> None:
-    found = known(CommandFailure(status=1, error_type=said.error_type, message=said.message))
+    found = known(RunFailure(status=1, error_type=said.error_type, message=said.message))
     assert (found.kind, found.signature) == (FailureKind.UNKNOWN, "")
 
 

@@ -4,12 +4,12 @@ from nodeagent.job.model import Counts, HangMode, Policy, RunReport, Wish
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Gather,
     Gathered,
     HangStage,
     Hung,
     Progressed,
+    RunFailure,
     Signalled,
     Start,
     Terminate,
@@ -68,7 +68,7 @@ def test_evidence_may_end_the_command() -> None:
 def test_a_command_that_is_done_meanwhile_did_not_hang() -> None:
     play = running(RESTART)
     play.give(_confirmed(play))
-    play.give(CommandExited(run=1, failure=CommandFailure(status=0)))
+    play.give(CommandExited(run=1, failure=RunFailure(status=0)))
     assert play.left() == 0
 
 

@@ -5,7 +5,6 @@ import pytest
 from nodeagent.job.model import Counts, HangMode, Policy, RunReason, RunRequest, Wish
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Gathered,
     HangStage,
@@ -14,6 +13,7 @@ from nodeagent.job.session.values import (
     Leave,
     LinkLost,
     ProcessId,
+    RunFailure,
     SessionBegan,
     Signalled,
     Start,
@@ -85,7 +85,7 @@ def test_a_fault_that_was_told_long_ago_explains_nothing() -> None:
 
 def test_its_own_failure_stands_when_the_step_is_ended_while_it_is_judged() -> None:
     play = running(IN_STEP)
-    play.give(CommandExited(run=1, failure=CommandFailure(status=1, error_type="ValueError", message="x")))
+    play.give(CommandExited(run=1, failure=RunFailure(status=1, error_type="ValueError", message="x")))
     play.give(TERM)
     play.give(Emptied(run=1))
     assert (_leave(play).status, _leave(play).fault) == (87, False)

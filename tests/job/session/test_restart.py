@@ -6,7 +6,6 @@ from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, RunEvent, R
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Gathered,
     HangStage,
@@ -16,6 +15,7 @@ from nodeagent.job.session.values import (
     LinkLost,
     ProcessId,
     Progressed,
+    RunFailure,
     SessionBegan,
     Signalled,
     Start,
@@ -125,7 +125,7 @@ def test_a_job_that_was_held_is_held_still() -> None:
 
 def test_a_verdict_that_was_awaited_is_awaited_still() -> None:
     play = running(IN_PLACE)
-    play.give(CommandExited(run=1, failure=CommandFailure(status=1, error_type="ValueError", message="x")))
+    play.give(CommandExited(run=1, failure=RunFailure(status=1, error_type="ValueError", message="x")))
     _anew(play)
     play.give(LinkLost(why="no daemon"))
     play.wait(5)

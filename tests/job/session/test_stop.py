@@ -8,10 +8,10 @@ from nodeagent.job.model import SECOND_NS, ExitStatus, Policy, RunReport, Wish
 from nodeagent.job.session.state import SessionPhase
 from nodeagent.job.session.values import (
     CommandExited,
-    CommandFailure,
     Emptied,
     Kill,
     LinkBack,
+    RunFailure,
     Signalled,
     Start,
     Terminate,
@@ -113,7 +113,7 @@ def test_a_second_signal_kills_at_once() -> None:
     play = running(IN_PLACE)
     only(play.give(Signalled(number=signal.SIGTERM)), Terminate)
     only(play.give(Signalled(number=signal.SIGTERM), 0.1), Kill)
-    play.give(CommandExited(run=1, failure=CommandFailure(signal=signal.SIGKILL)))
+    play.give(CommandExited(run=1, failure=RunFailure(signal=signal.SIGKILL)))
     assert play.left() is None
     play.give(Emptied(run=1))
     assert play.left() == 143

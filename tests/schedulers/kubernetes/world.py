@@ -33,7 +33,7 @@ from nodeagent.schedulers.kubernetes.state import (
     SetTaints,
     Target,
 )
-from nodeagent.schedulers.loop import Tick
+from nodeagent.schedulers.loop import LoopTick
 from tests.schedulers.kubernetes.snapshots import AT_S
 
 SETTINGS = ClusterSettings(
@@ -77,9 +77,9 @@ class World:
     def be_silent(self) -> None:
         self.given(DaemonSilent())
 
-    def given(self, given: ClusterInput | Tick) -> None:
+    def given(self, given: ClusterInput | LoopTick) -> None:
         """Decide on it, and do all that is ordered."""
-        next_given: ClusterInput | Tick | None = given
+        next_given: ClusterInput | LoopTick | None = given
         for _ in range(100):
             assert next_given is not None
             decision = decide(self.settings, self.state, next_given, self.now)
@@ -95,9 +95,9 @@ class World:
         end_ns = self.now.ns + seconds * SECOND_NS
         while self.wake_ns is not None and self.wake_ns <= end_ns:
             self._at(max(self.wake_ns, self.now.ns))
-            self.given(Tick())
+            self.given(LoopTick())
         self._at(end_ns)
-        self.given(Tick())
+        self.given(LoopTick())
 
     def restart(self) -> None:
         """The bridge begins anew; the cluster stays."""

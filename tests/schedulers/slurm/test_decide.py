@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.client import Position
-from nodeagent.schedulers.loop import Tick
+from nodeagent.schedulers.loop import LoopTick
 from nodeagent.schedulers.slurm.decide import (
     SECOND_NS,
     Acknowledge,
@@ -57,7 +57,7 @@ class Story:
     refused: SlurmEffect | None = None
     unsure: bool = False
 
-    def give(self, given: SlurmInput | Tick) -> list[SlurmEffect]:
+    def give(self, given: SlurmInput | LoopTick) -> list[SlurmEffect]:
         """The effects that follow, without the looks; all are done."""
         self.effects = []
         while True:
@@ -93,7 +93,7 @@ class Story:
         effects: list[SlurmEffect] = []
         while (due_ns := next_deadline(self.state, SETTINGS)) is not None and due_ns <= end_ns:
             self.now_ns = max(self.now_ns, due_ns)
-            effects += self.give(Tick())
+            effects += self.give(LoopTick())
         self.now_ns = end_ns
         return effects
 
@@ -206,7 +206,7 @@ def test_the_pauses_between_tries_grow_to_half_a_minute() -> None:
         assert due_ns is not None
         story.now_ns = due_ns
         pauses.append((due_ns - before_ns) // SECOND_NS)
-        story.give(Tick())
+        story.give(LoopTick())
     assert pauses == [2, 4, 8, 16, 30, 30, 30]
 
 
@@ -272,7 +272,7 @@ def test_while_nobody_can_say_that_it_is_still_well_the_drain_goes_on_and_the_mi
 def test_where_it_is_resumed_at_once_nobody_is_asked_without_a_pause() -> None:
     at_once = SlurmSettings(resume_after_ns=0, look_each_ns=25 * SECOND_NS)
     state = SlurmState(position=at(7), acknowledged=at(7), verdicts=WELL, well_since_ns=0, node=OURS)
-    decision = decide(state, Tick(), 0, at_once)
+    decision = decide(state, LoopTick(), 0, at_once)
     assert decision.effect == Resume()
     decision = decide(decision.state, Unsure(), 0, at_once)
     assert (decision.effect, decision.wake_ns) == (None, 2 * SECOND_NS)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from nodeagent.core.machines import job_review, jobs, supervisor_reports
-from nodeagent.core.machines.jobs import Cause, Happened
+from nodeagent.core.machines.jobs import Cause, JobTrigger
 from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
 from nodeagent.core.state.state import EngineState
 
@@ -76,21 +76,21 @@ def begun_whatever_runs(state: EngineState, given: JobBegun) -> bool:
 # ---------------------------------------------------------------------- stages
 
 
-def advance_twice(state: EngineState, job: Job, happened: Happened, **changes: Any) -> Job | None:
+def advance_twice(state: EngineState, job: Job, happened: JobTrigger, **changes: Any) -> Job | None:
     """A run is skipped."""
-    if happened is Happened.STOPPED:
+    if happened is JobTrigger.STOPPED:
         changes["run"] += 1
     return _advance(state, job, happened, **changes)
 
 
-def advance_in_the_same_run(state: EngineState, job: Job, happened: Happened, **changes: Any) -> Job | None:
-    if happened is Happened.STOPPED:
+def advance_in_the_same_run(state: EngineState, job: Job, happened: JobTrigger, **changes: Any) -> Job | None:
+    if happened is JobTrigger.STOPPED:
         changes["run"] = job.run
     return _advance(state, job, happened, **changes)
 
 
 def send_away_unreported(state: EngineState, job: Job, cause: Cause) -> bool:
-    return _advance(state, job, Happened.SENT_AWAY, isolated=True, why=cause.why) is not None
+    return _advance(state, job, JobTrigger.SENT_AWAY, isolated=True, why=cause.why) is not None
 
 
 # ---------------------------------------------------------------------- reasons

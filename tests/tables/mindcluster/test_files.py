@@ -263,7 +263,9 @@ def test_a_code_of_another_kind_keeps_its_level(site: Site) -> None:
 def test_a_key_that_stands_twice_counts_as_it_stands_last(site: Site) -> None:
     loaded = site(faultCode='{"SeparateNPUCodes": ["80E18005"], "SeparateNPUCodes": []}')
     assert row(loaded.catalog, "80E18005").level is Level.RESTART_NPU
-    assert about(loaded, "twice") == ["faultCode.json:1: SeparateNPUCodes: stands twice; the last one counts"]
+    assert about(loaded, "twice") == [
+        "faultCode.json:1: SeparateNPUCodes: appears twice; the last one counts"
+    ]
 
 
 def test_unknown_keys_and_files_are_ignored_aloud(site: Site) -> None:
