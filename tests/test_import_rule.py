@@ -60,8 +60,6 @@ def test_every_part_of_the_package_has_a_layer() -> None:
 
 
 TESTS = ROOT / "tests"
-MAY_STILL_IMPORT_TEST_FILES = ("tests/daemon", "tests/store")
-"""Folders whose tests still import from other test files. The list only gets shorter."""
 
 
 def test_no_test_file_imports_from_another() -> None:
@@ -69,7 +67,6 @@ def test_no_test_file_imports_from_another() -> None:
     found = {
         f"{source.relative_to(ROOT)}: {module}"
         for source in TESTS.rglob("*.py")
-        if not str(source.relative_to(ROOT)).startswith(MAY_STILL_IMPORT_TEST_FILES)
         for module in imported_test_files(source)
     }
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nodeagent.core.model import ActiveSet, Input, Signal, SourceBack, SourceLost
+from nodeagent.core.model import (
+    ActiveSet,
+    DeviceGone,
+    Input,
+    Signal,
+    SourceBack,
+    SourceLost,
+)
 from nodeagent.daemon.pump import Delivery
 from nodeagent.daemon.sources.supervisor import SourceSupervisor
 from nodeagent.daemon.workers.worker import WorkerSpec
@@ -181,3 +188,19 @@ def release_fifo(path: Path) -> None:
 
 def threads_of(pid: int | None) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+FAKE = "tests.daemon.fake_driver"
+
+
+def fake(control: Path, devices: str = "chip0 chip1 chip2", **given: object) -> WorkerSpec:
+    return worker_spec(FAKE, config={"control": str(control), "devices": devices}, **given)
+
+
+def lost(stage: Staged) -> list[Input]:
+    return [given for given in stage.inputs if isinstance(given, SourceLost | DeviceGone)]
+
+
+def in_use(stage: Staged) -> int:
+    assert stage.health.pid is not None
+    return stage.health.pid

@@ -4,9 +4,7 @@
 base, every kind of input after it, and the view as that version had it at the end.
 """
 
-import gzip
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,12 +13,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.store import tags
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Transaction
+from tests.daemon.former_stores import by_id, known_then, no_stand_in, unpacked
 from tests.store.samples import PATIENT
 
 FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-1"
@@ -49,17 +47,6 @@ NEVER_STORED: Final = {"ActionStarted", "Tick"}
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     return unpacked(FORMER, tmp_path)
-
-
-def unpacked(former: Path, into: Path) -> Path:
-    """The store of a former version, as it left it."""
-    with gzip.open(former / "store.db.gz") as packed, (into / "store.db").open("wb") as file:
-        shutil.copyfileobj(packed, file)
-    return into
-
-
-async def no_stand_in() -> Catalog:
-    raise AssertionError("every catalog is in the store")
 
 
 async def opened(state: Path) -> tuple[Ledger, RebuildResult]:
@@ -93,23 +80,6 @@ async def test_all_that_was_open_then_is_open_now(state: Path) -> None:
     verdicts = {each["id"]: each["verdict"] for each in then["devices"]} | NEVER_READ
     assert {each["id"]: each["verdict"] for each in now["devices"]} == verdicts
     await ledger.close()
-
-
-def by_id(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(
-        cells, key=lambda cell: (cell.get("id", ""), cell.get("name", ""), cell.get("device_id", ""))
-    )
-
-
-def known_then(now: Any, then: Any) -> Any:
-    """Without the fields that came since."""
-    match now, then:
-        case dict(), dict():
-            return {key: known_then(now[key], then[key]) for key in then}
-        case list(), list():
-            return [known_then(*each) for each in zip(now, then, strict=True)]
-        case _:
-            return now
 
 
 async def test_consumers_audit_and_history_are_kept_and_the_line_of_numbers_goes_on(state: Path) -> None:

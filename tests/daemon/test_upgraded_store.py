@@ -21,7 +21,7 @@ from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.store.disk.opening import read_life
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
-from tests.daemon.test_migration import by_id, known_then, no_stand_in, unpacked
+from tests.daemon.former_stores import by_id, known_then, no_stand_in, unpacked
 from tests.store.samples import PATIENT
 
 FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-2"

@@ -11,8 +11,8 @@ from nodeagent.store.change import Change
 from nodeagent.store.disk import durability
 from nodeagent.store.disk.writer import Writer
 from nodeagent.store.records import Committed
+from tests.store.opened import opened
 from tests.store.samples import condition, transaction
-from tests.store.test_bad_file import opened
 from tests.waiting import until
 
 

@@ -12,21 +12,13 @@ import pytest
 from nodeagent.config.config import Config
 from nodeagent.config.load import load_config
 from nodeagent.core.model import (
-    Action,
     ActionResult,
     ActionState,
-    DeviceView,
     Event,
-    Handling,
     Hold,
     HoldKind,
     Input,
-    Kind,
-    Level,
-    Reset,
-    ResetMode,
     ResetStage,
-    Verdict,
     View,
 )
 from nodeagent.daemon.clock import Clock
@@ -43,41 +35,12 @@ from nodeagent.reset_unit.exchange.requests import (
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoreId
-from tests.daemon.sources.test_supervisor_devices import fake
-from tests.daemon.staged import staged
+from tests.daemon.resets.samples import ID, action, device, view
+from tests.daemon.staged import fake, staged
 from tests.store.samples import PATIENT
 
-ID = "die0/reset#1"
 NAME = name_of(ID, 1)
 NO_SOURCES: Mapping[str, SourceSupervisor] = MappingProxyType({})
-
-
-def device(vendor: str = "ascend", name: str = "npu0") -> DeviceView:
-    return DeviceView(
-        id="die0",
-        name=name,
-        kind=Kind.CHIP,
-        vendor=vendor,
-        level=Level.RESTART_NPU,
-        verdict=Verdict.ISOLATE,
-        handling=Handling.RESCHEDULE,
-        subhealthy=False,
-        observed=True,
-        observed_ns=0,
-    )
-
-
-def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: str = "npu0") -> View:
-    reset = Reset(
-        id=ID,
-        asker_id="die0",
-        members=("die0",),
-        mode=ResetMode.ON,
-        stage=stage,
-        proposed_ns=0,
-        due_ns=None,
-    )
-    return View(devices=(device(vendor, name),), resets=(reset,))
 
 
 class ActuatorStage:
@@ -140,12 +103,6 @@ async def acting_stage(
 async def stage(tmp_path: Path) -> AsyncIterator[ActuatorStage]:
     async with acting_stage(tmp_path) as stage:
         yield stage
-
-
-def action(attempt: int = 1) -> Action:
-    return Action(
-        id=ID, kind="reset", devices=("die0",), reasons=("80A18008",), deadline_ns=2**62, attempt=attempt
-    )
 
 
 def request() -> ResetRequest:

@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from nodeagent.core.model import ActiveSet, DeviceGone, Loss, SourceAbsent, SourceBack, SourceLost
-from tests.daemon.sources.test_supervisor_devices import fake
-from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged
+from tests.daemon.staged import HANG_S, fake, is_alive, put, release_fifo, staged
 
 REASON = "not read during chip1/reset#1"
 

@@ -15,7 +15,7 @@ from nodeagent.reset_unit.exchange.requests import MAX_BYTES, RequestedDevice
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, Transaction
-from tests.daemon.resets.test_actuator import action, view
+from tests.daemon.resets.samples import action, view
 from tests.store.samples import PATIENT, WALL_NS, event
 
 AGO_NS = 60 * 10**9

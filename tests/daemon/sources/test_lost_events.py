@@ -8,9 +8,7 @@ import pytest
 
 from nodeagent.core.model import KERNEL_LOG, NODE, Assertion, Signal
 from nodeagent.daemon.sources import configured
-from tests.daemon.sources.test_supervisor_devices import fake
-from tests.daemon.staged import is_alive, put, staged
-from tests.daemon.workers.test_renewal import in_use, lost
+from tests.daemon.staged import fake, in_use, is_alive, lost, put, staged
 from tests.waiting import until
 
 LINE = Signal(source=KERNEL_LOG, device=NODE, code="ASC_LQ_QUEUE_FULL", assertion=Assertion.ONCE)

@@ -15,14 +15,7 @@ from nodeagent.core.model import (
     SourceBack,
     SourceLost,
 )
-from nodeagent.daemon.workers.worker import WorkerSpec
-from tests.daemon.staged import HANG_S, put, release_fifo, staged, threads_of, worker_spec
-
-FAKE = "tests.daemon.fake_driver"
-
-
-def fake(control: Path, devices: str = "chip0 chip1 chip2", **given: object) -> WorkerSpec:
-    return worker_spec(FAKE, config={"control": str(control), "devices": devices}, **given)
+from tests.daemon.staged import HANG_S, fake, put, release_fifo, staged, threads_of
 
 
 async def test_readings_are_shown_only_while_they_are_observed(control: Path) -> None:

@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.model import DeviceGone, DeviceSeen, Input, SourceLost
+from nodeagent.core.model import DeviceSeen
 from nodeagent.daemon.workers.renewal import LONGEST_PAUSE_S, QUIET_S, RenewalPace
-from tests.daemon.sources.test_supervisor_devices import fake
-from tests.daemon.staged import HANG_S, Staged, is_alive, put, staged
+from tests.daemon.staged import HANG_S, fake, in_use, is_alive, lost, put, staged
 from tests.waiting import until
-
-
-def lost(stage: Staged) -> list[Input]:
-    return [given for given in stage.inputs if isinstance(given, SourceLost | DeviceGone)]
-
-
-def in_use(stage: Staged) -> int:
-    assert stage.health.pid is not None
-    return stage.health.pid
 
 
 async def test_another_worker_goes_on_and_nothing_is_lost(control: Path) -> None:

@@ -1,0 +1,36 @@
+"""Stores of former versions: unpacked, and what of a view they knew."""
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import Any
+
+from nodeagent.core.catalog.catalog import Catalog
+
+
+def unpacked(former: Path, into: Path) -> Path:
+    """The store of a former version, as it left it."""
+    with gzip.open(former / "store.db.gz") as packed, (into / "store.db").open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return into
+
+
+async def no_stand_in() -> Catalog:
+    raise AssertionError("every catalog is in the store")
+
+
+def by_id(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(
+        cells, key=lambda cell: (cell.get("id", ""), cell.get("name", ""), cell.get("device_id", ""))
+    )
+
+
+def known_then(now: Any, then: Any) -> Any:
+    """Without the fields that came since."""
+    match now, then:
+        case dict(), dict():
+            return {key: known_then(now[key], then[key]) for key in then}
+        case list(), list():
+            return [known_then(*each) for each in zip(now, then, strict=True)]
+        case _:
+            return now
