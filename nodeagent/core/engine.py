@@ -32,7 +32,6 @@ from nodeagent.core.machines import (
     users,
 )
 from nodeagent.core.machines.reset_refusal import DryRun, dry_run
-from nodeagent.core.machines.sources import polled
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -88,7 +87,7 @@ def _signalled(state: EngineState, given: Signal) -> bool:
 
 
 def _polled(state: EngineState, given: ActiveSet) -> bool:
-    changed = polled(state, given)
+    changed = sources.polled(state, given)
     return reset_proposals.polled(state, given) or changed
 
 

@@ -324,8 +324,3 @@ class KernelText:
 def _hides_a_time(text: str, at: int, stripped: Stripped) -> bool:
     """Whether the text before this place contains a time that is not understood."""
     return bool(_CLOCK_IN.search(text, 0, at)) and not any(prefix.time for prefix, _ in stripped)
-
-
-def _is_boot(found: Found) -> bool:
-    """Whether it is the first message of a kernel."""
-    return found.string.startswith(_BOOTS, found.end())

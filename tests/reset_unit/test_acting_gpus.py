@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Event, EventKind
-from tests.reset_unit.acting import Acting, acting
+from tests.reset_unit.acting import TOOL, Acting, acting, called
 from tests.reset_unit.conftest import fake_tool
-from tests.reset_unit.gpu_tool import TOOL, called
 
 pytestmark = pytest.mark.slow
 

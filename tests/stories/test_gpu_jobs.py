@@ -9,7 +9,7 @@ import pytest
 from nodeagent.client import AsyncClient, EventKind, Handling, Verdict
 from nodeagent.emulator.gpus import xid_line
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from tests.drivers.proc_tree import process
+from tests.harness.procfs import process
 from tests.harness.subscriber import without_gap
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.gpus import GpuDaemon

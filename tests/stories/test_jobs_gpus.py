@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from tests.reset_unit.acting import Acting, acting
+from tests.reset_unit.acting import TOOL, Acting, acting, called
 from tests.reset_unit.conftest import fake_tool
-from tests.reset_unit.gpu_tool import TOOL, called
 from tests.stories.jobs import beside, claim, living
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgroup")]

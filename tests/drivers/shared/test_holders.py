@@ -10,7 +10,7 @@ import pytest
 from nodeagent.drivers.shared.users import cpu_time_s, user_of
 from nodeagent.wire import DeviceUser
 from tests.cgroups import make_folders
-from tests.drivers.proc_tree import SLURM, process
+from tests.harness.procfs import SLURM, process
 
 
 @pytest.mark.root

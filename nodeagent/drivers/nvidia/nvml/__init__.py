@@ -1,1 +1,3 @@
-"""TODO: what this folder is for, and what it refuses to do."""
+"""NVML as the driver reads it: the library, its calls and field values, and the baseline of a GPU. It judges
+nothing.
+"""
