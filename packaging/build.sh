@@ -139,7 +139,7 @@ make_packages() {
     set_modes
     step "getting the modules for $ARCHITECTURE" get_wheels
     step "building systemd-python" build_systemd_python
-    step "writing the manual pages" .venv/bin/python packaging/man/generate.py "$BUILD/man"
+    step "writing the manual pages" env PYTHONPATH=packaging .venv/bin/python -m man "$BUILD/man"
     step "laying out the environment" lay_out
     step "compiling the modules" compile_modules
     step "building the emulator's libraries" set_emulator_apart

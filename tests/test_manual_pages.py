@@ -25,7 +25,7 @@ from nodeagent.tables.sections.schema import FileForm, RowForm
 from nodeagent.vendors import DRIVERS
 from tests.documents import ROOT
 
-GENERATE: Final = ROOT / "packaging/man/generate.py"
+PACKAGING: Final = ROOT / "packaging"
 SUPERVISORS: Final = {"nodeagent-job-run": run_parser, "nodeagent-job-step": step_parser}
 REFERENCE: Final = re.compile(r"\\fB([\w.\\@-]+)\\fR\((\d)\)")
 OF_OTHERS: Final = {"systemctl.1", "journalctl.1"}
@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def generated(folder: Path) -> Path:
-    env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
-    subprocess.run([sys.executable, GENERATE, folder], cwd="/", env=env, check=True, timeout=300)
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "PYTHONPATH": f"{ROOT}:{PACKAGING}"}
+    subprocess.run([sys.executable, "-m", "man", folder], cwd="/", env=env, check=True, timeout=300)
     return folder
 
 

@@ -45,6 +45,11 @@ def missing_keys(form: type[msgspec.Struct], table: Iterable[str]) -> tuple[str,
     return tuple(key for key, field in _fields(form).items() if field.required and key not in table)
 
 
+def what_is_right(form: type[msgspec.Struct]) -> dict[str, str]:
+    """What each key of the form must be, as a text."""
+    return {key: _what_is_right(field.type) for key, field in _fields(form).items()}
+
+
 def read_said(
     form: type[msgspec.Struct], table: Mapping[str, Any], path: KeyPath, report: Report
 ) -> dict[str, Any] | None:

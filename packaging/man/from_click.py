@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import click
-from roff import Page, bold, italic, plain, prose
 
+from man.roff import Page, bold, italic, plain, prose
 from nodeagent.cli.main import SECTIONS, main
 from nodeagent.job.policy.options import run_parser
 from nodeagent.job.step.arguments import step_parser

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec import Struct
-from roff import Page, bold, plain, prose
 
+from man.roff import Page, bold, plain, prose
 from nodeagent.config.load import SECTIONS
 from nodeagent.config.public import PublicConfig
 from nodeagent.toml.fields import what_is_right

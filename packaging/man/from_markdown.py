@@ -6,7 +6,8 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from roff import Page, bold, italic, plain
+
+from man.roff import Page, bold, italic, plain
 
 _PARSER: Final = MarkdownIt("commonmark").enable("table")
 

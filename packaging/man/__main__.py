@@ -1,4 +1,5 @@
-"""Writes the manual pages: ``generate.py FOLDER``. Called when the package is built; no page is committed.
+"""Writes the manual pages into a folder: ``python -m man FOLDER``, with packaging on the path. Called when
+the package is built; no page is committed.
 
 What a page says comes from the help of the commands, the documents, the shipped configuration and the forms
 that read it. In FOLDER, ``nodeagent`` and ``nodeagent-emulator`` are for the package of that name. Equal
@@ -15,13 +16,11 @@ from pathlib import Path
 from typing import Final
 
 import click
-import from_click
-import from_configuration
-import from_markdown
 from markdown_it.token import Token
 from msgspec import Struct
-from roff import Page, bold, plain
 
+from man import from_click, from_configuration, from_markdown
+from man.roff import Page, bold, plain
 from nodeagent import __version__
 from nodeagent.cli.main import main as commands
 from nodeagent.tables.rule_kinds import RULE_SECTIONS
