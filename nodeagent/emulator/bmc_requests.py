@@ -26,7 +26,7 @@ class BmcRaise(EmulatorRequest, tag="bmc-raise"):
 
 
 class BmcClear(EmulatorRequest, tag="bmc-clear"):
-    """Let the BMC list a fault no more; the code "all" ends every one."""
+    """Let the BMC no longer list a fault; the code "all" ends every one."""
 
     code: str
 

@@ -277,7 +277,7 @@ class GpuPart:
         self.calls.ask_again()
 
     def see_events(self) -> None:
-        """Whether its events are heard is a question like any other."""
+        """Whether it sends events is a question like any other."""
         number = self.events.refusal
         if number is None:
             self.calls.take_answer(_EVENTS)
