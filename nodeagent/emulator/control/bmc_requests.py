@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from nodeagent.emulator.bmc import BmcFault
-from nodeagent.emulator.call_requests import EmulatorRequest, code_of
+from nodeagent.emulator.control.call_requests import EmulatorRequest, code_of
 from nodeagent.emulator.node import EmulatedNode
 
 PartType = Annotated[int, Meta(description="The vendor's number for the sort of the part.")]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from nodeagent.emulator.call_requests import Deliver, EmulatorRequest
+from nodeagent.emulator.control.call_requests import Deliver, EmulatorRequest
 from nodeagent.emulator.gpus import Instance, Location
 from nodeagent.emulator.layout import FieldError
 from nodeagent.emulator.node import EmulatedNode
