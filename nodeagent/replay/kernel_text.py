@@ -3,9 +3,9 @@
 The forms are rows (``text_forms``), and so are the prefixes (``text_prefixes``). Parsing cannot fail: a line
 in no known form is a message that counts as not understood.
 
-A form may not show who wrote a line (no facility), nor which lines continue another. dmesg and journalctl put
-the further lines of a message below its first line, with the same indent. Such a line is never parsed as a
-line of its own, because any program may have chosen its text.
+A form may not show the writer of a line (no facility), nor which lines continue another. dmesg and journalctl
+put the further lines of a message below its first line, with the same indent. Such a line is never parsed as
+a line of its own, because any program may have chosen its text.
 """
 
 import re

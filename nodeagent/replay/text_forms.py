@@ -77,7 +77,7 @@ Found = re.Match[str]
 @dataclass(frozen=True, slots=True)
 class LogForm:
     """``read`` makes a time of the groups ``time``. The others are numbers of groups, and 0 where the form
-    has none: ``kernel`` takes part in lines of the kernel; ``facility`` names who wrote a line to the
+    has none: ``kernel`` takes part in lines of the kernel; ``facility`` names the writer of a line to the
     kernel log; ``up``: seconds since boot next to the date. ``begins``: its first characters; ``a`` is any
     letter, ``0`` any digit. ``wraps``: after it may come a whole line of another form.
     """

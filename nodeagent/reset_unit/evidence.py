@@ -44,7 +44,7 @@ KILL_WAIT_S: Final = 5.0
 
 
 class CommandFailed(Exception):
-    """It could not be run, ended with another status than 0, or did not end; str() says which."""
+    """It could not be run, ended with another status than 0, or did not end; str() is the reason."""
 
 
 def run_command(

@@ -125,7 +125,7 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
 
 STATE: Final = Table(
     name="state",
-    # A state of a later schema is none of ours, whatever the file's header says of its version.
+    # A state of a later schema is none of ours, whatever version the file's header has.
     label=f"state {SCHEMA_VERSION}",
     former_labels=tuple(f"state {former}" for former in range(SAME_TABLES_SINCE, SCHEMA_VERSION)),
     columns=(

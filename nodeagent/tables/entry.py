@@ -73,7 +73,7 @@ class Overlay:
 
 
 def is_removal(table: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether the table says ``enabled = false``: then no other key is needed."""
+    """Whether the table sets ``enabled = false``: then no other key is needed."""
     return isinstance(table, Mapping) and table.get("enabled") is False
 
 

@@ -188,8 +188,8 @@ class Slow:
 
 
 class Codes:
-    """The active codes as the readers of a GPU find them, and those of which they could not tell whether they
-    are.
+    """The active codes as the readers of a GPU find them, and those of which they could not find out whether
+    they are.
     """
 
     def __init__(self, calls: Calls, baseline: GpuBaseline) -> None:
@@ -201,8 +201,8 @@ class Codes:
         self._judged: set[str] = set()
 
     def take(self, finds: frozenset[str], read: Callable[[], Iterable[str | Active] | None]) -> None:
-        """``finds`` are all the codes that ``read`` may find, without what refines them; None: it cannot
-        say.
+        """``finds`` are all the codes that ``read`` may find, without what refines them; None: they
+        are not known.
         """
         failed = len(self._calls.failed)
         found = read()

@@ -1,1 +1,1 @@
-"""The control socket of an emulated node: the requests that it takes, and the server. No vendor's value is here."""
+"""The control socket of an emulated node: its server, and the requests that it takes."""

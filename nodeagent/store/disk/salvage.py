@@ -44,7 +44,7 @@ class Salvage:
     number of the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is that of
     this base, None where it is lost.
 
-    ``cells``, ``inputs``, ``events`` and ``audits`` say how many are missing: of the base, of what came
+    ``cells``, ``inputs``, ``events`` and ``audits`` count what is missing: of the base, of what came
     since, and of what should be kept; of a base that gave way to another, all its cells. ``isolating``: of
     the missing cells, those that may be such as keep work off a device. ``doubtful`` are cells that can be
     decoded but are not as they were written.
