@@ -48,7 +48,7 @@ Attributes = Annotated[dict[Name, Text], Meta(max_length=64)]
 
 
 Setting = str | int | float | bool | tuple[str, ...] | dict[str, tuple[str, ...]]
-"""A key of a driver's section of the configuration: a value, a list of words, or such lists by name."""
+"""A key of a driver's section of the configuration: a value, a list of texts, or such lists by name."""
 
 
 class ProtocolError(ValueError):

@@ -284,7 +284,7 @@ EXAMPLES: Final = ("uptime", "absence", "snooze", "driver.py", "client.py")
 
 
 def test_every_source_file_that_is_named_exists() -> None:
-    """From the root, from ``nodeagent/``, or beside the file that is named before it."""
+    """In the folder that is named before it, next to the file before it, in ``nodeagent/`` or in the root."""
     missing = []
     for document in DOCUMENTS:
         folders = [ROOT, ROOT / "nodeagent"]
@@ -293,8 +293,8 @@ def test_every_source_file_that_is_named_exists() -> None:
                 each in name for each in EXAMPLES
             ):
                 continue
-            if found := [folder / name for folder in folders if (folder / name).exists()]:
-                folders[2:] = [found[0].parent]
+            if found := [folder / name for folder in reversed(folders) if (folder / name).exists()]:
+                folders[2:] = [found[0].parent, *([found[0]] if found[0].is_dir() else [])]
             else:
                 missing.append((name_of(document), name))
 

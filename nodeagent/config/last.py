@@ -1,8 +1,8 @@
 """The configuration with which the daemon last ran: a copy, used when the file is wrong at a start.
 
 A node that is watched with an older configuration is safer than a node that is not watched. The copy is made
-only under a service manager that gives a folder for state ($STATE_DIRECTORY, systemd.exec(5)). A person who
-starts the daemon by hand sees the error at once.
+only under a service manager that gives a folder for state ($STATE_DIRECTORY, systemd.exec(5)). A daemon that
+is started by hand reports the error at once.
 """
 
 import os

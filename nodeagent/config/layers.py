@@ -39,7 +39,7 @@ class Layers:
         return merged
 
     def problem(self, path: KeyPath, reason: str) -> Problem:
-        """In the file that the key comes from, or else the closest one around it."""
+        """A problem at the place of the key, or else of the closest one around it."""
         source = self._source_of(path)
         if source is None:
             return Problem(file="no file", line=None, key=dotted(path), reason=reason)

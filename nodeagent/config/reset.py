@@ -47,7 +47,7 @@ Commands = Annotated[
     tuple[Annotated[tuple[Word, ...], Meta(min_length=1, max_length=64)], ...],
     Meta(
         max_length=8,
-        description='a list of at most 8 commands, each a list of words, such as [["logger", "reset"]]',
+        description='a list of at most 8 commands, each a list of arguments, such as [["logger", "reset"]]',
     ),
 ]
 
@@ -115,7 +115,7 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
         )
 
     def of_vendor(self, vendor: str) -> ResetMode:
-        """As configured, whatever forbids resets besides."""
+        """As configured; what else forbids resets is not considered."""
         return next((mode for of, mode in self.modes.items() if of == vendor), self.mode)
 
     @property
@@ -149,10 +149,10 @@ def forbidden(do_not_touch: str, kernel_command_line: str) -> str:
     try:
         if os.path.lexists(do_not_touch):
             return f"{do_not_touch} is there"
-        words = Path(kernel_command_line).read_text(errors="replace").split()
+        options = Path(kernel_command_line).read_text(errors="replace").split()
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
-    return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in words else ""
+    return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in options else ""
 
 
 def file_system_of(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:

@@ -5,7 +5,7 @@ A driver module offers one function,
     def create(settings: Configure, emit: Emit) -> Driver: ...
 
 and the object it returns follows ``Driver``. ``create`` only looks at its settings (ValueError: they
-make no sense); everything that may fail or hang for the machine's sake belongs into ``open``.
+make no sense); everything that may fail or hang because of the machine belongs into ``open``.
 
 Threads, which the worker makes and the driver may rely on:
 
@@ -16,9 +16,9 @@ Threads, which the worker makes and the driver may rely on:
 - ``reload`` runs in a thread of its own; ``close`` runs at the end, whatever else still hangs.
 
 A call into a vendor's library is made in the thread that will answer for it; if it never returns,
-the daemon sees that this device's reply is late, and that is the whole mechanism. A library's own
+the daemon sees that this device's reply is late. There is no other mechanism. A library's own
 callback does nothing but ``emit.enqueue``, which never waits; what overflows there is counted, and
-the next complete ``Reading`` heals it.
+the next complete ``Reading`` makes up for it.
 
 A driver never imports another driver, nor the core beyond ``core.model``; it starts no command,
 writes no file, holds no table of levels, and retries only what its docstring lists.
@@ -43,7 +43,7 @@ from nodeagent.wire import (
 
 
 class Emit(Protocol):
-    """The way out of a driver, besides its readings."""
+    """How a driver sends what is no reading."""
 
     def __call__(self, report: Following) -> None:
         """Send it; waits while the daemon is behind. For the source thread."""
@@ -117,7 +117,7 @@ class Reading:
 
 
 class Link(Protocol):
-    """What a following driver waits on besides its source."""
+    """What a following driver waits on in addition to its source."""
 
     def fileno(self) -> int:
         """Readable when the daemon asks something, or when it is time to end."""

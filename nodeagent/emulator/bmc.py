@@ -22,7 +22,7 @@ MODES: Final[Mapping[str, int]] = {
     "garbage": LIMITS["BMC_GARBAGE"],
     "truncated": LIMITS["BMC_TRUNCATED"],
 }
-"""How it answers, by its word."""
+"""How it answers, by its name."""
 
 SYSTEM_EVENT: Final = 0x02
 SENSOR_SPECIFIC: Final = 0x6F
@@ -73,14 +73,14 @@ class Controller:
             self._state.node.alarm_count = count + 1
 
     def clear_fault(self, code: int, part: int | None = None) -> None:
-        """It is listed no more, on this part or on any."""
+        """It is no longer listed, on this part or on any."""
         self._keep([one for one in self.faults() if one.code != code or part not in (None, one.part)])
 
     def clear_faults(self) -> None:
         self._keep([])
 
     def faults(self) -> list[BmcFault]:
-        """Those listed, in their order."""
+        """The faults that are listed, in their order."""
         rows = self._state.alarms[: self._state.node.alarm_count]
         return [BmcFault(**{name: getattr(row, name) for name in BmcFault.__slots__}) for row in rows]
 

@@ -35,7 +35,7 @@ OPTIONS: Final = (
 
 
 class BuildFailed(RuntimeError):
-    """The compiler is missing or refused; its own words are the text."""
+    """The compiler is missing or refused; its message is the text."""
 
 
 def _sources(name: str) -> list[Path]:

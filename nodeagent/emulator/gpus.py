@@ -314,7 +314,7 @@ class Gpus:
             chip.gpu_mig_slices[place], chip.gpu_mig_memory_bytes[place] = size, size * _SLICE_BYTES
 
     def obstacles(self, device: str) -> list[int]:
-        """Who keeps this GPU from being reset: the processes on it, and every client of the library."""
+        """What keeps this GPU from being reset: the processes on it, and every client of the library."""
         return sorted(
             {*processes.on(self.chip(device)), *(client.process_id for client in self.driver.clients())}
         )

@@ -18,9 +18,9 @@ from nodeagent.emulator.npus import (
     OCCUR,
     RECOVER,
     NpuFault,
-    add_standing,
+    add_active_fault,
     matching,
-    remove_standing,
+    remove_active_fault,
     send_event,
     set_die,
     standing,
@@ -138,22 +138,22 @@ class EmulatedNode:
         events: int = 1,
         part: int = 0,
     ) -> None:
-        """A fault begins: it stands, and ``events`` occur events are sent.
+        """A fault begins: it is active, and ``events`` occur events are sent.
 
         ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it
-        stands, but nobody is notified (a lost callback). ``stand=False``: only sent. ``part``: of the chip.
+        is active, but no event is sent (a lost callback). ``stand=False``: only sent. ``part``: of the chip.
         """
         fault = NpuFault(code, severity, name, part)
         index = self.index(device)
         if stand:
-            add_standing(self.state, index, fault)
+            add_active_fault(self.state, index, fault)
         for _ in range(events if deliver else 0):
             send_event(self.state, index, fault, OCCUR)
 
     def clear_code(self, device: str, code: int, *, deliver: bool = True, part: int = 0) -> None:
-        """A fault ends. ``deliver=False``: nobody is notified (a lost recover)."""
+        """A fault ends. ``deliver=False``: no event is sent (a lost recover)."""
         index = self.index(device)
-        fault = remove_standing(self.state, index, code, part)
+        fault = remove_active_fault(self.state, index, code, part)
         if deliver:
             send_event(self.state, index, fault, RECOVER)
 
@@ -163,7 +163,7 @@ class EmulatedNode:
             self.clear_code(device, fault.code, deliver=deliver, part=fault.part)
 
     def codes(self, device: str) -> list[int]:
-        """The codes that stand."""
+        """The codes that are active."""
         return [fault.code for fault in standing(self.state, self.index(device))]
 
     def send_event(
@@ -176,7 +176,7 @@ class EmulatedNode:
         name: str = "",
         device_id: int | None = None,
     ) -> None:
-        """Only an event, whatever stands: a one-off (2), a recover before its occur, event id 0, nonsense.
+        """Only an event, whatever is active: a one-off (2), a recover before its occur, event id 0, nonsense.
 
         ``device_id``: the event names another chip than its own.
         """
@@ -283,7 +283,7 @@ class EmulatedNode:
         self.chip(device).serial = f"2102316{seed:09d}".encode()
 
     def renumber(self, order: list[int]) -> None:
-        """Logic ids are given out anew, in this order of the chips; names, cards and dies stay."""
+        """Logic ids are given out again, in this order of the chips; names, cards and dies stay."""
         for logic_id, index in enumerate(order):
             self.state.chips[index].logic_id = logic_id
 

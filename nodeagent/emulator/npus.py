@@ -115,7 +115,7 @@ def _brother_of(card: int) -> int:
 
 
 def set_die(chip: Any, seed: int) -> None:
-    """Gives the chip another die: five words that no other seed gives."""
+    """Gives the chip another die: five numbers that no other seed gives."""
     for word in range(5):
         chip.vdie[word] = (seed * 0x9E3779B1 + word * 0x85EBCA6B) & 0xFFFFFFFF
 
@@ -189,7 +189,7 @@ def standing(state: EmulatorState, chip: int) -> list[NpuFault]:
     return [NpuFault(row.code, row.severity, row.name.decode(), row.part) for row in rows]
 
 
-def add_standing(state: EmulatorState, chip: int, fault: NpuFault) -> None:
+def add_active_fault(state: EmulatorState, chip: int, fault: NpuFault) -> None:
     """Makes a fault active; an active one of that code and part stays as it is. Raises
     ``TooManyFaults``.
     """
@@ -206,7 +206,7 @@ def add_standing(state: EmulatorState, chip: int, fault: NpuFault) -> None:
         state.chips[chip].code_count = count + 1
 
 
-def remove_standing(state: EmulatorState, chip: int, code: int, part: int = 0) -> NpuFault:
+def remove_active_fault(state: EmulatorState, chip: int, code: int, part: int = 0) -> NpuFault:
     """Ends a fault and returns it; if none is active, one as it could have been."""
     removed = NpuFault(code, part=part)
     with state.locked():

@@ -164,7 +164,9 @@ class EmulatedDriver:
             self._state.wake_waiters()
 
     def load(self, version: str = "") -> None:
-        """The kernel module is loaded, of another version where given. Who had it open has to start again."""
+        """The kernel module is loaded, of another version where given. Processes that had it open have to
+        start again.
+        """
         node = self._state.node
         if version:
             set_driver(self._state, version, int(node.gpu_cuda_version))
@@ -184,7 +186,7 @@ class EmulatedDriver:
     def make_older(self, branch: str) -> None:
         """Driver and library are of an older branch: without what NVML has only since. Raises ``FieldError``.
 
-        To be called before anybody loads the library. ``branch`` is one of ``OLDER``.
+        To be called before a process loads the library. ``branch`` is one of ``OLDER``.
         """
         if branch not in OLDER:
             raise FieldError(f"{branch}: the older branches are {', '.join(OLDER)}")

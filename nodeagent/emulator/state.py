@@ -26,7 +26,7 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def wake_all(structure: ctypes.Structure, field: str) -> None:
-    """Wakes everybody who waits on this 32-bit field. Raises ``KeyError`` on another processor."""
+    """Wakes all threads that wait on this 32-bit field. Raises ``KeyError`` on another processor."""
     offset: Any = getattr(type(structure), field).offset
     address = ctypes.addressof(structure) + offset
     _libc.syscall(_SYSCALL[platform.machine()], ctypes.c_void_p(address), _WAKE, _ALL, None, None, 0)
@@ -43,7 +43,7 @@ WHAT: Final[Mapping[str, int]] = {
     "crash": LIMITS["DO_CRASH"],
     "time-out": LIMITS["DO_TIME_OUT"],
 }
-"""What can be done to a call, by its word."""
+"""What can be done to a call, by its name."""
 NO_LIE: Final = LIMITS["NO_LIE"]
 """The value of a ``…_lie`` field that answers the truth."""
 
@@ -62,7 +62,7 @@ def _hash(name: str) -> int:
 class EmulatorState:
     """The mapped file: ctypes structures whose fields are those of ``c/fields.def``.
 
-    Everybody sees changes to ``node``, ``chips``, ``standing``, ``fabric``, ``alarms``, ``sel``,
+    Every process sees changes to ``node``, ``chips``, ``standing``, ``fabric``, ``alarms``, ``sel``,
     ``overrides``, ``functions`` and ``events`` at once.
     """
 
@@ -129,7 +129,7 @@ class EmulatorState:
         return number
 
     def wake_waiters(self) -> None:
-        """Who waits for events looks again at what there is. The caller holds the lock."""
+        """Processes that wait for events look again at what there is. The caller holds the lock."""
         self.node.event_signal = (self.node.event_signal + 1) & 0xFFFFFFFF
         wake_all(self.node, "event_signal")
 
@@ -148,7 +148,7 @@ class EmulatorState:
         delay_ms: int = 0,
         process: int = 0,
     ) -> int:
-        """Does ``what`` (a word of ``WHAT``) to calls of a function (``*`` at its end: all that begin so).
+        """Does ``what`` (a key of ``WHAT``) to calls of a function (``*`` at its end: all that begin so).
 
         ``chip`` -1 is any chip and calls about none. The first ``skip`` calls go through, then ``times``
         are hit (-1: all). ``for_s`` ends a hang by itself. Returns what to ``release``.

@@ -1,4 +1,6 @@
-"""The UnifiedBus switch chips and their faults: those that stand, and the events that subscribers receive."""
+"""The UnifiedBus switch chips and their faults: those that are active, and the events that subscribers
+receive.
+"""
 
 import time
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ RING_IS_FULL: Final = "[lqdcmi]Queue is full, cannot write to shared memory"
 
 @dataclass(frozen=True, slots=True)
 class FabricFault:
-    """One fault in the vendor's words; peers are 0 CPU, 1 NPU, 2 L2 switch. Everything is sent as it is."""
+    """One fault in the vendor's numbers; peers are 0 CPU, 1 NPU, 2 L2 switch. Everything is sent as it is."""
 
     event_type: int
     chip: int
@@ -30,7 +32,7 @@ class FabricFault:
 
 
 class TooManyFabricFaults(ValueError):
-    """No more faults can stand on the switches."""
+    """No more faults can be active on the switches."""
 
 
 def _matches(row: Any, fault: FabricFault) -> bool:
@@ -45,24 +47,24 @@ class Switches:
         self._state = state
 
     def raise_fault(self, fault: FabricFault, *, deliver: bool = True, stand: bool = True) -> str:
-        """A fault of a switch chip or port begins; as ``raise_code``. What the kernel log says, or ""."""
+        """A fault of a switch chip or port begins; as ``raise_code``. The line of the kernel log, or ""."""
         if stand:
             self._add(fault)
         return self.send_event(fault, OCCUR) if deliver else ""
 
     def clear_fault(self, fault: FabricFault, *, deliver: bool = True) -> str:
-        """It ends; ``deliver=False``: nobody is notified. As ``raise_fault``."""
+        """It ends; ``deliver=False``: no event is sent. As ``raise_fault``."""
         self._remove(fault)
         return self.send_event(fault, RECOVER) if deliver else ""
 
     def fill_ring(self) -> None:
-        """Fill the ring of the newest process that has subscribed to the switches, and takes nothing any
-        more.
+        """Fill the ring of the newest process that has subscribed to the switches, and no longer takes
+        anything.
         """
         self._state.node.fabric_ring_is_full = True
 
     def standing(self) -> list[FabricFault]:
-        """What stands, oldest first."""
+        """The active faults, oldest first."""
         rows = self._state.fabric[: self._state.node.fabric_fault_count]
         names = FabricFault.__slots__
         return [FabricFault(**{name: getattr(row, name) for name in names}) for row in rows]
@@ -92,11 +94,11 @@ class Switches:
             self._state.node.fabric_fault_count = kept
 
     def send_event(self, fault: FabricFault, assertion: int) -> str:
-        """Sends it to all, whatever is active. Assertion 0 is recover, 1 fault. What the kernel log says of
-        it.
+        """Sends it to all, whatever is active. Assertion 0 is recover, 1 fault. The line of the kernel log
+        about it.
 
         The driver goes through their rings, the newest process's first, and stops where one is full
-        (``write_shared_memory`` of lqdrv/kernel/pci-dev.c): where that is the newest's, nobody is notified.
+        (``write_shared_memory`` of lqdrv/kernel/pci-dev.c): where that is the newest's, no process gets it.
         """
         if self._state.node.fabric_ring_is_full:
             return RING_IS_FULL

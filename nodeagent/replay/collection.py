@@ -64,7 +64,7 @@ HOLDINGS: Final = (
     _holding("kernel log of an Ascend device", r"device-os_\d+\.log"),
     _holding("console", r"(?:console|serial|sol)[\w-]*\.(?:log|txt)"),
 )
-"""The first knows best when a line was logged, and by whom."""
+"""The first has the best time and writer of each line."""
 
 BUG_REPORT: Final = re.compile(rf"nvidia-bug-report[\w.-]*?\.log(?:\.old)?{_PACKED}")
 _ANY_LOG: Final = re.compile(rf".*\.(?:log|txt){_PACKED}")
@@ -170,7 +170,7 @@ _TAR_MAGIC: Final = b"ustar"
 _TAR_MAGIC_AT: Final = 257
 _ZIP_MAGIC: Final = b"PK\x03\x04"
 _ERRORS: Final = (*PACKING_ERRORS, tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
-"""The last two are zipfile's, for a packing that it does not know and for a password."""
+"""The last two are zipfile's, for a packing that it does not know and a password."""
 
 
 Part = TypeVar("Part")
@@ -219,7 +219,7 @@ def _sources_of(member: CollectionMember, rank: int, given: GivenFile) -> Iterat
         try:
             text = stack.enter_context(unpacked(stack.enter_context(member.opened())))
         except _ERRORS as error:
-            given.tally.remark(f"{name} is left out: {_words_of(error)}")
+            given.tally.remark(f"{name} is left out: {_text_of(error)}")
             return
         if text.beginning.startswith(journal.MAGIC):
             given.tally.remark(
@@ -244,10 +244,10 @@ def _readable(parts: Iterator[Part], given: GivenFile) -> Iterator[Part]:
     try:
         yield from parts
     except _ERRORS as error:
-        given.tally.remark(f"{given.name} is read only in part: {_words_of(error)}")
+        given.tally.remark(f"{given.name} is read only in part: {_text_of(error)}")
 
 
-def _words_of(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
@@ -310,4 +310,4 @@ def _of_zip(path: Path, reports: Reports) -> Iterator[CollectionMember]:
                         info.filename, int(written.timestamp() * 1e9), partial(archive.open, info)
                     )
     except (OSError, zipfile.BadZipFile) as error:
-        reports.add(None, "", f"cannot be read as an archive: {_words_of(error)}")
+        reports.add(None, "", f"cannot be read as an archive: {_text_of(error)}")

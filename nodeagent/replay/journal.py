@@ -2,9 +2,9 @@
 
 A file of the journal is read by systemd's journalctl, as the kernel's entries in export form.
 
-**Entries.** Only fields that begin with ``_`` show who wrote an entry: a program chooses all others. journald
-removes the name of a program from lines that user space wrote to the kernel log; it is put back here, so that
-the line is the same as in the daemon.
+**Entries.** Only fields that begin with ``_`` show the writer of an entry: a program chooses all others.
+journald removes the name of a program from lines that user space wrote to the kernel log; it is put back
+here, so that the line is the same as in the daemon.
 
 **Export** (``journalctl -o export``). An entry ends with an empty line. A field is ``NAME=text``, or for any
 data: ``NAME``, a newline, the length in 8 bytes, little end first, the data, a newline. After damage the

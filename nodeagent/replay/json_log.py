@@ -97,8 +97,8 @@ def _objects(blocks: Iterable[Sequence[str]], reports: Reports) -> Iterator[Numb
 
 
 def from_container(blocks: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """As the lines of CRI, which have the same fields; one that is damaged stays as it is."""
-    return (list(map(_in_words_of_cri, block)) for block in blocks)
+    """As lines of CRI, which have the same fields; a damaged one stays as it is."""
+    return (list(map(_as_cri, block)) for block in blocks)
 
 
 def _bare(line: str) -> str:
@@ -133,7 +133,7 @@ def _of_dmesg(record: object, clock: TextClock, report: Callable[[str, str], Non
     yield LogLine(at_ns, message, trusted)
 
 
-def _in_words_of_cri(text: str) -> str:
+def _as_cri(text: str) -> str:
     if not text.startswith("{"):
         return text
     try:

@@ -3,9 +3,9 @@
 The forms are rows (``text_forms``), and so are the prefixes (``text_prefixes``). Parsing cannot fail: a line
 in no known form is a message that counts as not understood.
 
-A form may not show who wrote a line (no facility), nor which lines continue another. dmesg and journalctl put
-the further lines of a message below its first line, with the same indent. Such a line is never parsed as a
-line of its own, because any program may have chosen its text.
+A form may not show the writer of a line (no facility), nor which lines continue another. dmesg and journalctl
+put the further lines of a message below its first line, with the same indent. Such a line is never parsed as
+a line of its own, because any program may have chosen its text.
 """
 
 import re
@@ -40,7 +40,7 @@ PLAIN: Final = "plain"
 """No form: each line is a message, without time."""
 
 _RELATIVE: Final = (TextClock.since_boot, TextClock.since_last, TextClock.untimed)
-"""What is added by a tool or a writer has a date, and knows better than these."""
+"""A form that a tool or a writer adds has a date, and is preferred to these."""
 
 _BOOTS: Final = ("Linux version ", "Booting Linux on ")
 _TIME_IN: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9][.,][0-9]+ ?[\]> ]|kernel|[0-9],[^;]*;")
@@ -224,7 +224,7 @@ class KernelText:
             if form.wraps and (inner := self._inside(form, found)) is not None:
                 return self._of_date(at_ns, inner[0], self._understood(*inner))
             if form.kernel and found.start(form.kernel) < 0:
-                return self._of_nobody(at_ns, text, found.end())
+                return self._of_unknown_writer(at_ns, text, found.end())
             if form.host and not stripped:
                 self._see_host(found[form.host])
             if form.up and not self._is_boot_known and found[form.up[0]]:
@@ -232,11 +232,11 @@ class KernelText:
                 clock.booted(at_ns, found.group(*form.up))
             trusted = not form.facility or found[form.facility] in OF_THE_KERNEL
             line = LogLine(at_ns, text[found.end() :], trusted)
-        return self._as_told(form, line, stripped) if stripped else line
+        return self._by_its_prefixes(form, line, stripped) if stripped else line
 
-    def _of_nobody(self, at_ns: int, text: str, at: int) -> LogLine | None:
-        """Behind a date, where no writer is named. In a log of which somebody cut the writers off, what the
-        kernel says follows at once.
+    def _of_unknown_writer(self, at_ns: int, text: str, at: int) -> LogLine | None:
+        """After a date, where no writer is named. In a log whose writers were cut off, the kernel's message
+        follows at once.
         """
         at = behind_bare_name(text, at)
         if self._sees_writers or not is_of_kernel(text, at):
@@ -268,7 +268,7 @@ class KernelText:
                 return None if form.kernel and found[0].kernel else (*found, stripped)
         return None
 
-    def _as_told(self, form: LogForm, line: LogLine | None, stripped: Stripped) -> LogLine | None:
+    def _by_its_prefixes(self, form: LogForm, line: LogLine | None, stripped: Stripped) -> LogLine | None:
         """With the values of its prefixes."""
         for prefix, taken in stripped:
             if prefix.host:

@@ -39,8 +39,8 @@ class LogLine(NamedTuple):
 class ReadTally:
     """How many lines there were of each kind, and what was guessed.
 
-    ``kernel``: in a known form, and by the kernel. ``others``: in a known form, and by somebody else, or
-    part of the file's dress. ``first_unread``: which one; the number counts from 1. ``parts``: the names of
+    ``kernel``: in a known form, and by the kernel. ``others``: in a known form, and by another writer, or
+    a line that a tool added. ``first_unread``: which one; the number counts from 1. ``parts``: the names of
     what was taken from a file that holds several logs. ``has_times``: false where a source has none.
     """
 
@@ -120,8 +120,8 @@ class GivenFile:
 class LogSource:
     """One file, or one part of it; ``name`` is "" where there is only one.
 
-    Sources of one ``rank`` follow each other, as /var/log/messages and its older ones. What those of several
-    ranks hold is one line, and the lowest knows best. ``lines`` are read before those of the next source.
+    Sources of one ``rank`` follow each other, as /var/log/messages and its older ones. A line in several
+    ranks counts once, as the lowest has it. ``lines`` are read before those of the next source.
     """
 
     lines: Iterable[LogLine]
@@ -149,7 +149,7 @@ _RIGHT: Final = 'must be an RFC 3339 time with its zone, such as "2026-01-02T03:
 
 
 def rfc3339_ns(text: object) -> int:
-    """Strictly: a zone is needed. Raises ValueError saying what would be right."""
+    """Strictly: a zone is needed. Raises ValueError with what would be right."""
     found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if found is None or not (found[4] or found[5]):
         raise ValueError(_RIGHT)

@@ -256,8 +256,8 @@ def _only_once(found: Sequence[_FoundSignals]) -> list[wire.Signal]:
 
 
 def _behind(found: _FoundSignals, when: Mapping[str, int], newest_ns: int) -> int:
-    """How much later the lines of a source without dates were: as the last one says that others have too;
-    else they end where the others do.
+    """How much later the lines of a source without dates were: as their last line that others have too
+    shows; else they end where the others do.
     """
     for message, signal in reversed(found.signals):
         if message in when:

@@ -139,7 +139,7 @@ def replay(past: Past, instead: Catalog | None) -> Iterator[StoredEvent]:
             _must_be_kept(given.digest, catalogs)
         before_ns, offset_ns = offset_ns, stamped.wall_ns - stamped.rule_ns
         for event in engine.step(stamped.rule_ns, given).events:
-            # What fell due before the input was stamped by the wall clock of then.
+            # What fell due before the input has the wall clock of that time.
             wall_offset_ns = before_ns if event.at_ns < stamped.rule_ns else offset_ns
             yield StoredEvent(seq=SEQ, wall_ns=event.at_ns + wall_offset_ns, event=event)
 

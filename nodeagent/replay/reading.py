@@ -34,7 +34,7 @@ class Readable(Protocol):
 
 
 class PackedError(OSError):
-    """It cannot be unpacked here; the text has what would help."""
+    """It cannot be unpacked here; the text is what would help."""
 
 
 PACKING_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -71,7 +71,7 @@ def _by_program(program: str) -> Callable[[Readable], Readable]:
 
 
 class Program:
-    """What a program writes, fed with a file where there is one. ``instead``: what a person does without it.
+    """What a program writes, fed with a file where there is one. ``instead``: what to do without it.
 
     Raises PackedError where it is not installed.
     """
@@ -135,7 +135,7 @@ _PACKERS: Final = (
     _Packer("lz4", b"\x04\x22\x4d\x18", _by_program("lz4")),
 )
 _REFUSED: Final = {b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!\x1a\x07": "rar", b"\x1f\x9d": "compress"}
-"""What such a file begins with. Read as text it would be a log in which nothing happened."""
+"""How such a file begins. Read as text it would be a log in which nothing happened."""
 
 
 class _Utf16:

@@ -20,8 +20,8 @@ from nodeagent.store.layout import SAME_TABLES_SINCE, SCHEMA_VERSION
 from nodeagent.toml.problem import Problems
 
 _BEGINNING: Final = b"SQLite format 3\0"
-_BESIDE_A_WRITER: Final = "mode=ro&readonly_shm=1"
-_NOBODY_WRITES: Final = "immutable=1"
+_NEXT_TO_A_WRITER: Final = "mode=ro&readonly_shm=1"
+_IMMUTABLE: Final = "immutable=1"
 _A_COPY: Final = "mode=rw"
 
 
@@ -65,9 +65,9 @@ def opened(database: Path) -> Iterator[sqlite3.Connection]:
 def _connected(database: Path, folder: Path) -> sqlite3.Connection:
     log = database.with_name(database.name + "-wal")
     if not log.exists():
-        return _connect(database, _NOBODY_WRITES)
+        return _connect(database, _IMMUTABLE)
     try:
-        return _connect(database, _BESIDE_A_WRITER)
+        return _connect(database, _NEXT_TO_A_WRITER)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise

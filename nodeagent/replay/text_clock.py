@@ -62,7 +62,7 @@ _MONTHS_OF: Final[dict[str, frozenset[int]]] = {
 
 
 def months_of(words: str) -> frozenset[int]:
-    """The months that the last of these words may mean, as ``Mär``, ``de març``, ``Thg 11``, ``11月``.
+    """The months that the end of this text may mean, as ``Mär``, ``de març``, ``Thg 11``, ``11月``.
 
     Empty: none that is known.
     """
@@ -88,7 +88,7 @@ def _with_other_bytes(word: str) -> frozenset[int]:
 
 
 class Months:
-    """Of one file, last written at ``written_ns``. It learns which month each word is."""
+    """Of one file, last written at ``written_ns``. It learns which month each name is."""
 
     def __init__(self, written_ns: int) -> None:
         written = datetime.fromtimestamp(written_ns / 1e9, UTC)
@@ -107,14 +107,14 @@ class Months:
         elif words in self._guessed:
             month = self._guessed[words]
         else:
-            # A month has one word in a language.
+            # A month has one name in a language.
             month = self._guessed[words] = self._placed(day, known - self._certain or known)
         self._last = (month, day)
         return month, is_certain
 
     def _placed(self, day: int, possible: frozenset[int]) -> int:
         """The next from the line before, the last before the file's end; a day that went back is of another
-        month. Where no month is known to be possible, each is: the word may be of another language.
+        month. Where no month is known to be possible, each is: the name may be of another language.
         """
         if self._last is not None:
             (first, other_day), step = self._last, 1
@@ -138,7 +138,7 @@ _WHOLE: Final = re.compile(
 """Where a line has its own time: the dates in its message may be of anything."""
 
 TimeGroups = tuple[str | None, ...]
-"""What a form says of the time: its groups, the fraction of a second last."""
+"""The groups of a form for the time, the fraction of a second last."""
 
 Remark = Callable[[str], None]
 
@@ -160,7 +160,7 @@ class TextClock:
         self._remark = remark
 
     def see_ahead(self, text: str) -> None:
-        """What others of the file's lines say, for those that leave it out: a whole date, and its zone."""
+        """What the file's other lines have, for those that leave it out: a whole date, and its zone."""
         if (found := _WHOLE.match(text)) is None:
             return
         date, clock, sign, hours, minutes = found.groups()
@@ -192,7 +192,7 @@ class TextClock:
             self._boot_ns = self.last_ns
 
     def booted(self, at_ns: int, since: TimeGroups) -> None:
-        """A dated line says also how long ago the boot was."""
+        """A dated line shows also how long ago the boot was."""
         if not self._is_boot_given and since[0] is not None:
             self._boot_ns = at_ns - int(since[0]) * SECOND_NS - fraction_ns(since[1])
 
@@ -236,7 +236,7 @@ class TextClock:
         return self.dated((*groups[:-1], groups[-1] and groups[-1].replace(".", "")))
 
     def of_month(self, groups: TimeGroups) -> int:
-        """The words before the day, the day, the time of day, the year or None, one before the time or None,
+        """The text before the day, the day, the time of day, the year or None, one before the time or None,
         the fraction.
         """
         key = groups[:-1]
@@ -251,7 +251,7 @@ class TextClock:
         return at_ns + fraction_ns(groups[-1]) if groups[-1] else at_ns
 
     def to_the_minute(self, groups: TimeGroups) -> int:
-        """The words before the day, the day, hours and minutes."""
+        """The text before the day, the day, hours and minutes."""
         words, day, clock = groups
         return self.of_month((words, day, f"{clock}:00", None, None, None))
 

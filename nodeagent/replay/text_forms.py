@@ -41,7 +41,7 @@ _CALLER: Final = r"(?: ?\[ *[TC][0-9]{1,10}\])? ?"
 _OWN: Final = rf"(?:(?:[\w.-]++ )?kernel: )?(?:{_UP}{_CALLER})?"
 """Where each line is the kernel's its name and its own stamp may follow the time."""
 _WORD: Final = r"[\w.:@%/~-]++(?<!:)"
-"""No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
+"""No name of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
 _BLANKED: Final = r"(?:<[A-Za-z_][\w .-]{0,40}>|\[[A-Za-z_][\w .-]{0,40}\]|\{[\w .-]{1,40}\}|[*#]{1,40})"
 """A host name that was removed before the log was published."""
 _BY_KERNEL: Final = (
@@ -60,7 +60,7 @@ _IN_A_WORD: Final = r"[^\s:\[\]<>|={}()\"]"
 _MONTH_DAY: Final = (
     rf"(?P<words>[A-Z][a-z]{{2}}|(?:{_IN_A_WORD}{{1,16}} ){{0,2}}{_IN_A_WORD}{{1,16}}) +(?P<day>[0-3]?[0-9])"
 )
-"""The words are the month and what stands before it: a weekday, a year, an article. Their place decides."""
+"""The text is the month and what is before it: a weekday, a year, an article. The place decides."""
 _MONTH_TIME: Final = rf"{_MONTH_DAY}(?: (?P<year_first>[12][0-9]{{3}}))? {TIME}(?:[.,]{FRACTION})?"
 _YEAR: Final = r"(?P<year>[12][0-9]{3})"
 _CELLS: Final = (
@@ -77,9 +77,9 @@ Found = re.Match[str]
 @dataclass(frozen=True, slots=True)
 class LogForm:
     """``read`` makes a time of the groups ``time``. The others are numbers of groups, and 0 where the form
-    does not say so: ``kernel`` takes part in lines of the kernel; ``facility`` names who wrote a line to the
-    kernel log; ``up``: seconds since boot beside the date. ``begins``: its first characters; ``a`` is any
-    letter, ``0`` any digit. ``wraps``: what follows may be a whole line of another form.
+    has none: ``kernel`` takes part in lines of the kernel; ``facility`` names the writer of a line to the
+    kernel log; ``up``: seconds since boot next to the date. ``begins``: its first characters; ``a`` is any
+    letter, ``0`` any digit. ``wraps``: after it may come a whole line of another form.
     """
 
     name: str

@@ -18,8 +18,8 @@ _MOST_DRESS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The numbers of groups, 0 or none where it has no such: ``host``: whose line follows; ``facility``: by
-    whom it is, as a word or a priority; ``time``: when the tool had it, in the groups of ISO.
+    """The numbers of groups, 0 or none where it has no such: ``host``: whose line follows; ``facility``: its
+    writer, as a name or a priority; ``time``: when the tool read it, in the groups of ISO.
     """
 
     name: str
@@ -108,7 +108,7 @@ _MARKS: Final = re.compile(
     r"| (?:SUBSYSTEM|DEVICE)="
     r"|\[(?:  OK  |FAILED|DEPEND| INFO |\*+ *| *\*+)\] "
 )
-"""A boot in a journal, who sends a message to each terminal, a catalogue, a file among others, a command,
+"""A boot in a journal, the sender of a message to each terminal, a catalogue, a file among others, a command,
 a fence, a property of a record, what systemd writes to the console: all are no lines of the log."""
 
 _AROUND_LINES: Final = re.compile(
@@ -155,7 +155,7 @@ def names_writer(text: str, at: int) -> bool:
 
 
 def behind_bare_name(text: str, at: int) -> int:
-    """Where the message begins, if the kernel is named without a colon: a column that somebody cut out."""
+    """Where the message begins, if the kernel is named without a colon: a column was cut out."""
     taken = _BARE_NAME.match(text, at)
     return at if taken is None else taken.end()
 

@@ -44,7 +44,7 @@ _POLL_ID: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedDevices:
-    """The devices by name; for those that were asked who is on them, None where that is not known.
+    """The devices by name; for those that were asked for their users, None where these are not known.
 
     ``missing``: those that should be there and are not listed, by their PCI addresses.
     """
@@ -140,10 +140,10 @@ KILL_WAIT_S: Final = 5.0
 def processes_to_end(
     named: Collection[JobProcess], users: Mapping[str, tuple[DeviceUser, ...] | None], procfs: Path
 ) -> tuple[DeviceUser, ...]:
-    """The processes on the devices that are among the named, each once; a named one that holds none is none
-    of them.
+    """The users of the devices that are among the named processes, each once; a named one that uses none is
+    none of them.
 
-    Raises ``ResetRefused`` where one of them may not be ended, or who holds a device is not known.
+    Raises ``ResetRefused`` if one of them may not be ended, or the users of a device are not known.
     """
     meant = {(process.pid, process.start_time) for process in named}
     own = user_of(procfs, os.getpid())

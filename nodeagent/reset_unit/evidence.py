@@ -44,7 +44,7 @@ KILL_WAIT_S: Final = 5.0
 
 
 class CommandFailed(Exception):
-    """It could not be run, ended with another status than 0, or did not end; str() says which."""
+    """It could not be run, ended with another status than 0, or did not end; str() is the reason."""
 
 
 def run_command(
@@ -111,7 +111,7 @@ REPORT_LIMIT_S: Final = 20.0
 def collect_evidence(
     folder: Path, request: ResetRequest, devices: Iterable[Device], kernel_log: Path, driver_root: str = ""
 ) -> list[str]:
-    """Fill the folder; what could not be had, in words. ``driver_root`` is as in the configuration."""
+    """Fill the folder; returns what could not be collected. ``driver_root`` is as in the configuration."""
     try:
         _make_folder(folder)
         (folder / "request.json").write_bytes(msgspec.json.encode(request))

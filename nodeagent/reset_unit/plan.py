@@ -258,7 +258,7 @@ def plan_of(request: ResetRequest, config_path: Path | None) -> ResetPlan:
 
 
 def _seen(request: ResetRequest, section: VendorConfig) -> ListedDevices:
-    """With who is on them. One that has just ended may still be listed, and is given a moment."""
+    """The devices with their users. One that has just ended may still be listed, and is given a moment."""
     until_s = time.monotonic() + FREE_LIMIT_S
     boot_id, names = record.now().boot_id, [device.name for device in request.devices]
     while True:

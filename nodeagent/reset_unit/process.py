@@ -90,7 +90,7 @@ def _do(
 
 
 def _name_on_stdin() -> str:
-    """A line. The connection is let go then: nothing that is started here has it."""
+    """A line. The connection is closed then: nothing that is started here inherits it."""
     line = b""
     while b"\n" not in line and len(line) < MAX_NAME_BYTES and select.select([0], [], [], NAME_LIMIT_S)[0]:
         chunk = os.read(0, MAX_NAME_BYTES - len(line))

@@ -158,7 +158,7 @@ def _state_statements(change: Change) -> Iterator[Statement]:
 
 @dataclass(slots=True, kw_only=True)
 class WriteBacklog:
-    """``event_cap`` and ``input_cap`` bound it; ``dropped_*`` count what fell out unwritten.
+    """``event_cap`` and ``input_cap`` bound it; ``dropped_*`` count what was dropped unwritten.
 
     ``history_from`` is the number after the last hole in the events, 0 if there never was one.
     """
@@ -212,7 +212,7 @@ class WriteBacklog:
         return first > covered + 1
 
     def missing(self, on_disk: Numbers, store_id: StoreId, last_seq: int) -> Change:
-        """Give what the disk has not, by its own word; events before a hole there are let go."""
+        """Give the changes that the disk does not report to have; events before a hole there are dropped."""
         first_seq = self.events[0][0] if self.events else last_seq + 1
         return Change(
             inputs=[row for row in self.inputs if row[0] > on_disk.input],
@@ -230,7 +230,7 @@ class WriteBacklog:
         )
 
     def forget(self, written: Change, on_disk: Numbers) -> None:
-        """Let go of what is on the disk now; what was added since stays."""
+        """Drop what is on the disk now; what was added since stays."""
         self.history_from = max(self.history_from, written.oldest_seq)
         while self.events and self.events[0][0] <= on_disk.seq:
             self.events.popleft()

@@ -1,8 +1,8 @@
 """Named consumers: their owners, and how far each has acknowledged. Kept whole in memory.
 
 They never hold retention: a consumer that comes too late gets a new snapshot. No clock ends one: a name is
-forgotten when its place is needed and retention has passed it, so that it is of no use any more. Writing is
-the ledger's.
+forgotten when its place is needed and retention has passed it, so that it is of no use any more. Writing
+is the ledger's.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ MOST_OF_ONE: Final = 16
 KEPT_FOR_OPERATORS: Final = 8
 
 ANYBODY_LOCAL: Final = "unix"
-"""The owner of what was acknowledged on the public socket before it distinguished users. The first user who
-acknowledges under such a name is its owner from then on, as if the name were new; only operators delete one
+"""The owner of what was acknowledged on the public socket before it distinguished users. The first user to
+acknowledge under such a name is its owner from then on, as if the name were new; only operators delete one
 that no user has taken over.
 """
 
@@ -47,7 +47,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbering:
-    """What an acknowledgement is held against: the store in force, its last number, and the oldest kept."""
+    """What an acknowledgement is checked against: the store in force, its last and its oldest number."""
 
     store_id: StoreId
     last_seq: int

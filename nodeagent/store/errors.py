@@ -30,7 +30,7 @@ class UnreadLifeError(Exception):
 
 
 class ConsumerError(Exception):
-    """An acknowledgement that cannot be taken; the text says why and what would be right."""
+    """An acknowledgement that cannot be taken; the text has the reason and what would be right."""
 
 
 class OtherStoreError(ConsumerError):

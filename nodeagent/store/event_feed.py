@@ -1,7 +1,7 @@
 """What the outlets read: the publication in force and the newest committed events, in memory.
 
-Only committed values are put here, by the pump, in the event loop. It reads no disk: events older
-than its ring are the ledger's to give.
+Only committed values are put here, by the pump, in the event loop. It reads no disk: the ledger
+has events that are older than its ring.
 """
 
 import asyncio

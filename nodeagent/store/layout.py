@@ -25,7 +25,7 @@ SqlValue = int | str | bytes | None
 Row = tuple[SqlValue, ...]
 
 SCHEMA_VERSION: Final = 3
-"""Of the tables, and of the kinds that stand in them (``tags``). A version that does not know a kind would
+"""Of the tables, and of the kinds of values in them (``tags``). A version that does not know a kind would
 take its rows for damage; by the number it knows that it must leave the file as it is. Raised once between two
 releases that differ in either, with an entry in ``MIGRATIONS`` and in packaging/scripts/preinst.sh.
 """
@@ -41,16 +41,16 @@ class Table:
     """``columns`` in their order, without the checksum that follows them; the first is the key of a row.
 
     ``types`` has a letter a column: i, t, b for an integer, text, bytes; a capital one may be NULL.
-    ``is_rowid``: SQLite keeps the key as the row's number, and NULL in its place. ``word`` goes into the
-    checksum; ``former_words`` are those of schemas with the same tables.
+    ``is_rowid``: SQLite keeps the key as the row's number, and NULL in its place. ``label`` goes into the
+    checksum; ``former_labels`` are those of schemas with the same tables.
     """
 
     name: str
     columns: tuple[str, ...]
     types: str
-    word: str
+    label: str
     is_rowid: bool = True
-    former_words: tuple[str, ...] = ()
+    former_labels: tuple[str, ...] = ()
 
     @property
     def insert(self) -> str:
@@ -79,7 +79,7 @@ class Table:
 
     def sealed(self, row: Row) -> Row:
         """The row with its checksum."""
-        return (*row, checksum(self.word, *row))
+        return (*row, checksum(self.label, *row))
 
     def opened(self, sealed: Row) -> Row:
         """The row without it; one without a checksum was written before there were any. A checksum that was
@@ -97,8 +97,8 @@ class Table:
     def is_sealed(self, sealed: Row) -> bool:
         """Whether it is as it was written."""
         row, written = sealed[:-1], sealed[-1]
-        return written == checksum(self.word, *row) or any(
-            written == checksum(word, *row) for word in self.former_words
+        return written == checksum(self.label, *row) or any(
+            written == checksum(label, *row) for label in self.former_labels
         )
 
     def fits(self, row: Sequence[SqlValue]) -> bool:
@@ -106,9 +106,9 @@ class Table:
         return len(row) == len(self.types) and all(map(_is_of, row, self.types))
 
 
-def checksum(word: str, *row: SqlValue) -> int:
-    """CRC-32 of the table's word and the row's values. It shows damage, not forgery."""
-    return zlib.crc32(_encoder.encode((word, *row)))
+def checksum(label: str, *row: SqlValue) -> int:
+    """CRC-32 of the table's label and the row's values. It shows damage, not forgery."""
+    return zlib.crc32(_encoder.encode((label, *row)))
 
 
 def _is_of(value: SqlValue, kind: str) -> bool:
@@ -125,9 +125,9 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
 
 STATE: Final = Table(
     name="state",
-    # A state of a later schema is none of ours, whatever the file's header says of its version.
-    word=f"state {SCHEMA_VERSION}",
-    former_words=tuple(f"state {former}" for former in range(SAME_TABLES_SINCE, SCHEMA_VERSION)),
+    # A state of a later schema is none of ours, whatever version the file's header has.
+    label=f"state {SCHEMA_VERSION}",
+    former_labels=tuple(f"state {former}" for former in range(SAME_TABLES_SINCE, SCHEMA_VERSION)),
     columns=(
         *("only", "uuid", "epoch", "machine_id", "opened_wall_ns"),
         *("last_seq", "last_input", "last_audit", "oldest_seq", "engine_now_ns"),
@@ -137,50 +137,50 @@ STATE: Final = Table(
     types="ititi" + "iiiii" + "TIII" + "iiiI",
 )
 INPUT: Final = Table(
-    name="input", word="input", columns=("number", "rule_ns", "wall_ns", "kind", "body"), types="iiitb"
+    name="input", label="input", columns=("number", "rule_ns", "wall_ns", "kind", "body"), types="iiitb"
 )
-EVENT: Final = Table(name="event", word="event", columns=("seq", "wall_ns", "body"), types="iib")
+EVENT: Final = Table(name="event", label="event", columns=("seq", "wall_ns", "body"), types="iib")
 CARRIED: Final = Table(
-    name="carried", word="carried", columns=("ordinal", "kind", "body", "base_input"), types="itbI"
+    name="carried", label="carried", columns=("ordinal", "kind", "body", "base_input"), types="itbI"
 )
 CURSOR: Final = Table(
-    name="cursor", word="cursor", columns=("name", "boot_id", "seq"), types="tti", is_rowid=False
+    name="cursor", label="cursor", columns=("name", "boot_id", "seq"), types="tti", is_rowid=False
 )
 CATALOG: Final = Table(
     name="catalog",
-    word="catalog",
+    label="catalog",
     columns=("digest", "ordinal", "reason", "body"),
     types="titb",
     is_rowid=False,
 )
 CONSUMER: Final = Table(
     name="consumer",
-    word="consumer",
+    label="consumer",
     columns=("name", "owner", "seq", "acked_wall_ns"),
     types="ttii",
     is_rowid=False,
 )
 AUDIT: Final = Table(
     name="audit",
-    word="audit",
+    label="audit",
     columns=("number", "wall_ns", "who", "what", "target", "result"),
     types="iitttt",
 )
 DAMAGE: Final = Table(
     name="damage",
-    word="damage",
+    label="damage",
     columns=("number", "why", "aside", "lost", "is_whole", "doubtful"),
     types="itttib",
 )
 
 EMPTIED: Final = b""
 """The body of an event that has made way, so that its number is not missing. Such an entry of the audit log
-has no words.
+has no texts.
 """
 
 TABLES: Final = (STATE, INPUT, EVENT, CARRIED, CURSOR, CATALOG, CONSUMER, AUDIT, DAMAGE)
 
-SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.word}', {', '.join(STATE.columns)})"
+SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.label}', {', '.join(STATE.columns)})"
 """The last statement of each transaction. ``row_checksum`` is ``checksum``, made known to the connection."""
 
 _log = logging.getLogger(__name__)

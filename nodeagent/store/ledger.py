@@ -232,8 +232,8 @@ class Ledger:
         """At most ``limit`` (and at most 1,000) events beyond ``after_seq``, oldest first.
 
         They begin later than ``after_seq + 1`` if retention has ended there: see ``oldest_seq``. Numbers
-        whose rows are damaged are left out. Raises StoreUnreadableError where the disk does not answer: that
-        is not to say that there are none.
+        whose rows are damaged are left out. Raises StoreUnreadableError where the disk does not answer: there
+        may be events all the same.
         """
         limit = min(limit, PAGE_EVENTS)
         after_seq = max(after_seq, self._durability.backlog.history_from - 1)

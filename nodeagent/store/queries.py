@@ -82,7 +82,7 @@ def read_state(connection: sqlite3.Connection) -> StateRow:
 
 
 def read_cells(connection: sqlite3.Connection, state: StateRow) -> tuple[Carried, ...]:
-    """The base of a replay, in its order. Raise StoreDamagedError where it is not whole."""
+    """The base of a replay, in its order. Raises StoreDamagedError where it is not whole."""
     rows: list[Any] = _opened(CARRIED, connection.execute(f"{CARRIED.select} ORDER BY ordinal"))
     if len(rows) != state.base_cells or any(row[-1] != state.base_input for row in rows):
         raise StoreDamagedError(f"of {state.base_cells} records of the live state there are {len(rows)}")

@@ -84,8 +84,8 @@ class Committed:
 class Damage:
     """What became of a damaged file: ``why`` is what was found, ``aside`` where it is kept, "" if nowhere.
 
-    ``lost`` says what could not be read back. ``is_whole``: that is nothing of what keeps work off a device,
-    but for what the history says as well. ``doubtful`` are cells that can be decoded, but are not as they
+    ``lost`` is what could not be read back. ``is_whole``: nothing of that keeps work off a device, but for
+    what the history has as well. ``doubtful`` are cells that can be decoded, but are not as they
     were written.
     """
 

@@ -1,7 +1,7 @@
 -- The whole store, as of SCHEMA_VERSION (layout.py). Bodies are msgpack of the core's values (codec.py); times are
 -- nanoseconds. checksum is that of the row's other columns; NULL in a row from before there were any.
 
--- One row: who the store is, how far it has come, and where a replay begins.
+-- One row: the identity of the store, how far it has come, and where a replay begins.
 CREATE TABLE state (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     uuid TEXT NOT NULL,

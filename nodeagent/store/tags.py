@@ -1,4 +1,4 @@
-"""The names under which values of the core stand in the store: part of its format, whatever the classes are
+"""The names under which values of the core are stored: part of the format, whatever the classes are
 called.
 
 A store outlives the version that wrote it. So a tag here never changes and never goes: a class may be

@@ -1,4 +1,4 @@
-"""Loads tables as ``load`` does, and keeps what came of it for the next start.
+"""Loads tables as ``load`` does, and keeps the result for the next start.
 
 Half a second of processor time goes into reading the shipped tables and proving that each pattern is anchored
 and bounded; reading the kept catalog takes a fiftieth of it. What is kept counts only for the same files with

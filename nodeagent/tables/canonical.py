@@ -20,8 +20,8 @@ def encode_catalog(catalog: Catalog) -> bytes:
 def decode_catalog(encoded: bytes) -> Catalog:
     """The catalog of ``encode_catalog``; ValueError where the bytes are none or do not match their digest.
 
-    The digest is that of the bytes as they were written: a later version, whose catalogs have more to
-    say, still reads them.
+    The digest is that of the bytes as they were written: a later version, whose catalogs have more
+    fields, still reads them.
     """
     try:
         catalog = _DECODER.decode(encoded)

@@ -21,7 +21,7 @@ Warn = Callable[[str], None]
 
 
 def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
-    """Reports what makes the tables unfit, and warns of what is allowed but hardly meant."""
+    """Reports what makes the tables unfit, and warns of what is allowed but unlikely to be intended."""
     for rule in merged.rules:
         _check_codes(rule, merged, catalog, report, warn)
         _check_places(rule, catalog, report)
@@ -109,7 +109,7 @@ def _check_of_the_node(rule: Entry[Rule], catalog: Catalog, report: Report) -> N
 def _warn_of_shared_codes(merged: Merged, section: RuleSection, warn: Warn) -> None:
     """The first rule that names a code counts; a later one is dead for it.
 
-    That a vendor's file of the site replaces shipped rules is its purpose, and not worth a word.
+    That a vendor's file of the site replaces shipped rules is its purpose, and is not warned of.
     """
     first_of = dict[str, Entry[Rule]]()
     for rule in merged.rules:
@@ -122,8 +122,8 @@ def _warn_of_shared_codes(merged: Merged, section: RuleSection, warn: Warn) -> N
             if first is not rule and code != "*" and not replaced:
                 shared.setdefault(f"{first.key} at {first.place}", []).append(code)
         for counts, codes in shared.items():
-            said = f"{section.key} rule {rule.key} names {_some(codes)}, but {counts} counts for it"
-            warn(f"{rule.place}: {said}")
+            message = f"{section.key} rule {rule.key} names {_some(codes)}, but {counts} counts for it"
+            warn(f"{rule.place}: {message}")
 
 
 def _some(codes: list[str]) -> str:
@@ -132,7 +132,7 @@ def _some(codes: list[str]) -> str:
 
 
 def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Warn) -> None:
-    """A fault that kernel lines open is reported as recovered only where a pattern says which line does."""
+    """A fault that kernel lines open recovers only if a pattern names the line that reports it."""
     row = entry.value
     if row is None or row.notice:
         return

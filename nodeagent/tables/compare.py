@@ -1,4 +1,4 @@
-"""What two catalogs say differently: levels, what else a row decides, rules. It judges nothing."""
+"""How two catalogs differ: in levels, in what else a row decides, in rules. It judges nothing."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from nodeagent.tables.rule_kinds import RULE_SECTIONS
 
 Values = Mapping[str, object]
 Change = tuple[object, object]
-"""Before and after; None where the key was not said."""
+"""Before and after; None where the key was not set."""
 
 _PROSE = ("name", "description", "action", "level_source", "level_reason")
 
@@ -19,7 +19,7 @@ _PROSE = ("name", "description", "action", "level_source", "level_reason")
 class RowChange:
     """``before`` or ``after`` is None for a code that only the other catalog has.
 
-    ``fields`` are the keys beside the level that are compared and differ, of a code that both have.
+    ``fields`` are the keys other than the level that are compared and differ, of a code that both have.
     """
 
     code: str

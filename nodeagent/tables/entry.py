@@ -1,6 +1,6 @@
-"""An entry: one row, rule or pattern of one file, and where it stands. It decides nothing about layers.
+"""An entry: one row, rule or pattern of one file, and its place there. It decides nothing about layers.
 
-An overlay is one that says only some of its keys, and takes the others from the entry that it lies over.
+An overlay sets only some of its keys, and takes the others from the entry that it lies over.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,9 @@ Value = TypeVar("Value", covariant=True)
 class Entry(Generic[Value]):
     """``key`` names it across files: a canonical code or an id. ``value`` None takes away what is there.
 
-    ``strict`` is false for what a vendor's own file says: that is only warned of, as the vendor does.
-    ``says_level`` is false for a row that has the default level, and takes that of the row that it lies over.
+    ``strict`` is false for an entry of a vendor's own file: a contradiction there is only warned of, as the
+    vendor does. ``has_level`` is false for a row that has the default level, and takes that of the row that
+    it lies over.
     """
 
     key: str
@@ -30,7 +31,7 @@ class Entry(Generic[Value]):
     source: ParsedFile
     path: KeyPath
     strict: bool = True
-    says_level: bool = True
+    has_level: bool = True
 
     @property
     def place(self) -> str:
@@ -40,19 +41,19 @@ class Entry(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class SourceAbove(ParsedFile):
-    """A file of a folder that lies over others: it may change single keys of what they hold."""
+    """A file of a folder that lies over others: it may change single keys of their entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """``key`` as in an entry. ``says`` are the values of the keys in its table, by field of the form.
+    """``key`` as in an entry. ``values`` are those of the keys in its table, by field of the form.
 
     ``defaults`` is the head of the file, ``section`` the key of a rule's kind, ``codes`` for a row.
     """
 
     key: str
     section: str
-    says: Mapping[str, Any]
+    values: Mapping[str, Any]
     source: ParsedFile
     path: KeyPath
     defaults: FileForm
@@ -64,7 +65,7 @@ class Overlay:
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """As it stands in the file."""
+        """As it is in the file."""
         found: Any = self.source.data
         for part in self.path:
             found = found[part]
@@ -72,7 +73,7 @@ class Overlay:
 
 
 def is_removal(table: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether the table says ``enabled = false``: then no other key is needed."""
+    """Whether the table sets ``enabled = false``: then no other key is needed."""
     return isinstance(table, Mapping) and table.get("enabled") is False
 
 

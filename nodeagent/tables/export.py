@@ -22,22 +22,22 @@ def to_toml(rows: Iterable[Row], rules: Iterable[Rule]) -> str:
 
 
 def row_values(row: Row) -> dict[str, object]:
-    """What the row's table says, by key; what a table need not say is left out."""
-    said = {field.encode_name: getattr(row, field.name) for field in _own_fields(RowForm)}
-    said["clear_on"] = texts.clear_on(row.clear_on)
-    return {key: value for key, value in said.items() if not _need_not_be_said(RowForm, key, value)}
+    """The values of the row's table, by key; a key that the table may leave out is left out."""
+    values = {field.encode_name: getattr(row, field.name) for field in _own_fields(RowForm)}
+    values["clear_on"] = texts.clear_on(row.clear_on)
+    return {key: value for key, value in values.items() if not _may_be_left_out(RowForm, key, value)}
 
 
 def rule_values(rule: Rule) -> dict[str, object]:
-    """What the rule's table says, by key, durations in words; what it need not say is left out."""
+    """The values of the rule's table, by key, durations as text; a key that it may leave out is left out."""
     form = sort_of(rule).form
-    said = dict[str, object]()
+    values = dict[str, object]()
     for field in _own_fields(form):
         value = getattr(rule, field.name)
-        if _need_not_be_said(form, field.encode_name, value):
+        if _may_be_left_out(form, field.encode_name, value):
             continue
-        said[field.encode_name] = texts.duration(value) if reads_duration(field.type) else value
-    return said
+        values[field.encode_name] = texts.duration(value) if reads_duration(field.type) else value
+    return values
 
 
 @functools.cache
@@ -45,8 +45,8 @@ def _own_fields(form: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, 
     return tuple(field for field in msgspec.structs.fields(form) if field.name != "enabled")
 
 
-def _need_not_be_said(form: type[msgspec.Struct], key: str, value: object) -> bool:
-    """Of what the head of a file may say for all its rows only what is empty is left out."""
+def _may_be_left_out(form: type[msgspec.Struct], key: str, value: object) -> bool:
+    """Of the keys that the head of a file may set for all its rows, only empty ones are left out."""
     if value is None or value in ({}, "") or value is Recovery.LEVEL:
         return True
     default = next(field.default for field in _own_fields(form) if field.encode_name == key)

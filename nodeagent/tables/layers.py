@@ -33,7 +33,7 @@ _FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *RULE_SECTIONS)
 
 @dataclass(slots=True)
 class Layer:
-    """What the files of one folder say together. Rows by canonical code, rules by id, in the order read.
+    """The entries of all files of one folder. Rows by canonical code, rules by id, in the order read.
 
     ``overlays`` change single keys of what lies below, of this folder's too. ``vendor`` is what lies under
     them. ``refused`` are the codes whose rows were not sound; ``whole`` is false where a file could not be
@@ -52,7 +52,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All layers together. ``removed`` are the codes that a layer took away: where that stands.
+    """All layers together. ``removed`` are the codes that a layer took away, with the place that does it.
 
     ``refused`` and ``whole`` as in the layers: what names a refused code is not wrong for that.
     """
@@ -98,9 +98,9 @@ def merge(layers: Sequence[Layer], report: Callable[[Problem], None], warn: Call
     A rule that an overlay has changed stays in its place.
     """
     rows, removed = dict[str, Entry[Row]](), dict[str, str]()
-    words = decoding.merged([layer.decoding for layer in layers])
+    merged_decoding = decoding.merged([layer.decoding for layer in layers])
     for number, layer in enumerate(layers, start=1):
-        lay_over(rows, layer.vendor, words, warn)
+        lay_over(rows, layer.vendor, merged_decoding, warn)
         for key, entry in layer.rows.items():
             if entry.value is not None:
                 rows[key] = _with_level(entry, entry.value, rows.get(key))
@@ -121,7 +121,7 @@ def merge(layers: Sequence[Layer], report: Callable[[Problem], None], warn: Call
     return Merged(
         rows=rows,
         rules=tuple(rule for rule in latest.values() if rule.value is not None),
-        decoding=words,
+        decoding=merged_decoding,
         sources=sources.merged([layer.sources for layer in layers]),
         removed=removed,
         refused=frozenset().union(*(layer.refused for layer in layers)),
@@ -130,8 +130,8 @@ def merge(layers: Sequence[Layer], report: Callable[[Problem], None], warn: Call
 
 
 def _with_level(entry: Entry[Row], row: Row, below: Entry[Row] | None) -> Entry[Row]:
-    """A row that says no level changes none."""
-    if entry.says_level or below is None or below.value is None or below.value.kind is not row.kind:
+    """A row without a level changes none."""
+    if entry.has_level or below is None or below.value is None or below.value.kind is not row.kind:
         return entry
     return replace(entry, value=replace(row, level=below.value.level))
 
@@ -179,7 +179,7 @@ def _take_file(
         if isinstance(rule, Overlay):
             _take_overlay(layer, rule, report_key)
         elif (first := layer.rules.setdefault(rule.key, rule)) is not rule:
-            report_key((*rule.path, "id"), f'"{rule.key}" stands already at {first.place}; each id once')
+            report_key((*rule.path, "id"), f'"{rule.key}" is defined already at {first.place}; each id once')
 
 
 def _take_overlay(layer: Layer, overlay: Overlay, report: Callable[[KeyPath, str], None]) -> None:
@@ -188,7 +188,7 @@ def _take_overlay(layer: Layer, overlay: Overlay, report: Callable[[KeyPath, str
         if (other.section, other.key) == (overlay.section, overlay.key):
             for key in overlay.table.keys() & other.table.keys() - {"id"}:
                 place = other.source.place((*other.path, key))
-                report((*overlay.path, key), f"stands already at {place}; each key once in a folder")
+                report((*overlay.path, key), f"is set already at {place}; each key once in a folder")
     layer.overlays.append(overlay)
 
 
@@ -199,7 +199,7 @@ def _stricter(first: Entry[Row], second: Entry[Row], warn: Callable[[str], None]
         wins = second if is_stricter(second.value.level, first.value.level) else first
     loses = first if wins is second else second
     warn(
-        f"{loses.place}: {loses.path[-1]} stands also at {wins.place}; the stricter counts:"
+        f"{loses.place}: {loses.path[-1]} is defined also at {wins.place}; the stricter counts:"
         f" {_level(wins)}, not {_level(loses)}"
     )
     return wins

@@ -1,4 +1,4 @@
-"""Which levels each kind of device may use, whose word a level may be, and the words that refuse another.
+"""Which levels each kind of device may use, who may have chosen a level, and why another level is refused.
 
 It knows no file.
 """
@@ -11,7 +11,7 @@ from nodeagent.core.model import Kind, Level
 
 
 class LevelSource(StrEnum):
-    """Whose word the level of a row is."""
+    """Who chose the level of a row."""
 
     XID_CATALOGUE = "xid_catalogue"
     SXID_TABLE = "sxid_table"
@@ -26,7 +26,7 @@ class LevelSource(StrEnum):
     NODEAGENT = "nodeagent"
 
 
-IN_WORDS: Mapping[str, str] = {
+SOURCE_NAMES: Mapping[str, str] = {
     LevelSource.XID_CATALOGUE: "NVIDIA's Xid catalogue",
     LevelSource.SXID_TABLE: "NVIDIA's table of SXids",
     LevelSource.MEMORY_GUIDE: "NVIDIA's guide to GPU memory errors",
@@ -39,7 +39,7 @@ IN_WORDS: Mapping[str, str] = {
     LevelSource.MINDCLUSTER: "MindCluster's fault tables",
     LevelSource.NODEAGENT: "a choice of this project",
 }
-"""The same for people."""
+"""Their names for people."""
 
 _CHIP = (
     Level.NOT_HANDLE,
@@ -71,7 +71,7 @@ LEVELS_OF_KIND: Mapping[Kind, tuple[Level, ...]] = {
 """The levels on each kind. ManuallySeparateNPU is in none: only a frequency rule on chips may give it."""
 
 DEFAULT = Level.SUB_HEALTH
-"""Of a row that says no level, where no table below says one of its code: jobs are told, and nothing is taken
+"""Of a row without a level, if no table below has one for its code: jobs are informed, and nothing is taken
 out of service.
 """
 
@@ -80,7 +80,7 @@ KINDS_OF_CODES = tuple(kind for kind in Kind if kind is not Kind.INSTANCE)
 
 
 def objection(level: Level, kind: Kind, *, by_frequency: bool = False) -> str:
-    """Why ``level`` may not stand on something of ``kind``, or ""."""
+    """Why something of ``kind`` may not have ``level``, or ""."""
     if kind not in KINDS_OF_CODES:
         return f"an instance has the codes of its chip: kind {Kind.CHIP} is right"
     if level is Level.MANUALLY_SEPARATE_NPU:

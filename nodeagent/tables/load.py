@@ -1,4 +1,4 @@
-"""Loads folders of fault tables into one catalog, or says everything that is wrong with them.
+"""Loads folders of fault tables into one catalog, or reports everything that is wrong with them.
 
 Nothing is half applied: one problem anywhere and there is no catalog.
 """
@@ -21,7 +21,7 @@ from nodeagent.toml.problem import Problem, Problems
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A sound catalog, and what is allowed but hardly meant, one line each."""
+    """A sound catalog, and what is allowed but unlikely to be intended, one line each."""
 
     catalog: Catalog
     warnings: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""Changes single keys of a row or a rule of the tables below: what an overlay does not say stays as it was.
+"""Changes single keys of a row or a rule of the tables below: a key that an overlay does not set stays as it
+was.
 
 An overlay that lies over nothing is read as a row or a rule of its own, and refused for what it lacks.
 """
@@ -45,9 +46,9 @@ def lay_over_rules(layers: Sequence[Rules], overlays: Sequence[Overlay], report:
     """Puts each changed rule in the place of that of its id in the last of the layers that has one."""
     for overlay in overlays:
         _warn_of_nothing(overlay, warn)
-        holder = next((rules for rules in reversed(layers) if overlay.key in rules), None)
-        below = None if holder is None else holder[overlay.key]
-        if holder is None or below is None or below.value is None:
+        layer = next((rules for rules in reversed(layers) if overlay.key in rules), None)
+        below = None if layer is None else layer[overlay.key]
+        if layer is None or below is None or below.value is None:
             near = nearest(overlay.key, _ids(layers, overlay.section))
             read_rule(
                 overlay, _reporting(overlay, report, f"no table below has a rule of this id{_near(near)}")
@@ -58,23 +59,23 @@ def lay_over_rules(layers: Sequence[Rules], overlays: Sequence[Overlay], report:
             )
             report(overlay.source.problem((*overlay.path, "id"), reason))
         elif (rule := _changed_rule(below.value, overlay, report)) is not None:
-            holder[overlay.key] = replace(below, value=rule, source=overlay.source, path=overlay.path)
+            layer[overlay.key] = replace(below, value=rule, source=overlay.source, path=overlay.path)
 
 
 def _changed_rule(below: Rule, overlay: Overlay, report: Report) -> Rule | None:
     section = RULE_SECTIONS[overlay.section]
-    said = {
+    values = {
         field.name: getattr(below, field.name)
         for field in structs.fields(section.form)
         if field.name != "enabled"
     }
-    form = section.form(**{**said, **overlay.says})
+    form = section.form(**{**values, **overlay.values})
     return rule_of(section, form, overlay.source, overlay.path, overlay.defaults, _reporting(overlay, report))
 
 
 def _warn_of_nothing(overlay: Overlay, warn: Warn) -> None:
-    if not overlay.says.keys() - {"id", "enabled"}:
-        warn(f"{overlay.place}: {overlay.key} says nothing, and changes nothing")
+    if not overlay.values.keys() - {"id", "enabled"}:
+        warn(f"{overlay.place}: {overlay.key} sets no key, and changes nothing")
 
 
 def _reporting(overlay: Overlay, report: Report, why: str = "") -> Callable[[KeyPath, str], None]:

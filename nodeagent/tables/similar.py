@@ -1,7 +1,7 @@
-"""Which codes of the tables a person may mean who wrote one that is in none of them. It decides nothing.
+"""Which codes of the tables are meant by a code that is in none of them. It decides nothing.
 
 Some codes have several parts, of which the first is a number (``[0x00f103b0,155907,na,na]``); people write
-that number alone, with or without ``0x``. Others are written as they are spoken: ``xid 79``.
+that number alone, with or without ``0x``. Others are written as people speak: ``xid 79``.
 """
 
 import difflib
@@ -28,7 +28,7 @@ def with_the_number(code: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def without_zeros(code: str) -> str:
-    """A number behind a word is the same with zeros before it.
+    """A number after a name is the same with zeros before it.
 
     >>> without_zeros("XID_048")
     'XID_48'

@@ -1,5 +1,5 @@
 """How large the tables may be: so that the daemon and its workers stay within the unit's memory (MemoryMax in
-packaging/nodeagent.service), though several catalogs are held at a time and one more is being read.
+packaging/nodeagent.service), though several catalogs are in memory at a time and one more is being read.
 
 It looks at sizes and numbers only.
 """
@@ -46,7 +46,7 @@ def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:
 
 
 def too_many(merged: Merged) -> Iterator[Problem]:
-    """Problems of what all files say together; each names the file that says most of it."""
+    """Problems of all files together; each names the file that has most of it."""
     patterns = [rule for rule in merged.rules if isinstance(rule.value, Pattern)]
     rules = [rule for rule in merged.rules if not isinstance(rule.value, Pattern)]
     for entries, most, what in (

@@ -1,4 +1,4 @@
-"""Values of the catalog in words, as tables say them: durations, and what closes a fault."""
+"""Values of the catalog as tables write them: durations, and what closes a fault."""
 
 from nodeagent.core.catalog.catalog import ClearOn
 
@@ -12,7 +12,7 @@ _UNITS = (
 
 
 def duration(nanoseconds: int) -> str:
-    """``48h`` is ``2d``: the largest unit that says it exactly, and ``0s``."""
+    """``48h`` is ``2d``: the largest unit that gives it exactly, and ``0s``."""
     for unit_ns, unit in _UNITS:
         if nanoseconds >= unit_ns and nanoseconds % unit_ns == 0:
             return f"{nanoseconds // unit_ns}{unit}"
@@ -20,10 +20,10 @@ def duration(nanoseconds: int) -> str:
 
 
 def clear_on(value: ClearOn) -> list[str]:
-    """As a row says it; the quiet time as a duration such as ``10m``."""
-    words = [
-        word
-        for word, is_set in (
+    """As a row writes it; the quiet time as a duration such as ``10m``."""
+    causes = [
+        cause
+        for cause, is_set in (
             ("recover", value.recover),
             ("reset", value.reset),
             ("reboot", value.reboot),
@@ -33,5 +33,5 @@ def clear_on(value: ClearOn) -> list[str]:
         if is_set
     ]
     if value.quiet_ns is not None:
-        words.append(duration(value.quiet_ns))
-    return words
+        causes.append(duration(value.quiet_ns))
+    return causes

@@ -45,12 +45,12 @@ def missing_keys(form: type[msgspec.Struct], table: Iterable[str]) -> tuple[str,
     return tuple(key for key, field in _fields(form).items() if field.required and key not in table)
 
 
-def what_is_right(form: type[msgspec.Struct]) -> dict[str, str]:
+def requirements(form: type[msgspec.Struct]) -> dict[str, str]:
     """What each key of the form must be, as a text."""
-    return {key: _what_is_right(field.type) for key, field in _fields(form).items()}
+    return {key: _requirement(field.type) for key, field in _fields(form).items()}
 
 
-def read_said(
+def read_given(
     form: type[msgspec.Struct], table: Mapping[str, Any], path: KeyPath, report: Report
 ) -> dict[str, Any] | None:
     """The keys of a ``form`` in the table, by the names of its fields; any key may be missing.
@@ -69,7 +69,7 @@ def _read_values(
     for key, field in fields.items():
         if key not in table:
             if is_whole and field.required:
-                report((*path, key), f"missing; it must be {_what_is_right(field.type)}")
+                report((*path, key), f"missing; it must be {_requirement(field.type)}")
                 sound = False
             continue
         try:
@@ -100,10 +100,10 @@ def refuse_unknown_keys(table: Iterable[str], known: Iterable[str], path: KeyPat
     return sound
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(text: str, known: Iterable[str]) -> str:
     """``the nearest known is "level"``, or else all that are known."""
     known = tuple(known)
-    if (close := _close(word, known)) is not None:
+    if (close := _close(text, known)) is not None:
         return f'the nearest known is "{close}"'
     return f"known here: {', '.join(known)}"
 
@@ -129,7 +129,7 @@ def shown(value: object) -> str:
 
 
 def _escaped(text: str) -> str:
-    """With what cannot be seen as TOML writes it."""
+    """What cannot be seen is written as in TOML."""
     return "".join(
         c if c.isprintable() else f"\\U{ord(c):08x}" if ord(c) > 0xFFFF else f"\\u{ord(c):04x}" for c in text
     )
@@ -154,19 +154,19 @@ def _convert(value: object, annotation: Any) -> Any:
     try:
         return msgspec.convert(value, annotation)
     except msgspec.ValidationError:
-        reason = f"must be {_what_is_right(annotation)}"
+        reason = f"must be {_requirement(annotation)}"
         if isinstance(value, str) and (close := _close(value, _choices(annotation))) is not None:
             reason += f'; the nearest is "{close}"'
         raise ValueError(reason) from None
 
 
-def _close(word: str, known: Iterable[str]) -> str | None:
+def _close(text: str, known: Iterable[str]) -> str | None:
     by_lower = {choice.lower(): choice for choice in known}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    matches = difflib.get_close_matches(text.lower(), by_lower, n=1)
     return by_lower[matches[0]] if matches else None
 
 
-def _what_is_right(annotation: Any) -> str:
+def _requirement(annotation: Any) -> str:
     meta = _meta(annotation)
     if meta is not None and meta.description:
         return meta.description

@@ -40,7 +40,7 @@ class TomlLines:
     """Line numbers, from 1, of the tables and keys of one TOML text.
 
     Every row is asked for its line, so the headers are found by one fast pass; ``data``, what ``tomllib``
-    made of the text, shows whether it was led astray by a text or a list that only looks like a header.
+    made of the text, shows whether it took a text or a list for a header.
     All other keys are looked for when the first of them is asked for, which only a problem does.
     """
 

@@ -174,7 +174,7 @@ def files_of(
 ) -> list[Path]:
     """The files with one of the endings, dot files left out; none after having reported why.
 
-    ``kind`` is the word for what the files are, in the plural: ``tables``.
+    ``kind`` names what the files are, in the plural: ``tables``.
     """
 
     def refuse(file: str, reason: str) -> list[Path]:

@@ -40,12 +40,12 @@ def parse_size_bytes(text: object) -> int:
     return int(match[1]) * _SIZE_UNITS_BYTES[match[2]]
 
 
-def duration(least_ns: int, most_ns: int, words: str) -> Meta:
-    """The form of a duration within these bounds, which ``words`` name: ``'"1s" to "30s"'``."""
+def duration(least_ns: int, most_ns: int, bounds: str) -> Meta:
+    """The form of a duration within these limits, of which ``bounds`` is the text: ``'"1s" to "30s"'``."""
     return Meta(
         ge=least_ns,
         le=most_ns,
-        description=f"a duration from {words}",
+        description=f"a duration from {bounds}",
         extra={"reads": parse_duration_ns},
     )
 
@@ -86,4 +86,4 @@ NodeName = Annotated[
     ),
 ]
 Word = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"\A[^\x00]*\Z")]
-"""A word of a command: any text that ``execve`` takes."""
+"""An argument of a command: any text that ``execve`` takes."""

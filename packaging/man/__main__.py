@@ -25,7 +25,7 @@ from nodeagent import __version__
 from nodeagent.cli.main import main as commands
 from nodeagent.tables.rule_kinds import RULE_SECTIONS
 from nodeagent.tables.sections.schema import FileForm, RowForm
-from nodeagent.toml.fields import what_is_right
+from nodeagent.toml.fields import requirements
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
@@ -130,7 +130,7 @@ def _fault_codes() -> Page:
     }
     for title, form in forms.items():
         page.subheading(title)
-        for key, right in what_is_right(form).items():
+        for key, right in requirements(form).items():
             page.tagged(bold(key), plain(f"{right[0].upper()}{right[1:]}."))
     page.see_also(("nodeagent", 1), ("nodeagent-tables", 1), ("nodeagent-explain", 1), ("nodeagent.toml", 5))
     return page

@@ -14,7 +14,7 @@ from msgspec import Struct
 from man.roff import Page, bold, plain, prose
 from nodeagent.config.load import SECTIONS
 from nodeagent.config.public import PublicConfig
-from nodeagent.toml.fields import what_is_right
+from nodeagent.toml.fields import requirements
 from nodeagent.vendors import DRIVERS
 
 _KEY: Final = re.compile(r"# (\w+) = (.*)")
@@ -40,7 +40,7 @@ def put(page: Page, shipped: str) -> None:
     sections = list(_sections(shipped))
     for name, groups in sections:
         page.heading(f"[{name}]")
-        right = what_is_right(_FORMS[name])
+        right = requirements(_FORMS[name])
         for group in groups:
             for key, default in group.keys[:-1]:
                 page.tagged(bold(f"{key} = {default}"), plain(f"It is {right[key]}."))

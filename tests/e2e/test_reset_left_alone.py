@@ -67,7 +67,7 @@ def test_needrestart_restarts_the_daemon_and_not_the_reset(node: Machine) -> Non
     assert f"systemd refuses restarts of {reset}" in said.stderr
     assert (unit_of_a_reset(node), node.property_of(reset, "MainPID")) == (reset, process)
     node.run("touch", GO_ON)
-    assert ended(node, 1) == [("npu3", "done: verified by a poll of every member")]
+    assert ended(node, 1) == ("npu3", "done: verified by a poll of every member")
 
 
 def test_nobody_stops_or_restarts_it_by_its_name_or_by_a_pattern(node: Machine) -> None:
@@ -84,7 +84,7 @@ def test_nobody_stops_or_restarts_it_by_its_name_or_by_a_pattern(node: Machine) 
 
     assert unit_of_a_reset(node) == reset
     node.run("touch", GO_ON)
-    assert ended(node, 1) == [("npu3", "done: verified by a poll of every member")]
+    assert ended(node, 1) == ("npu3", "done: verified by a poll of every member")
 
 
 def test_a_shutdown_waits_for_its_end(node: Machine) -> None:

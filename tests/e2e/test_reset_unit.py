@@ -14,10 +14,13 @@ from tests.e2e.resetting_node import (
     DROP_IN,
     PATH,
     UNIT,
+    actions,
     break_and_begin,
     calls,
     ended,
     observed,
+    recorded,
+    reset_until_recorded,
     unit_of_a_reset,
 )
 from tests.e2e.tree import laid_over, switch
@@ -51,8 +54,8 @@ def ask(number, **more):
     FOLDER.forget(name)
     return [result.state, result.reason]
 
-def tell(said):
-    pathlib.Path("/var/lib/nodeagent/said.json").write_text(json.dumps(said))
+def report(result):
+    pathlib.Path("/var/lib/nodeagent/intruder.json").write_text(json.dumps(result))
 """
 AS_ROOT = """
 def write(path):
@@ -65,7 +68,7 @@ def connect(path):
     return connected
 
 status = pathlib.Path("/proc/self/status").read_text().split()
-tell({
+report({
     "privileges": status[status.index("CapEff:") + 1],
     "configuration": try_to(write("/etc/nodeagent/nodeagent.toml")),
     "units": try_to(write("/run/systemd/system/mine.service")),
@@ -76,8 +79,10 @@ tell({
     "by_systemd": str(subprocess.run(["systemd-run", "touch", "/srv/mine"], capture_output=True).returncode),
 })
 """
+RESETS_OF_A_DEVICE = 3
+"""As many as the configuration allows within six hours, unless it has another limit."""
 FORGED = """
-tell([ask(1, before=[["touch", "/srv/mine"]]), ask(2)])
+report([ask(1, before=[["touch", "/srv/mine"]]), ask(2)])
 """
 
 
@@ -102,7 +107,7 @@ def node(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def in_the_daemons_sandbox(node: Machine, script: str) -> Any:
-    """What a script says that runs in the daemon's place, with its unit: as who has taken it over."""
+    """What a script reports that runs in place of the daemon, with its unit: as an intruder in it would."""
     unit = (node.root / "lib/systemd/system" / UNIT).read_text()
     other = {"Type": "exec", "ExecStart": "/usr/lib/nodeagent/bin/python /etc/intruder.py", "Restart": "no"}
     dropped = ("NotifyAccess", "WatchdogSec", "ExecReload")
@@ -113,9 +118,9 @@ def in_the_daemons_sandbox(node: Machine, script: str) -> Any:
     node.run("systemctl", "daemon-reload")
     node.run("systemctl", "start", "intruder.service")
     until(lambda: node.property_of("intruder.service", "SubState"), lambda state: state in {"dead", "failed"})
-    said = node.root / "var/lib/nodeagent/said.json"
-    assert said.exists(), node.read("journalctl", "--unit", "intruder", "--no-pager")
-    return json.loads(said.read_text())
+    report = node.root / "var/lib/nodeagent/intruder.json"
+    assert report.exists(), node.read("journalctl", "--unit", "intruder", "--no-pager")
+    return json.loads(report.read_text())
 
 
 def test_the_units_of_a_reset_are_sound(node: Machine) -> None:
@@ -140,11 +145,11 @@ def test_an_order_says_at_once_that_nothing_can_do_it(node: Machine) -> None:
 
 
 def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
+    finished, called = len(actions(node)), calls(node)
     unit = break_and_begin(node, "npu3")
     assert node.property_of(unit, "ControlGroup").endswith(unit)
-    finished = ended(node, 1)
-    assert finished == [("npu3", "done: verified by a poll of every member")]
-    assert calls(node) == 1
+    assert ended(node, finished + 1) == ("npu3", "done: verified by a poll of every member")
+    assert calls(node) == called + 1
     until(lambda: unit_of_a_reset(node), lambda unit: unit == "")
     assert "reset in-band" in node.read("journalctl", "--unit", unit, "--no-pager")
 
@@ -154,37 +159,38 @@ def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(
 ) -> None:
     node.write("/root/nodeagent.deb", package.read_bytes())
     before = node.property_of(UNIT, "MainPID")
+    finished, called = len(actions(node)), calls(node)
     break_and_begin(node, "npu5")
-    until(lambda: calls(node), lambda number: number == 2)
+    until(lambda: calls(node), lambda number: number == called + 1)
     upgraded = node.run("dpkg", "--install", "/root/nodeagent.deb")
     assert node.property_of(UNIT, "MainPID") != before
     assert "quiesced for dpkg, until " in upgraded.stderr
     assert "nodeagent: waiting for a reset that is under way: /run/nodeagent/reset_unit/" in upgraded.stderr
     holds = json.loads(node.read("nodeagent", "status", "-o", "json"))["holds"]
     assert [hold for hold in holds if hold["kind"] == "quiesce"] == []
-    finished = ended(node, 2)
-    assert finished[1] == ("npu5", "done: verified by a poll of every member")
-    assert calls(node) == 2
+    assert ended(node, finished + 1) == ("npu5", "done: verified by a poll of every member")
+    assert calls(node) == called + 1
 
 
 def test_one_goes_on_while_the_daemon_is_killed_and_down(node: Machine) -> None:
+    finished, called = len(actions(node)), calls(node)
     break_and_begin(node, "npu6")
     node.run("systemctl", "kill", "--signal=KILL", UNIT)
     node.run("systemctl", "stop", UNIT)
     until(lambda: unit_of_a_reset(node), lambda unit: unit == "")
     node.run("systemctl", "start", UNIT)
-    finished = ended(node, 3)
-    assert finished[2] == ("npu6", "done: verified by a poll of every member")
-    assert calls(node) == 3
+    assert ended(node, finished + 1) == ("npu6", "done: verified by a poll of every member")
+    assert calls(node) == called + 1
 
 
-def test_who_has_taken_the_daemon_over_changes_nothing_that_root_obeys(node: Machine) -> None:
+def test_an_intruder_in_the_daemon_changes_nothing_that_root_obeys(node: Machine) -> None:
+    reset_until_recorded(node, 1)
     assert in_the_daemons_sandbox(node, AS_ROOT) == {
         "privileges": "0000000400000000",
         "configuration": "OSError",
         "units": "OSError",
         "record": "OSError",
-        "counted": "3",
+        "counted": str(recorded(node)),
         "bus": "FileNotFoundError",
         "systemd": "FileNotFoundError",
         "by_systemd": "1",
@@ -192,13 +198,15 @@ def test_who_has_taken_the_daemon_over_changes_nothing_that_root_obeys(node: Mac
     assert not (node.root / "srv/mine").exists()
 
 
-def test_who_has_taken_the_daemon_over_gets_no_reset_beyond_the_limit_and_no_hook_of_its_own(
+def test_an_intruder_in_the_daemon_gets_no_reset_beyond_the_limit_and_no_hook_of_its_own(
     node: Machine,
 ) -> None:
+    reset_until_recorded(node, RESETS_OF_A_DEVICE)
+    called = calls(node)
     unknown = "the request cannot be used: Object contains unknown field `before`"
     assert in_the_daemons_sandbox(node, FORGED) == [
         ["refused", unknown],
         ["refused", "npu0 had 3 resets within 6 h, by their record"],
     ]
     assert not (node.root / "srv/mine").exists()
-    assert calls(node) == 3
+    assert calls(node) == called

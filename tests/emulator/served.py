@@ -7,8 +7,8 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from nodeagent.cli.local.emulator import command
+from nodeagent.emulator.control.server import Server
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.server import Server
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from nodeagent.cli.local.emulator import command
+from nodeagent.emulator.control.server import SOCKET, RefusedByEmulator, ask
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.server import SOCKET, RefusedByEmulator, ask
 from tests.emulator.served import say, serving
 from tests.harness.node import running
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from nodeagent.emulator.control.server import answer_line
 from nodeagent.emulator.layout import FieldError
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.server import answer_line
 
 MakeNode = Callable[[str], EmulatedNode]
 Process = subprocess.Popen[bytes]

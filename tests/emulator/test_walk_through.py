@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nodeagent.cli.local.emulator import command, configuration_of
+from nodeagent.emulator.control.server import Server
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.server import Server
 from tests.documents import DOCUMENTS, block, orders
 from tests.harness.configuration import ROOT
 from tests.harness.node import Node

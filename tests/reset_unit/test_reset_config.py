@@ -71,7 +71,7 @@ def test_every_key_reaches_the_core(tmp_path: Path) -> None:
         ),
         (
             'before = "logger"',
-            'reset.before: "logger": must be a list of at most 8 commands, each a list of words, such as',
+            'reset.before: "logger": must be a list of at most 8 commands, each a list of arguments, such as',
         ),
         ("trust_process_lists = true", "reset.trust_process_lists: unknown key; the nearest known is"),
     ],

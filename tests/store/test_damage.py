@@ -197,7 +197,7 @@ async def test_what_is_left_but_does_not_open_either_is_begun_anew_and_the_first
         as_ours(connection)
         connection.execute("UPDATE damage SET doubtful = X'C1'")
         row = ", ".join(DAMAGE.columns)
-        connection.execute(f"UPDATE damage SET checksum = row_checksum('{DAMAGE.word}', {row})")
+        connection.execute(f"UPDATE damage SET checksum = row_checksum('{DAMAGE.label}', {row})")
         connection.commit()
     (first,) = set_aside_in(tmp_path)
     for _ in range(4):
@@ -225,7 +225,7 @@ async def test_a_log_without_its_file_gives_back_what_it_holds(
 
 async def test_the_checksum_of_a_state_is_none_of_a_later_schema() -> None:
     row = (1, *("u", 1, "m"), *(0,) * 6, *(None,) * 4, *(0,) * 4)
-    later, before = (replace(STATE, word=f"state {SCHEMA_VERSION + step}") for step in (1, -1))
+    later, before = (replace(STATE, label=f"state {SCHEMA_VERSION + step}") for step in (1, -1))
     assert not STATE.is_sealed(later.sealed(row))
     assert STATE.is_sealed(STATE.sealed(row))
     assert STATE.is_sealed(before.sealed(row))

@@ -90,6 +90,6 @@ def test_it_is_told_in_words_and_written_out(load: Load, counted_by: str, said: 
     (rule,) = load({"t.toml": text}).catalog.frequency
     assert isinstance(rule, FrequencyRule)
     assert rule.counted_by is CountedBy(counted_by)
-    assert sort_of(rule).words(rule) == said
+    assert sort_of(rule).text(rule) == said
     written = to_toml([], [rule])
     assert (f'counted_by = "{counted_by}"' in written) is (counted_by != "device")

@@ -29,11 +29,11 @@ def test_the_stricter_row_wins_within_a_folder_with_a_warning(load: Load, tmp_pa
     assert loaded.catalog.rows["A1"].level is Level.SEPARATE_NPU
     assert loaded.warnings == (
         (
-            f"{tmp_path}/1/a.toml:1: A1 stands also at {tmp_path}/1/b.toml:1;"
+            f"{tmp_path}/1/a.toml:1: A1 is defined also at {tmp_path}/1/b.toml:1;"
             " the stricter counts: SeparateNPU, not RestartNPU"
         ),
         (
-            f"{tmp_path}/1/c.toml:1: A1 stands also at {tmp_path}/1/b.toml:1;"
+            f"{tmp_path}/1/c.toml:1: A1 is defined also at {tmp_path}/1/b.toml:1;"
             " the stricter counts: SeparateNPU, not SubHealthFault"
         ),
     )
@@ -170,7 +170,8 @@ def test_one_id_in_two_files_of_a_folder_is_refused(load: Load, tmp_path: Path) 
     with pytest.raises(TablesError) as refused:
         load({"a.toml": row("SeparateNPU") + frequency("r", 3), "b.toml": frequency("r", 3)})
     assert str(refused.value) == (
-        f'{tmp_path}/1/b.toml:2: frequency[0].id: "r" stands already at {tmp_path}/1/a.toml:5; each id once'
+        f'{tmp_path}/1/b.toml:2: frequency[0].id: "r" is defined already'
+        f" at {tmp_path}/1/a.toml:5; each id once"
     )
 
 

@@ -157,8 +157,8 @@ def test_a_release_that_is_taken_from_a_rule_is_that_by_a_person(load: Load) -> 
 def test_what_says_nothing_is_warned_of(load: Load, tmp_path: Path) -> None:
     loaded = load({"a.toml": SHIPPED}, {"s.toml": '[codes.A1]\n[[frequency]]\nid = "often"\n'})
     assert loaded.warnings == (
-        f"{tmp_path}/2/s.toml:1: A1 says nothing, and changes nothing",
-        f"{tmp_path}/2/s.toml:2: often says nothing, and changes nothing",
+        f"{tmp_path}/2/s.toml:1: A1 sets no key, and changes nothing",
+        f"{tmp_path}/2/s.toml:2: often sets no key, and changes nothing",
     )
 
 
@@ -255,7 +255,7 @@ def test_one_key_twice_in_a_folder_is_refused(load: Load, tmp_path: Path) -> Non
     with pytest.raises(TablesError) as refused:
         load({"a.toml": SHIPPED}, {"a.toml": text, "b.toml": text})
     assert str(refused.value) == (
-        f"{tmp_path}/2/b.toml:2: codes.A1.level: stands already at {tmp_path}/2/a.toml:2;"
+        f"{tmp_path}/2/b.toml:2: codes.A1.level: is set already at {tmp_path}/2/a.toml:2;"
         " each key once in a folder"
     )
 

@@ -8,7 +8,7 @@ from tests.tables.conftest import Refusals
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("decode = 7", "t.toml:1: decode: 7 stands where the tables parts and sensors are needed"),
+        ("decode = 7", "t.toml:1: decode: 7 is given where the tables parts and sensors are needed"),
         ("[decode]\npart = 1", 't.toml:2: decode.part: unknown key; the nearest known is "parts"'),
         ("[decode]\nparts = 1", "t.toml:2: decode.parts: 1 is given where a table is needed"),
         (

@@ -116,7 +116,7 @@ ROWS: list[Story] = [
         "a bad word in clear_on",
         ROW + 'clear_on = ["recovr"]\n',
         (
-            't.toml:5: codes.A1.clear_on: "recovr": neither a quiet time such as "10m" nor a known word;'
+            't.toml:5: codes.A1.clear_on: "recovr": neither a quiet time such as "10m" nor a known cause;'
             ' the nearest known is "recover"'
         ),
     ),
@@ -157,7 +157,7 @@ ROWS: list[Story] = [
     (
         "rules that are no list",
         ROW + "[frequency]\n",
-        "t.toml:5: frequency: { } stands where tables under [[frequency]] are needed",
+        "t.toml:5: frequency: { } is given where tables under [[frequency]] are needed",
     ),
     (
         "a row that is no table",
@@ -206,7 +206,7 @@ RULES: list[Story] = [
         ROW
         + '[[frequency]]\nid = "r"\ncodes = ["A1"]\nlevel = "SeparateNPU"\ntimes = 3\ntime_window = "1d"\n',
         (
-            "t.toml:5: frequency[0].release_time_window: missing; where nobody but a person releases,"
+            "t.toml:5: frequency[0].release_time_window: missing; if only a person releases,"
             " the level must be ManuallySeparateNPU"
         ),
     ),
@@ -230,7 +230,7 @@ RULES: list[Story] = [
         'times = 3\ntime_window = "1d"\n',
         (
             't.toml:7: frequency[0].codes: "A*": codes are counted one by one; name them,'
-            ' or say "*" for every one'
+            ' or write "*" for every one'
         ),
     ),
     (
@@ -238,7 +238,7 @@ RULES: list[Story] = [
         ROW + '[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "1s"\nrecover_timeout = "1s"\n'
         'level = "SeparateNPU"\n[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "1s"\n'
         'recover_timeout = "1s"\nlevel = "SeparateNPU"\n',
-        't.toml:12: duration[1].id: "r" stands already at t.toml:5; each id once',
+        't.toml:12: duration[1].id: "r" is defined already at t.toml:5; each id once',
     ),
     (
         "manual separation by a duration rule",
@@ -327,7 +327,7 @@ RULES: list[Story] = [
         (
             "t.toml:8: pattern[0].regex: may match in the middle of a line, where the kernel quotes names"
             " that any user chooses: it must begin with ^ in every branch, without (?m), followed by the"
-            " words with which the message begins"
+            " text with which the message begins"
         ),
     ),
     (
@@ -336,7 +336,7 @@ RULES: list[Story] = [
         'device = "node"\n',
         (
             't.toml:8: pattern[0].regex: its group "count" may take more than a number, and a line counts as'
-            r" often as that group says; write (?P<count>\d{1,9})"
+            r" often as that number; write (?P<count>\d{1,9})"
         ),
     ),
     (

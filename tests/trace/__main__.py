@@ -1,7 +1,8 @@
 """``python -m tests.trace line|order|job``: run one path on the real daemon and print its files.
 
 For each process it prints the project's files whose functions ran for the event, in the order of their first
-use; ``recorder`` says which count. At the end it prints the number of files of each process and of all.
+use; ``recorder`` decides which count. At the end it prints the number of files of each process and of all,
+and those that docs/architecture.md does not name for this path.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from tests.trace.document import DOCUMENT, NoSection, named_files
 from tests.trace.interpreter import Checkout, NotSetUp
 from tests.trace.node import TraceFailed, traced
 from tests.trace.paths import PATHS
@@ -26,7 +28,7 @@ _ROLES: Final = (
     ("nodeagent job run", "job supervisor"),
     ("nodeagent events", "subscriber"),
 )
-"""Words of a command line, and the process that has them; the first that fits. Any other is the command."""
+"""Parts of a command line, and the process that has them; the first that fits. Any other is the command."""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,11 @@ def main(path: str, count: bool, checkout: Path) -> None:
     for process in processes:
         click.echo(f"{len(process.files):4} {process.role}")
     click.echo(f"{len(together):4} all together")
+    try:
+        for name in not_named(processes, named_files(checkout, path)):
+            click.echo(f"{DOCUMENT} does not name nodeagent/{name}")
+    except (OSError, NoSection) as error:  # an older checkout
+        click.echo(f"trace: {error}", err=True)
 
 
 def group(records: Sequence[dict[str, Any]]) -> list[Process]:
@@ -83,13 +90,19 @@ def group(records: Sequence[dict[str, Any]]) -> list[Process]:
     return list(processes.values())
 
 
+def not_named(processes: Sequence[Process], named: frozenset[str]) -> list[str]:
+    """The files that ran and that the document does not name, in the order of their first use."""
+    ran = dict.fromkeys(name for process in processes for name in process.files)
+    return [name for name in ran if name not in named]
+
+
 def role_of(command: Sequence[str]) -> str:
     """What a process is, by its command line."""
-    words = " ".join([Path(command[1]).name, *command[2:]])
-    role = next((role for part, role in _ROLES if part in words), "")
+    line = " ".join([Path(command[1]).name, *command[2:]])
+    role = next((role for part, role in _ROLES if part in line), "")
     if role == "worker":
         return f"worker {command[-1]}"
-    return role or f"command {words.partition(' -')[0]}"
+    return role or f"command {line.partition(' -')[0]}"
 
 
 def _fail(reason: str) -> NoReturn:

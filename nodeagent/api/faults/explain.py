@@ -82,7 +82,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
 
 def _rule(rule: Rule) -> pb.RuleExplanation:
     sort = sort_of(rule)
-    return pb.RuleExplanation(id=rule.id, kind=sort.key, text=sort.words(rule), file=rule.file)
+    return pb.RuleExplanation(id=rule.id, kind=sort.key, text=sort.text(rule), file=rule.file)
 
 
 def _modes(row: Row, settings: Settings) -> list[pb.ModePhases]:

@@ -15,7 +15,7 @@ from nodeagent.core.catalog.levels import JOB_LEVELS
 from nodeagent.core.model import CHIP_KINDS, Recovery
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from nodeagent.tables.levels import IN_WORDS
+from nodeagent.tables.levels import SOURCE_NAMES
 
 Explain = Callable[[Sequence[str]], list[pb.CodeExplanation]]
 
@@ -108,7 +108,7 @@ def _write(explained: pb.CodeExplanation) -> None:
     write(f"{explained.code}: {explained.name}{family}")
     write_field("level    ", f"{enum_text(enums.LEVEL_OF, explained.level)}{induced}")
     if explained.level_source:
-        write_field("level by ", IN_WORDS.get(explained.level_source, explained.level_source))
+        write_field("level by ", SOURCE_NAMES.get(explained.level_source, explained.level_source))
     if explained.level_reason:
         write_prose("why      ", explained.level_reason)
     affects = "" if explained.affects == "self" else f", affects {explained.affects.replace('_', ' ')}"

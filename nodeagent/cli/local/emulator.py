@@ -22,14 +22,14 @@ from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json, write_lines
 from nodeagent.emulator.build import BuildFailed
-from nodeagent.emulator.call_requests import EmulatorRequest
+from nodeagent.emulator.control.call_requests import EmulatorRequest
+from nodeagent.emulator.control.requests import REQUESTS
+from nodeagent.emulator.control.server import RefusedByEmulator, Server, ask
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
 from nodeagent.emulator.layout import FieldError
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvml import Front
 from nodeagent.emulator.processes import has_ended
-from nodeagent.emulator.requests import REQUESTS
-from nodeagent.emulator.server import RefusedByEmulator, Server, ask
 from nodeagent.emulator.state import FILE
 from nodeagent.system.directories import NotOwnError, make_own
 from nodeagent.vendors import DRIVERS, VendorConfig

@@ -107,7 +107,7 @@ class ActiveCodes:
 
     def read(self, device: str, *, slow_round: bool) -> tuple[tuple[Active, ...], bool]:
         """The active codes, and whether it is known that there are no others: what makes no sense in the list
-        may stand in the place of one, and what an event is just reporting is left to it. Raises
+        may hide one, and what an event is just reporting is left to it. Raises
         ``CallFailed``.
         """
         try:
@@ -141,7 +141,7 @@ class ActiveCodes:
 
     def _read_events(self, *, slow_round: bool) -> None:
         """Read the events of codes of which none has given the severity, and the parts on which each is
-        active, which the list of codes does not name; only some libraries can tell
+        active, which the list of codes does not name; only some libraries report it
         (``dcmiv2_get_device_current_fault_event``).
         """
         if not self._asks_events or not self._refusals.asks("events", slow_round=slow_round):

@@ -328,7 +328,7 @@ class DcmiChip:
 
     def core_use(self, kind: int) -> bytes:
         """A byte for each AI core (``kind`` 0) or vector core (1): percent, or above 100 what is the matter
-        with it; nothing if the product cannot tell, which is asked once.
+        with it; nothing if the product has no such value, which is asked once.
         """
         if kind in self._without_core_use:
             return b""

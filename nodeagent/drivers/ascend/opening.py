@@ -152,8 +152,8 @@ def _shares_the_hosts_mounts(procfs: Path) -> bool:
     """Whether it does with process 1, if that is the host's.
 
     By the numbers of mounts, which anybody may read: each mount is in one namespace, and numbers are the
-    kernel's. What /proc/1/ns/mnt names, only who may trace process 1 can read. A container that has booted an
-    init of its own is a machine to what runs in it: the NPUs that it was given are its own.
+    kernel's. /proc/1/ns/mnt can be read only with the right to trace process 1. A container that has booted
+    an init of its own is a machine to what runs in it: the NPUs that it was given are its own.
     """
     if _number(procfs / "self/ns/pid") != FIRST_PID_NAMESPACE and not _is_booted(procfs):
         return False

@@ -95,8 +95,8 @@ def reset(order: ResetOrder) -> None:
 
 
 def _report_killed(library: DcmiLibrary, places: Mapping[str, ChipPlace], order: ResetOrder) -> None:
-    """Report which processes the library will kill by itself, on whichever chips of the machine: nobody holds
-    those that are reset.
+    """Report which processes the library will kill by itself, on any chip of the machine: those that are
+    reset have no users.
     """
     try:
         listed = users.killed_at_reset(Path(order.procfs), KILL_LIST)

@@ -275,7 +275,8 @@ class SwitchDriver:
         return asked_ns is None or not self._subscribed or now_ns - asked_ns >= self._query_each_ns
 
     def _faults_since(self, begun_ns: int) -> tuple[Mapping[str, set[str]], bool]:
-        """The faulty devices with their codes, asked for after ``begun_ns``; one call serves all who wait.
+        """The faulty devices with their codes, asked for after ``begun_ns``; one call serves all threads that
+        wait.
 
         Raises ``CallFailed``.
         """

@@ -1,6 +1,6 @@
 """One chip, watched: what a poll of it finds, and which part it is.
 
-Each poll asks for its health and its active codes, and for who holds it; for what it measures each
+Each poll asks for its health and its active codes, and for its users; for what it measures each
 ``MEASURE_EACH``, and where health or codes have changed, so that all is of the same time. A chip
 whose health is "not ready" has dropped from its card: that is a fault with a code of its own for as long as
 it lasts, and closes nothing else; other calls answer so also where the driver is only busy. A chip whose
@@ -62,7 +62,7 @@ NOTHING_READ: Final[Mapping[str, float]] = {}
 
 _HEALTH: Final = range(4)
 _NOT_THERE: Final = 0xFFFFFFFF
-"""Told with the answer 0 of a chip that the driver has removed (``dsmi_get_device_health``)."""
+"""Reported with the answer 0 for a chip that the driver has removed (``dsmi_get_device_health``)."""
 
 
 class WatchedChip:
@@ -127,8 +127,8 @@ class WatchedChip:
         return self._refused + sum(part.refused for part in counted)
 
     def described(self) -> Device:
-        """Which part it is, as far as that has been read; makes no call. Each answer is reported before the
-        next is asked for, and the first one before the chip is polled.
+        """Which part it is, as far as that has been read; it makes no call. Each answer is reported before
+        the next is asked for, and the first one before the chip is polled.
         """
         known = self._identity
         if known.die and (not self._known_as or known.die == self._described):
@@ -162,7 +162,7 @@ class WatchedChip:
                 # It was reset, or let alone for that.
                 self._refusals.forget()
             if not self._asks("health"):
-                # Of what was not asked nothing is reported, but for who held the chip.
+                # Of what was not asked nothing is reported, but for the users of the chip.
                 return Reading(complete=False, users=self._seen_dropped)
             read_s, self._read_s = self._read_s, -math.inf
             try:

@@ -121,7 +121,7 @@ class BmcDriver:
             print(f"the BMC answers again, after {self._failed} failed readings", file=sys.stderr, flush=True)
         self._failed = 0
         if faults is not None:
-            self._report_events_beside()
+            self._report_events_after_faults()
 
     def _note_failure(self, error: CallFailed) -> None:
         self._failed += 1
@@ -158,7 +158,7 @@ class BmcDriver:
 
     # ------------------------------------------------------------------ the log of events
 
-    def _report_events_beside(self) -> None:
+    def _report_events_after_faults(self) -> None:
         """The list of faults was read: that the log cannot be, is no loss of the source."""
         try:
             self._report_events()

@@ -1,4 +1,4 @@
-"""The driver ``host``: faults of the node that stop jobs, besides its chips, its network and its BMC.
+"""The driver ``host``: faults of the node that stop jobs and are not of its chips, its network or its BMC.
 
     sysfs ──> memory modules (EDAC), PCI Express (AER counters, links)  ┐
     files ──> services (systemd), storage clients (DPC, DTFS)           ├──> what is active, as it changes

@@ -64,7 +64,7 @@ class RefusedStorage(ValueError):
 
 
 class StorageClients:
-    """``root`` is that of the node's file system, ``owner`` who has to have written the files."""
+    """``root`` is that of the node's file system, ``owner`` the user that must own the files."""
 
     def __init__(self, root: Path, now_s: Callable[[], float] = time.monotonic, owner: int = 0) -> None:
         self._clients = [_Client(root / path, faults, owner) for path, faults in CLIENTS.items()]
@@ -88,7 +88,7 @@ class _Client:
         self._faults = faults
         self._owner = owner
         self._since_s: dict[tuple[int, str], tuple[float, bool]] = {}
-        self._stands: set[str] = set()
+        self._active: set[str] = set()
         self._said = ""
 
     def look(self, now_s: float) -> Mapping[Finding, Evidence]:
@@ -96,7 +96,7 @@ class _Client:
             self._take(parse(_text(self.file, self._owner), self._faults), now_s)
             self._say("")
         except FileNotFoundError:
-            self._since_s, self._stands = {}, set()
+            self._since_s, self._active = {}, set()
         except (OSError, ValueError) as error:
             self._say(f"{self.file} is not believed: {error}")
         found: dict[Finding, Evidence] = {}
@@ -105,7 +105,7 @@ class _Client:
                 instances = [str(number) for (number, key), (_, is_wrong) in self._since_s.items()
                              if key == fault.key and is_wrong]  # fmt: skip
                 found[NODE, fault.code] = {"file": str(self.file), "instances": ", ".join(instances)}
-        self._stands = {code for _, code in found}
+        self._active = {code for _, code in found}
         return found
 
     def _take(self, instances: Instances, now_s: float) -> None:
@@ -119,7 +119,7 @@ class _Client:
 
     def _is_wrong(self, fault: StorageFault, now_s: float) -> bool:
         states = [state for (_, key), state in self._since_s.items() if key == fault.key]
-        if fault.code in self._stands:
+        if fault.code in self._active:
             return any(is_wrong or now_s - since_s < fault.lasts_s for since_s, is_wrong in states)
         return any(is_wrong and now_s - since_s >= fault.lasts_s for since_s, is_wrong in states)
 

@@ -5,10 +5,10 @@ follows in the window is only counted, and reported as one signal when the windo
 the next window begins.
 
 Whenever anything is reported, everything counted so far is reported with it, in the order in which each was
-last seen: what came last, the fault or its recovery, has the last word. So after each batch nothing
-read is untold, and the batch's cursor is exact: a crash repeats no signal and drops none.
+last seen: what came last, the fault or its recovery, is reported last. So after each batch everything
+read is reported, and the batch's cursor is exact: a crash repeats no signal and drops none.
 
-Pure: the time is an argument, and whoever calls decides whose time it is.
+Pure: the time is an argument; the caller decides which clock it is.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Coalescer:
         return self.flush(now_ns) if due_ns is not None and due_ns <= now_ns else []
 
     def flush(self, now_ns: int) -> list[Signal]:
-        """Everything counted, whatever the time. A window that had counted begins anew."""
+        """Everything counted, whatever the time. A window that had counted begins again."""
         if not self._pending:
             return []
         counted = []
@@ -84,7 +84,7 @@ class Coalescer:
         return counted
 
     def reset(self) -> None:
-        """Forget the windows: what comes next is a first occurrence again. Only when nothing is pending."""
+        """Forget the windows: the next signal is a first occurrence again. Only when nothing is pending."""
         assert not self._pending
         self._windows.clear()
 

@@ -1,4 +1,4 @@
-"""The kernel log as a driver: read, match, coalesce, report; and say exactly how far it has come.
+"""The kernel log as a driver: read, match, coalesce, report, and record exactly how far it has read.
 
     ring ──read──> records ──match──> signals ──coalesce──> Batch(signals, lost, cursor)
 
@@ -26,12 +26,12 @@ from nodeagent.wire import Batch, CaughtUp, Configure, Cursor, Lost, Pattern, Si
 CURSOR_INTERVAL_NS: Final = 5_000_000_000
 LOSS_INTERVAL_NS: Final = 50_000_000
 HISTORY_LIMIT_NS: Final = 5_000_000_000
-"""A writer faster than this reader may keep the ring's end out of reach: from then on lines are live."""
+"""A writer that is faster than this reader may keep it from the ring's end: from then on lines are live."""
 
 BRISK_NS: Final = 250_000_000
 BRISK_WAIT_MS: Final = 1.0
-"""The kernel wakes who waits at its next tick, up to 4 ms late. Faults come in company, so for a while
-after one we look by ourselves each millisecond; always doing so would cost 3 % of a core."""
+"""The kernel wakes a waiting reader at its next tick, up to 4 ms late. Faults come in groups, so for a
+while after one the log is read each millisecond; doing so always would cost 3 % of a core."""
 
 REOPEN_FIRST_S: Final = 0.05
 REOPEN_LIMIT_S: Final = 5.0
@@ -49,7 +49,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
 
 
 def _position(cursor: Cursor | None, boot_id: str) -> int | None:
-    """A cursor of another boot is a promise to report this boot from its record 0 on."""
+    """With a cursor of another boot, this boot is reported from its record 0 on."""
     if cursor is None:
         return None
     return cursor.seq if cursor.boot_id == boot_id else -1
@@ -170,9 +170,9 @@ class KernelLogDriver:
         for record, match in zip(fresh, matches, strict=True):
             if match is not None:
                 self._totals["matched_total"] += 1
-                said = self._signal(record, match, now_ns)
+                signal = self._signal(record, match, now_ns)
                 self._brisk_until_ns = now_ns + BRISK_NS
-                signals += self._coalescer.add(said, said.last_ns if self._history else now_ns)
+                signals += self._coalescer.add(signal, signal.last_ns if self._history else now_ns)
         if not self._history:
             signals += self._coalescer.expire(now_ns)
         due = self._loss_due_ns(now_ns) <= now_ns or self._cursor_due_ns(now_ns) <= now_ns
@@ -181,7 +181,7 @@ class KernelLogDriver:
             self._report(signals)
 
     def _admit(self, record: Record) -> bool:
-        """Whether it is to be matched: it was not reported before."""
+        """Whether to match it: it was not reported before."""
         lost = self._account.admit(record.seq)
         if lost is None:
             return False

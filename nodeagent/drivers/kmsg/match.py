@@ -1,8 +1,8 @@
 """Which pattern a kernel line matches, and what that makes of it: code, device, named groups.
 
 The first pattern in the tables' order counts that matches where the message begins, and only there: further
-on the kernel quotes what any user chooses. A message may hold several lines; that one of them begins as a
-pattern does, behind the first, means nothing.
+on the kernel quotes text that any user chooses. A message may hold several lines; one that begins as a
+pattern does, after the first, is not matched.
 
 All patterns are tried at once, and the groups of the one that counts are taken then.
 """
@@ -26,7 +26,7 @@ _PCI: Final = re.compile(
 _MAX_NAME: Final = 128
 
 COUNT: Final = "count"
-"""The group of a pattern that says how many times a line tells of what it tells of."""
+"""The group of a pattern that holds how many errors a line reports."""
 REST: Final = "rest"
 """The group of a pattern in which its ``find`` is searched."""
 
@@ -36,9 +36,9 @@ _MAX_COUNT: Final = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """``pattern`` is its id; ``groups`` are the named groups that took part, unbounded as they stood.
+    """``pattern`` is its id; ``groups`` are the named groups that took part, as long as they were.
 
-    ``count``: so many times the line tells of it, once where it does not say.
+    ``count``: how many errors the line reports, one if it has no number.
     """
 
     pattern: str
@@ -134,7 +134,7 @@ def _filled(pieces: Sequence[tuple[str, str | None]], groups: Mapping[str, str])
 
 
 def _times(text: str) -> int:
-    """How many times a group says; once if it says none, or no number."""
+    """The number in a group; one if it has none."""
     if not (text.isascii() and text.isdecimal()):
         return 1
     digits = text.lstrip("0")

@@ -1,10 +1,11 @@
 """The end of the kernel log of the previous boot, from the systemd journal, where no shutdown ended it.
 
-What stopped the node may stand there. The core emits it as notices and acts on none of it. Once it is read
-the source is absent until the next boot. So it is where no journal is on a disk, and where the previous boot
+It may show what stopped the node. The core emits it as notices and acts on none of it. Once it is read
+the source is absent until the next boot. It is absent too if no journal is on a disk, or if the previous boot
 ended in order.
 
-The cursor counts the lines that were taken up: where one ends the worker, the next worker goes on behind it.
+The cursor counts the lines that were taken up: if one of them ends the worker, the next worker goes on after
+it.
 """
 
 import errno
@@ -27,7 +28,7 @@ STOPPED: Final = UUID("d93fb3c9c24d451a97cea615ce59c00b")
 
 JOURNALD: Final = "driver"
 """The ``_TRANSPORT`` of what journald itself writes (systemd.journal-fields(7)). Any user may write the
-message id; nobody but journald writes a field that begins with ``_``.
+message id; only journald writes a field that begins with ``_``.
 """
 
 MAX_LINES: Final = 100_000
@@ -115,7 +116,7 @@ class PreviousBoot:
             )
 
     def _found(self, lines: Sequence[Entry], matcher: Matcher) -> list[Signal]:
-        """One signal for each fault of each device, with its last line and how often its lines tell of it."""
+        """One signal for each fault of each device, with its last line and the number of its lines."""
         signals: dict[tuple[str, str, bool], Signal] = {}
         messages = [_text(line["MESSAGE"]) for line in lines]
         for line, message, match in zip(lines, messages, matcher.match(messages), strict=True):

@@ -1,8 +1,8 @@
-"""Lines that begin with a name of any length that users choose: no message of a driver, whatever they say.
+"""Lines that begin with a name of any length that users choose: no message of a driver, whatever their text.
 
-A program's and an interface's name have at most 15 bytes, which no pattern of the tables is content with.
-The kernel begins some lines with longer ones; by how it goes on behind the name they are known, and by more
-words of it than such a short name holds: else a program hid the line of its own fault. It decides about
+A program's and an interface's name have at most 15 bytes, which is too short for every pattern of the tables.
+The kernel begins some lines with longer ones; they are recognised by the text after the name, and by more of
+it than such a short name has: else a program could hide the line of its own fault. It decides about
 nothing else, and knows no patterns.
 """
 

@@ -1,9 +1,9 @@
 """The descriptor of the kernel log, and the account of its sequence numbers.
 
 Reading begins at the oldest record the ring holds and never seeks to the end. When records were
-overwritten before they were read, the kernel says so once (EPIPE) and goes on at the oldest it still
-has; the sequence number of that record shows exactly how many were lost. So there is no blind time:
-the next read follows at once.
+overwritten before they were read, the kernel reports it once (EPIPE) and goes on at the oldest it
+still has; the sequence number of that record shows exactly how many were lost. No time is missed: the next
+read follows at once.
 
 It knows nothing of patterns or signals.
 """
@@ -52,7 +52,7 @@ class Chunk:
 
 
 class KernelLog:
-    """``path`` is ``/dev/kmsg``, or a FIFO that stands in for it where there is no kernel log."""
+    """``path`` is ``/dev/kmsg``, or a FIFO in its place where there is no kernel log."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -63,7 +63,7 @@ class KernelLog:
         return self._descriptor
 
     def open(self) -> None:
-        """Open (anew) at the oldest record. Raises ``Unavailable`` that says what to change."""
+        """Open, or open again, at the oldest record. Raises ``Unavailable`` with what to change."""
         self.close()
         try:
             mode = Path(self._path).stat().st_mode
@@ -151,7 +151,7 @@ class Account:
         return lost
 
     def disown(self) -> bool:
-        """Whether the log ends before ``position``, which then is of another log and is given up."""
+        """Whether the log ends before ``position``, which then is of another log and is dropped."""
         foreign = self._newest is not None and self.position is not None and self._newest < self.position
         if foreign:
             self.position = None

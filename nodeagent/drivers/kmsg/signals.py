@@ -25,7 +25,7 @@ def signal_of(
     backdated: bool = False,
     properties: Mapping[str, str] = _NOTHING,
 ) -> Signal:
-    """``place``: the line and where it stood in its log; ``properties``: what else the kernel adds."""
+    """``place``: the line and its place in its log; ``properties``: what else the kernel adds."""
     return Signal(
         device=match.device,
         code=match.code,
@@ -40,7 +40,7 @@ def signal_of(
 
 
 def evidence_of(place: Mapping[str, str], match: Match, properties: Mapping[str, str]) -> dict[str, str]:
-    """The line and where it stood, what the pattern made of it, and the properties that the kernel adds."""
+    """The line and its place, what the pattern made of it, and the properties that the kernel adds."""
     evidence = {**place, "pattern": printable(match.pattern)[:MAX_VALUE]}
     for name, value in (*match.groups.items(), *properties.items()):
         if len(evidence) >= MAX_EVIDENCE:
@@ -50,7 +50,7 @@ def evidence_of(place: Mapping[str, str], match: Match, properties: Mapping[str,
 
 
 def place_of(record: Record) -> dict[str, str]:
-    """The line and where it stood."""
+    """The line and its place."""
     return line_of(record.message) | {
         "kernel_seq": str(record.seq),
         "kernel_time_us": str(record.boottime_us),
@@ -58,5 +58,5 @@ def place_of(record: Record) -> dict[str, str]:
 
 
 def line_of(message: str) -> dict[str, str]:
-    """The line alone, of which nothing says where it stood."""
+    """The line alone, if its place is not known."""
     return {"line": printable(message)[:MAX_LINE]}

@@ -32,7 +32,7 @@ RECEIVE_BUFFER_BYTES: Final = 1 << 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSettings:
     """``watch`` are patterns of names of further interfaces, ``expected_ports`` names of ports that should
-    to be up, ``chips`` the chips behind a port by its name.
+    be up, ``chips`` the chips behind a port by its name.
     """
 
     sysfs: Path

@@ -172,7 +172,7 @@ LIST_EACH_S: Final = 60.0
 
 
 class InterfaceListener(Protocol):
-    """Who is called on a change. All calls come from the follower's thread, but for the first
+    """The functions that are called on a change. All calls come from the follower's thread, but for the first
     ``interfaces_listed``.
     """
 

@@ -35,7 +35,7 @@ class PortPlace:
 
 
 def place_of_interface(sysfs: Path, name: str) -> PortPlace | None:
-    """None if it is virtual, a guest's (SR-IOV), wireless or on USB: those come and go as somebody uses them.
+    """None if it is virtual, a guest's (SR-IOV), wireless or on USB: those come and go as they are used.
 
     Raises ``OSError``, but for one that is not there.
     """

@@ -6,7 +6,7 @@ interface and its RDMA port are one port. An InfiniBand port is named after its 
 its interface.
 
 RDMA ports are read from /sys/class/infiniband (Documentation/ABI/stable/sysfs-class-infiniband of Linux). The
-counters of InfiniBand stop at their highest value until somebody clears them. Nothing is judged here.
+counters of InfiniBand stop at their highest value until they are cleared. Nothing is judged here.
 """
 
 import re
@@ -327,5 +327,5 @@ def _is_wanted(name: str, patterns: Iterable[str]) -> bool:
 
 
 def shown(name: str) -> str:
-    """The kernel lets an interface have nearly any name; one that would mean something else is marked."""
+    """The kernel lets an interface have nearly any name; a name that would mean something else is marked."""
     return f"port:{name}" if _NAME_OF_ANOTHER.fullmatch(name) else quote(name, safe=_SAFE)

@@ -1,4 +1,4 @@
-"""One GPU: who it is, everything that one poll reads of it, and which questions it does not answer.
+"""One GPU: its identity, everything that one poll reads of it, and which questions it does not answer.
 
     identity ── state: active codes ── telemetry: readings ── processes: users
 
@@ -100,8 +100,8 @@ def _attributes(questions: Mapping[str, str], codes: Iterable[str]) -> dict[str,
 def _together(questions: Mapping[str, str]) -> dict[str, str]:
     """The same question about several links as one."""
     numbers: dict[tuple[str, str], list[str]] = {}
-    for words, answer in questions.items():
-        name, _, about = words.partition("/")
+    for question, answer in questions.items():
+        name, _, about = question.partition("/")
         numbers.setdefault((name, answer), []).append(about)
     return {_about(name, about): answer for (name, answer), about in numbers.items()}
 
@@ -163,7 +163,7 @@ class Gpu:
         self._handle()
 
     def identify(self) -> None:
-        """Ask who it is. Raises ``GpuFault`` and ``CallFailed``."""
+        """Read its identity. Raises ``GpuFault`` and ``CallFailed``."""
         self._identify(listen=False)
 
     def poll(self) -> Reading:
@@ -254,7 +254,7 @@ class Gpu:
             what = ", ".join(sorted(lost)) or "nothing any more"
             print(f"{self.device.device}: cannot be asked for {what}", file=sys.stderr, flush=True)
 
-    # ------------------------------------------------------------------ who it is
+    # ------------------------------------------------------------------ identity
 
     def _identify(self, *, listen: bool) -> None:
         """``listen``: to another part's events before it is reported that there is one."""

@@ -1,4 +1,4 @@
-"""Who a GPU is: UUID, PCI address, attributes, MIG devices, and with which GPUs it is reset.
+"""The identity of a GPU: UUID, PCI address, attributes, MIG devices, and with which GPUs it is reset.
 
 The name is ``gpu`` and NVML's index. A UUID or an address of another form counts as unreadable, never as
 another part. Programs know a MIG device by its UUID alone (CUDA_VISIBLE_DEVICES takes it). No MIG device is
@@ -65,7 +65,7 @@ def _described(part: Any) -> str:
 LINKED: Final = "nvlink"
 """The group of all GPUs of the node that NVLink joins, by switches or from one to the other."""
 
-_NOBODY: Final = (None, pynvml.NVML_NVLINK_DEVICE_TYPE_UNKNOWN)
+_NO_PEER: Final = (None, pynvml.NVML_NVLINK_DEVICE_TYPE_UNKNOWN)
 
 
 def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
@@ -86,7 +86,7 @@ def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
     ]
     partners = {
         calls.ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, link, variant=(link,)) for link in links
-    } - {*_NOBODY}
+    } - {*_NO_PEER}
     if pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH in partners or (switches and links):
         return LINKED
     if architecture is not None and architecture >= pynvml.NVML_DEVICE_ARCH_AMPERE:
@@ -211,9 +211,9 @@ def _virtualization(calls: Calls) -> Mapping[str, str]:
     mode = calls.ask(pynvml.nvmlDeviceGetVirtualizationMode)
     if mode is None or mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_NONE:
         return {}
-    word = _VIRTUALIZATION.get(mode, str(mode))
-    attributes = {"virtualization": word}
-    return {**attributes, "no_reset": OF_THE_HOST} if word == _SHARE_OF_A_GUEST else attributes
+    mode_name = _VIRTUALIZATION.get(mode, str(mode))
+    attributes = {"virtualization": mode_name}
+    return {**attributes, "no_reset": OF_THE_HOST} if mode_name == _SHARE_OF_A_GUEST else attributes
 
 
 def is_in_guest(device: Device) -> bool:

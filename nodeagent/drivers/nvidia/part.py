@@ -188,8 +188,8 @@ class Slow:
 
 
 class Codes:
-    """The active codes as the readers of a GPU find them, and those of which they could not tell whether they
-    are.
+    """The active codes as the readers of a GPU find them, and those of which they could not find out whether
+    they are.
     """
 
     def __init__(self, calls: Calls, baseline: GpuBaseline) -> None:
@@ -201,8 +201,8 @@ class Codes:
         self._judged: set[str] = set()
 
     def take(self, finds: frozenset[str], read: Callable[[], Iterable[str | Active] | None]) -> None:
-        """``finds`` are all the codes that ``read`` may find, without what refines them; None: it cannot
-        say.
+        """``finds`` are all the codes that ``read`` may find, without what refines them; None: they
+        are not known.
         """
         failed = len(self._calls.failed)
         found = read()
@@ -277,7 +277,7 @@ class GpuPart:
         self.calls.ask_again()
 
     def see_events(self) -> None:
-        """Whether its events are heard is a question like any other."""
+        """Whether it sends events is a question like any other."""
         number = self.events.refusal
         if number is None:
             self.calls.take_answer(_EVENTS)

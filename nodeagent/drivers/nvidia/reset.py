@@ -25,10 +25,10 @@ from nodeagent.drivers.shared.resetting import (
 
 TOOL: Final = "nvidia-smi"
 RESET_WORDS: Final = "successfully reset"
-"""The tool prints a line with these words for each GPU."""
+"""The tool prints a line with this text for each GPU."""
 
 IN_USE: Final = "in use by another client"
-"""NVML's words for IN_USE; the tool ends with 255, as for any other failure, and has done nothing."""
+"""NVML's text for IN_USE; the tool ends with 255, as for any other failure, and has done nothing."""
 
 NOT_BEGUN: Final[Mapping[int, str]] = {
     2: "an argument is invalid",
@@ -101,7 +101,7 @@ def _check(member: ResetMember, procfs: Path, sysfs: Path) -> None:
     if why := attributes.get("no_reset"):
         raise ResetRefused(f"{member.name} cannot be reset: {why}")
     if (minor := attributes.get("minor")) is None:
-        raise ResetRefused(f"which device file {member.name} has is not known, so not who has it open")
+        raise ResetRefused(f"which device file {member.name} has is not known, and so its users are not")
     if attributes.get("mig") == "enabled" and (why := _instances(procfs, minor)):
         raise ResetRefused(f"{member.name} is partitioned (MIG): {why}")
     files = (f"/dev/nvidia{minor}", *_drawing_files(sysfs, attributes["pci"]))
@@ -177,11 +177,11 @@ def _reset(members: tuple[ResetMember, ...], order: ResetOrder) -> None:
     if not reset_count and done.returncode in NOT_BEGUN:
         raise ResetRefused(f"{how}, {NOT_BEGUN[done.returncode]}: {output}")
     if not reset_count and IN_USE in output.lower():
-        raise ResetRefused(f"{how}: {output}{_held_by_the_kernel(Path(order.sysfs))}")
+        raise ResetRefused(f"{how}: {output}{_opened_by_the_kernel(Path(order.sysfs))}")
     raise ResetFailed(f"{how}, {reset_count} of {len(members)} reported as reset: {output}")
 
 
-def _held_by_the_kernel(sysfs: Path) -> str:
+def _opened_by_the_kernel(sysfs: Path) -> str:
     """``nv_drm_dev_load`` (nvidia-drm-drv.c of NVIDIA's open modules) opens each GPU where it sets modes."""
     try:
         sets_modes = (sysfs / "module/nvidia_drm/parameters/modeset").read_text().strip() == "Y"

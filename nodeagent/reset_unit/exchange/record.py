@@ -148,7 +148,7 @@ def _past(entry: ResetEntry, present: RecordedTime) -> PastReset:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, ResetEntry]]:
-    """File by file; what is no entry by its name is somebody else's."""
+    """File by file; a file that has no name of an entry is not this program's."""
     try:
         with files.opened(folder / RESETS) as descriptor:
             for name in _names(descriptor):

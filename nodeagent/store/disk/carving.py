@@ -1,8 +1,8 @@
 """Rows out of a damaged SQLite file, page by page: whatever of it is left, in whatever order it lies.
 
 SQLite follows pointers from the file's beginning, and one wrong byte there hides all the rest from it. Here
-every page is taken for a leaf of some table, and every cell on it for a row: the file's format
-(sqlite.org/fileformat2.html, sections 1.6, 2.1 and 4.1) is all that is known. It gives too much rather than
+every page is taken for a leaf of some table, and every cell on it for a row: only the file's
+format (sqlite.org/fileformat2.html, sections 1.6, 2.1 and 4.1) is used. It gives too much rather than
 too little, old versions and garbage among it; the caller decides which rows are true. It writes nothing.
 """
 
@@ -107,7 +107,7 @@ def frames_taken(index: Path) -> int:
 def behind(path: Path, frames: int) -> LogEnd:
     """What lies in the log of a database behind its first frames. Raises OSError where it cannot be read.
 
-    SQLite stops reading at the first frame whose checksum is wrong, and says nothing of what follows (section
+    SQLite stops reading at the first frame whose checksum is wrong, and does not report what follows (section
     4.1).
     """
     with ExitStack() as stack:
@@ -128,7 +128,7 @@ def _mapped(stack: ExitStack, path: Path) -> "mmap.mmap | bytes":
 
 
 def schema_version(path: Path) -> int:
-    """What the header of the file, by its newest page 1, says of it (section 1.3.17).
+    """The schema version in the header of the file, by its newest page 1 (section 1.3.17).
 
     Raises StoreDamagedError for a header that no store of ours has, and OSError.
     """
@@ -144,7 +144,7 @@ def schema_version(path: Path) -> int:
 def _frames(log: "mmap.mmap | bytes") -> Iterator[tuple[int, int]]:
     """The pages in the log, oldest first: the page's number and where it lies.
 
-    Those of the newest round have its salts, which stand in each of them. Their checksums, each of which
+    Each of those of the newest round has its salts. Their checksums, each of which
     hangs on all before it, are left aside: the rows prove themselves.
     """
     salts = None
@@ -156,8 +156,8 @@ def _frames(log: "mmap.mmap | bytes") -> Iterator[tuple[int, int]]:
 
 
 def _rows(page: bytes, skipped: int, pages: Pages) -> Iterator[Carved]:
-    """The rows of a page that says it is a leaf, or whose header else could be one's: one of its bytes may be
-    damaged.
+    """The rows of a page that is marked as a leaf, or whose header else could be a leaf's: one of its bytes
+    may be damaged.
 
     Each pointer up to where the cells begin is followed, also beyond the count of them.
     """

@@ -231,7 +231,7 @@ class Durability:
         loop.call_soon(self._changed)
 
     def _leave(self, writer: Writer) -> None:
-        """Use a writer no more; until it is finished nothing else may touch the file."""
+        """Stop using a writer; until it is finished nothing else may touch the file."""
         writer.abandon()
         self._left, self._writer = writer, None
 
@@ -391,10 +391,10 @@ class WriteBack:
         self._last = last
         self._all_there_is = all_there_is
         self._on_disk = Numbers()
-        """What the disk has said that it holds."""
+        """What the disk has reported to hold."""
 
     def note(self, on_disk: Numbers) -> None:
-        """The disk has said that it holds these."""
+        """The disk has reported that it holds these."""
         self._on_disk = self._on_disk.or_later(on_disk)
 
     async def run(self, writer: Writer, store_id: StoreId, *, unread: bool) -> None:
@@ -443,9 +443,9 @@ class WriteBack:
 
 
 def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
-    """What was on the disk and memory cannot write again, in words."""
+    """What was on the disk and memory cannot write again, as text."""
     lines = (
         (found.seq, known.seq, "events {} to {} of the history"),
         (found.audit, known.audit, "entries {} to {} of the audit log"),
     )
-    return tuple(words.format(there + 1, last) for there, last, words in lines if there < last)
+    return tuple(text.format(there + 1, last) for there, last, text in lines if there < last)

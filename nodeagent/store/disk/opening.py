@@ -31,7 +31,7 @@ FILE_NAME = "store.db"
 # replay needs is read and decoded in any case.
 _CHECKED_BYTES = 4 * 1024 * 1024
 
-_NOBODY = FileOrigin(uuid="", machine_id="", wall_ns=0)
+_UNKNOWN_ORIGIN = FileOrigin(uuid="", machine_id="", wall_ns=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def open_again(database: Database, identity: StoreIdentity, ours: Ours) -> tuple
     return queries.read_state(database.connection), damage
 
 
-def read_life(path: Path, begin: FileOrigin = _NOBODY) -> StoredLife:
+def read_life(path: Path, begin: FileOrigin = _UNKNOWN_ORIGIN) -> StoredLife:
     """Read a life without writing a byte, from a damaged file what is left of it. Raises sqlite3.Error,
     OSError or StoreDamagedError.
     """

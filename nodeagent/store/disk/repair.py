@@ -138,7 +138,7 @@ def _fill(connection: sqlite3.Connection, source: Path, left: Salvage, long: Col
 def _close_holes(connection: sqlite3.Connection, base: int) -> None:
     """Where an input since the base is lost, only time passes: a replay of the rest meets each number.
 
-    A number far beyond all others is none: it stood in a row from before there were checksums.
+    A number far beyond all others is none: it was in a row from before there were checksums.
     """
     kind, body = codec.encode_input(Tick())
     numbers = connection.execute(

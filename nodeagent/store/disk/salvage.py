@@ -44,7 +44,7 @@ class Salvage:
     number of the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is that of
     this base, None where it is lost.
 
-    ``cells``, ``inputs``, ``events`` and ``audits`` say how many are missing: of the base, of what came
+    ``cells``, ``inputs``, ``events`` and ``audits`` count what is missing: of the base, of what came
     since, and of what should be kept; of a base that gave way to another, all its cells. ``isolating``: of
     the missing cells, those that may be such as keep work off a device. ``doubtful`` are cells that can be
     decoded but are not as they were written.
@@ -63,12 +63,12 @@ class Salvage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing that keeps work off a device is missing, but for what the history says as well."""
+        """Whether nothing that keeps work off a device is missing, but for what the history has as well."""
         return self.state is not None and not self.isolating and not (self.inputs and self.events)
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What is missing, in words."""
+        """What is missing, as text."""
         if self.state is None and not any(self.rows.values()) and not any(self.numbers.values()):
             return ("everything",)
         counts = (
@@ -246,7 +246,7 @@ def _decoded(cells: Iterable[Any]) -> Iterator[Carried]:
 
 
 def _keep_newer(rows: Rows, table: Table, row: Row) -> None:
-    """Where nothing says which is the newer, it is the one that lies further on: the log follows the file."""
+    """If nothing shows which is newer, it is the one further on in the file: the log follows the file."""
     known, age = rows.get(row[0]), _AGES.get(table)
     if known is None or age is None or age(row) >= age(known):
         rows[row[0]] = row

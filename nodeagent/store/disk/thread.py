@@ -21,7 +21,7 @@ class AbandonedError(Exception):
 async def within(limit_s: float, name: str, call: Callable[[], T]) -> T:
     """One call, on a thread of its own that is left behind where it hangs.
 
-    Raises what the call raises, and TimeoutError, which says so, after the limit.
+    Raises what the call raises, and TimeoutError after the limit.
     """
     thread = DiskThread(name)
     try:

@@ -169,7 +169,7 @@ def index_of(path: Path) -> Path:
 
 
 def as_ours(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Its statements may say ``row_checksum(WORD, VALUE...)``, and no damaged text keeps a row from being
+    """Its statements may use ``row_checksum(LABEL, VALUE...)``, and no damaged text keeps a row from being
     looked at.
     """
     connection.create_function("row_checksum", -1, checksum, deterministic=True)
@@ -302,7 +302,7 @@ class ReservedSpace:
         return True
 
     def refill(self) -> bool:
-        """Make the file again if it is missing and there is room for four of it; say whether it exists."""
+        """Make the file again if it is missing and there is room for four; whether it exists."""
         if self._path.exists():
             return True
         free = os.statvfs(self._path.parent)

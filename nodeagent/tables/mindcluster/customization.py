@@ -44,7 +44,7 @@ def read_rules(source: ParsedFile, warn: Warn) -> dict[str, Entry[Rule]]:
             warn(str(source.problem((key,), "not a key of this file; ignored")))
     _look_at_grace(source, *top.get("gracetolerance", ("GraceTolerance", None)), warn)
     read = dict[str, Entry[Rule]]()
-    for lower, word, build in (
+    for lower, name, build in (
         ("faultfrequency", "frequency", _frequency),
         ("faultduration", "duration", _duration),
     ):
@@ -55,7 +55,7 @@ def read_rules(source: ParsedFile, warn: Warn) -> dict[str, Entry[Rule]]:
             try:
                 given = fields(table, path)
                 codes = _codes(source, given, path, taken, warn)
-                identifier = f"mindcluster-{word}-{index + 1}"
+                identifier = f"mindcluster-{name}-{index + 1}"
                 rule = build(identifier, codes, given, source.place(path))
             except (_Skipped, RefusedKeys) as error:
                 at = error.path if isinstance(error, RefusedKeys) else (*path, error.key)
@@ -71,7 +71,7 @@ def _tables(value: object, path: KeyPath) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > RULES_LIMIT:
-        raise RefusedKeys(path, f"{shown(value)} stands where a list of rules is needed")
+        raise RefusedKeys(path, f"{shown(value)} is given where a list of rules is needed")
     return value
 
 

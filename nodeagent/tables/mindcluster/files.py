@@ -1,6 +1,6 @@
 """MindCluster's own JSON files in a folder of tables: read as they are, contradictions settled as it does.
 
-What they say lies over the rows below and under the folder's own TOML. They give levels and rules only; all
+They lie over the rows below and under the folder's own TOML. They give levels and rules only; all
 else that is known of a code stays as it was.
 """
 
@@ -39,7 +39,7 @@ _WORDS = {
 
 @dataclass(slots=True)
 class VendorLayer:
-    """What the files of one folder say together: levels by canonical code, rules by id.
+    """The levels, by canonical code, and the rules, by id, of all files of one folder.
 
     ``files`` are the files that were taken, by the kind whose codes they list; ``rule_file`` is the one with
     rules. ``whole`` is false where one was refused.
@@ -120,7 +120,7 @@ def lay_over(
 def _warn_of_codes_left(
     rows: Mapping[str, Entry[Row]], layer: VendorLayer, warn: Callable[[str], None]
 ) -> None:
-    """Warn of codes such as the file lists: what the kernel says of a chip is no matter of MindCluster's."""
+    """Warn of codes that such a file lists; codes of the kernel log are not MindCluster's."""
     forms = {form.kind: form for form in LEVEL_FILES.values()}
     for kind, file in layer.files.items():
         left = sum(
@@ -183,12 +183,12 @@ def warn_of_rules_left(below: Iterable[Entry[Rule]], layer: VendorLayer, warn: C
         return
     below = [entry for entry in below if not (isinstance(entry.value, FrequencyRule) and entry.value.in_use)]
     lower, own = [entry.value for entry in below], [entry.value for entry in layer.rules.values()]
-    for word, left in (
+    for kind, left in (
         ("frequency", _named(lower, FrequencyRule) - _named(own, FrequencyRule)),
         ("duration", _named(lower, DurationRule) - _named(own, DurationRule)),
     ):
         if left:
-            warn(f"{layer.rule_file}: codes that keep a {word} rule which is not in it: {len(left)}")
+            warn(f"{layer.rule_file}: codes that keep a {kind} rule which is not in it: {len(left)}")
 
 
 def _named(rules: Iterable[Rule | None], section: type[FrequencyRule | DurationRule]) -> set[str]:

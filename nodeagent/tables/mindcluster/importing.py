@@ -21,7 +21,7 @@ _HEAD = "# Made by nodeagent tables import from: {files}\n"
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The TOML text with the number of codes and rules in it, and what was said of the files."""
+    """The TOML text with the number of codes and rules in it, and the warnings about the files."""
 
     text: str
     codes: int
@@ -30,7 +30,8 @@ class Imported:
 
 
 def import_files(paths: Sequence[Path], shipped: Path) -> Imported:
-    """``paths`` are MindCluster's files or folders of them; what they do not say of a code ``shipped`` does.
+    """``paths`` are MindCluster's files or folders of them; what they leave open about a code is as in
+    ``shipped``.
 
     Raises TablesError where a file cannot be read, or nothing can be taken from any.
     """
@@ -56,7 +57,7 @@ def import_files(paths: Sequence[Path], shipped: Path) -> Imported:
 
 
 def _read_base(shipped: Path, problems: Problems) -> Merged:
-    """Its own warnings are for those who check it."""
+    """Its own warnings appear when it is checked."""
     return merge([read_layer(shipped, problems.add, _be_silent)], problems.add, _be_silent)
 
 

@@ -18,7 +18,7 @@ _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\{')
 
 
 class _NoNumber(ValueError):
-    """A word that only JavaScript takes for one."""
+    """A name that only JavaScript takes for a number."""
 
 
 class JsonLines:
@@ -76,7 +76,7 @@ def read_json(
         refuse(f"not valid JSON: {reason}", line)
         return None
     if not isinstance(data, dict):
-        refuse("its lists must stand in an object, { }")
+        refuse("its lists must be in an object, { }")
         return None
     source = within_limits(ParsedFile(str(path), data, JsonLines(text)), report)
     if source is None:
@@ -98,7 +98,7 @@ def _object(pairs: Sequence[tuple[str, Any]], twice: list[str]) -> dict[str, Any
 
 
 def _is_unicode(data: object) -> bool:
-    """JSON's escapes can make halves of characters, which cannot be shown to anybody."""
+    """JSON's escapes can make halves of characters, which cannot be printed."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -106,5 +106,5 @@ def _is_unicode(data: object) -> bool:
     return True
 
 
-def _no_number(word: str) -> NoReturn:
-    raise _NoNumber(f"{word} is no number")
+def _no_number(name: str) -> NoReturn:
+    raise _NoNumber(f"{name} is no number")

@@ -23,7 +23,7 @@ def fields(value: object, path: KeyPath) -> dict[str, tuple[str, Any]]:
     The vendor's reader takes a key in any case. Raises Refused where ``value`` is no object.
     """
     if not isinstance(value, Mapping):
-        raise RefusedKeys(path, f"{shown(value)} stands where an object is needed")
+        raise RefusedKeys(path, f"{shown(value)} is given where an object is needed")
     return {key.lower(): (key, item) for key, item in value.items()}
 
 
@@ -32,8 +32,8 @@ def entries(value: object, path: KeyPath) -> Iterator[str]:
     if value is None:
         return
     if not isinstance(value, list) or len(value) > LIST_LIMIT:
-        raise RefusedKeys(path, f"{shown(value)} stands where a list of codes in quotes is needed")
+        raise RefusedKeys(path, f"{shown(value)} is given where a list of codes in quotes is needed")
     for item in value:
         if not isinstance(item, str):
-            raise RefusedKeys(path, f"{shown(item)} stands where a code in quotes is needed")
+            raise RefusedKeys(path, f"{shown(item)} is given where a code in quotes is needed")
         yield item

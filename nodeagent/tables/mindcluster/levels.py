@@ -1,6 +1,6 @@
 """Reads the files in which MindCluster lists codes by level, and settles what is contradictory as it does.
 
-It says which level a code gets, not what else is known of the code: that is the rows' part.
+It gives the level of a code and nothing else; the rows have the rest.
 """
 
 import re
@@ -41,9 +41,9 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelFile:
-    """One of MindCluster's files: where its lists stand, the level of each, and what a code must look like.
+    """One of MindCluster's files: where its lists are, the level of each, and what a code must look like.
 
-    ``beside``: keys that are known and say nothing of levels. ``one_level``: the file is taken whole or
+    ``other_keys``: keys that are known and give no levels. ``one_level``: the file is taken whole or
     not at all. ``unusable``: lists whose level this kind does not have here.
     """
 
@@ -51,7 +51,7 @@ class LevelFile:
     lists: Mapping[str, Level]
     objection: Callable[[str], str]
     within: str = ""
-    beside: frozenset[str] = frozenset()
+    other_keys: frozenset[str] = frozenset()
     unusable: frozenset[str] = frozenset()
     one_level: bool = False
 
@@ -124,7 +124,7 @@ LEVEL_FILES: Mapping[str, LevelFile] = {
             "SeparateNPUCodes": Level.SEPARATE_NPU,
         },
         within="publicFaultCode",
-        beside=frozenset(("publicFaultResource",)),
+        other_keys=frozenset(("publicFaultResource",)),
         objection=_public,
     ),
 }
@@ -147,15 +147,15 @@ def read_levels(source: ParsedFile, form: LevelFile, warn: Warn) -> dict[str, Gi
         if first is found:
             continue
         if first.level == found.level:
-            warn(str(source.problem(found.path, f"stands already in {first.path[-2]}; once is enough")))
+            warn(str(source.problem(found.path, f"is listed already in {first.path[-2]}; once is enough")))
             continue
         sound = False
         given[key] = stricter = found if is_stricter(found.level, first.level) else first
         if not form.one_level:
-            where = f"stands also in {first.path[-2]}; the stricter counts: {stricter.level}"
+            where = f"is listed also in {first.path[-2]}; the stricter counts: {stricter.level}"
             warn(str(source.problem(found.path, where)))
         else:
-            warn(str(source.problem(found.path, f"stands also in {first.path[-2]}")))
+            warn(str(source.problem(found.path, f"is listed also in {first.path[-2]}")))
     if form.one_level and not sound:
         warn(f"{source.file}: not taken for that, as the vendor does; its codes keep their levels")
         return None
@@ -163,13 +163,13 @@ def read_levels(source: ParsedFile, form: LevelFile, warn: Warn) -> dict[str, Gi
 
 
 def _listed(source: ParsedFile, form: LevelFile, warn: Warn) -> Iterator[Given]:
-    """Every code of every list, in the order of the lists, with the level that the list stands for here."""
+    """Every code of every list, in the order of the lists, with the level that the list gives here."""
     path: KeyPath = ()
     table = fields(source.data, path)
     if form.within:
         if (outer := table.pop(form.within.lower(), None)) is None:
-            raise RefusedKeys(path, f"{form.within} is missing, in which its lists must stand")
-        _warn_of_unknown(source, table, path, form.beside, warn)
+            raise RefusedKeys(path, f"{form.within} is missing, which must hold its lists")
+        _warn_of_unknown(source, table, path, form.other_keys, warn)
         path = (outer[0],)
         table = fields(outer[1], path)
     for name, level in form.lists.items():
@@ -181,11 +181,11 @@ def _listed(source: ParsedFile, form: LevelFile, warn: Warn) -> Iterator[Given]:
                 yield found
             elif (allowed := _in_its_class(found, name.endswith("NetworkCodes"), warn)) is not None:
                 yield allowed
-    _warn_of_unknown(source, table, path, form.beside, warn, form.unusable)
+    _warn_of_unknown(source, table, path, form.other_keys, warn, form.unusable)
 
 
 def _in_its_class(found: Given, network_list: bool, warn: Warn) -> Given | None:
-    """Network codes cannot have every level, and only they may stand in the lists for network codes."""
+    """Network codes cannot have every level, and only they may be in the lists for network codes."""
     is_network = canonical(found.code) in NETWORK_CODES
     if network_list and not is_network:
         warn(str(found.source.problem(found.path, "not a code of the network ports; not taken from here")))
@@ -201,12 +201,12 @@ def _warn_of_unknown(
     source: ParsedFile,
     rest: Mapping[str, tuple[str, object]],
     path: KeyPath,
-    beside: frozenset[str],
+    other_keys: frozenset[str],
     warn: Warn,
     unusable: frozenset[str] = frozenset(),
 ) -> None:
     for key, value in rest.values():
         if key in unusable and value:
             warn(str(source.problem((*path, key), "not a level of this kind here; its codes are not taken")))
-        elif key not in beside | unusable:
+        elif key not in other_keys | unusable:
             warn(str(source.problem((*path, key), "not a key of this file; ignored")))

@@ -3,10 +3,10 @@
 The kernel quotes names that any user chooses: that of a program (at most 15 bytes, ``TASK_COMM_LEN``) at
 the very beginning of ``NAME[123]: segfault at ...``, files and control groups further on in such a line. A
 pattern that such a name can satisfy lets any user blame a chip. So it has to begin with ``^`` in each
-branch, and with more fixed characters than a name has before it lets anything stand.
+branch, and with more fixed characters than a name has, before it allows any text.
 
-Works on the parsed regex, never on its text. It judges form alone: whether the words are those of a driver,
-whoever writes the pattern has to know.
+Works on the parsed regex, never on its text. It judges form alone: that the text is a driver's is left to
+the author of the pattern.
 """
 
 import math
@@ -18,22 +18,22 @@ from nodeagent.tables.patterns.syntax import Characters, Group, Node, Repeat, Sy
 NAME_CHARS: Final = 15
 """A program's name (include/linux/sched.h) and an interface's (include/uapi/linux/if.h) have no more."""
 SURE_CHARS: Final = NAME_CHARS + 2
-"""More than a name with the character that the kernel puts behind it, such as ``[`` or a blank."""
+"""More than a name with the character that the kernel puts after it, such as ``[`` or a blank."""
 FIRST_WORDS: Final = 4
-"""So many fixed characters at the beginning are words, behind which the kernel may quote a short name."""
+"""So many fixed characters at the beginning are fixed text, after which the kernel may quote a short name."""
 FEW_CHARS: Final = 3
 LONGEST_WORD: Final = 64
 
 NOT_ANCHORED: Final = (
     "may match in the middle of a line, where the kernel quotes names that any user chooses: it must begin"
-    " with ^ in every branch, without (?m), followed by the words with which the message begins"
+    " with ^ in every branch, without (?m), followed by the text with which the message begins"
 )
 _ANYTHING_FIRST: Final = (
-    "lets anything stand between ^ and the first fixed words, where a name that any user chooses can stand;"
-    " begin with the words of the message"
+    "allows any text between ^ and the first fixed text, where a name that any user chooses can be;"
+    " begin with the fixed text of the message"
 )
 _LONG_WORD_FIRST: Final = (
-    f"lets a word of any length stand before the first fixed words; allow {LONGEST_WORD} characters at most"
+    f"allows a name of any length before the first fixed text; allow {LONGEST_WORD} characters at most"
 )
 _AROUND_A_NAME: Final = "[](){}<>:/'\"`"
 """Punctuation by which the kernel continues behind a name, or sets a later one apart."""
@@ -57,7 +57,7 @@ def objection(tree: Group) -> str | None:
 
 
 class _Void(Exception):
-    """What stands behind ``^`` takes its worth; the text says why."""
+    """What follows ``^`` makes it useless; the text is the reason."""
 
 
 class _Walk:
@@ -107,8 +107,8 @@ class _Walk:
                 raise _Void(_ANYTHING_FIRST)
         elif most > NAME_CHARS and fixed < SURE_CHARS and more:
             raise _Void(
-                f"lets anything stand behind {fixed} fixed characters: a program's name, which any user"
-                f" chooses, has up to {NAME_CHARS}, and the name of a file further on can say the rest; ask"
+                f"allows any text after {fixed} fixed characters: a program's name, which any user"
+                f" chooses, has up to {NAME_CHARS}, and the name of a file further on can be the rest; ask"
                 f" for {SURE_CHARS} or more first, or allow only what the message has there"
             )
 

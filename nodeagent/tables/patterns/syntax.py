@@ -56,7 +56,7 @@ Node = Characters | SyntaxPosition | Repeat | Group
 
 
 class UnsupportedError(ValueError):
-    """The expression has something that no pattern may have; the text says what to write in its place."""
+    """The expression has something that no pattern may have; the text is what to write in its place."""
 
 
 def parse(regex: str) -> Group:

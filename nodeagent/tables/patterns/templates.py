@@ -19,13 +19,13 @@ from nodeagent.tables.patterns.syntax import UnsupportedError, parse
 _PART = re.compile(PART + r"\{[A-Za-z_]\w*\}")
 
 COUNT: Final = "count"
-"""The group that says how many times a line tells of what it tells of (``nodeagent.drivers.kmsg.match``)."""
+"""The group that holds how many errors a line reports (``nodeagent.drivers.kmsg.match``)."""
 REST: Final = "rest"
 """The group in which ``find`` is searched; it is for nothing else then."""
 
 _COUNTS: Final = re.compile(r"\(\?P<count>(?:\\d|\[0-9\])(?:\+|\{\d+(?:,\d+)?\})?\)")
 _NO_NUMBER: Final = (
-    'its group "count" may take more than a number, and a line counts as often as that group says; write'
+    'its group "count" may take more than a number, and a line counts as often as that number; write'
     r" (?P<count>\d{1,9})"
 )
 

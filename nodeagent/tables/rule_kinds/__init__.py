@@ -27,7 +27,7 @@ RULE_SECTIONS: Final[Mapping[str, RuleSection]] = {
         pattern.SECTION,
     )
 }
-"""The kinds of rules by the key that their tables stand under, in the order in which they are read and shown.
+"""The kinds of rules by the key of their tables, in the order in which they are read and shown.
 """
 
 _OF_RULES: Final[Mapping[type[Rule], RuleSection]] = {

@@ -26,7 +26,7 @@ def objections(form: CommonCauseForm) -> Objections:
             yield "codes", f'"{code}": names {form.code} too, which the rule itself raises'
 
 
-def words(rule: CommonCauseRule) -> str:
+def text(rule: CommonCauseRule) -> str:
     near = f" within {duration(rule.within_ns)}" if rule.within_ns else ""
     return f"raised by {rule.watches} on {rule.devices} devices or more at once{near}"
 
@@ -41,7 +41,7 @@ SECTION = RuleSection(
     in_catalog="common_cause",
     form=CommonCauseForm,
     rule=CommonCauseRule,
-    words=words,
+    text=text,
     codes=codes,
     objections=objections,
 )

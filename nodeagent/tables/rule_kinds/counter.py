@@ -18,7 +18,7 @@ class CounterForm(RuleForm, frozen=True, kw_only=True):
     lifetime: bool = False
 
 
-def words(rule: CounterRule) -> str:
+def text(rule: CounterRule) -> str:
     metric = f"any of {rule.metric}" if rule.metric.endswith(EACH_PART) else rule.metric
     return f"raised by {metric} growing by {rule.increase} in {duration(rule.time_window_ns)}"
 
@@ -28,6 +28,6 @@ SECTION = RuleSection(
     in_catalog="counter",
     form=CounterForm,
     rule=CounterRule,
-    words=words,
+    text=text,
     codes=raised_code,
 )

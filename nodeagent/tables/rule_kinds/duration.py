@@ -23,7 +23,7 @@ def objections(form: DurationForm) -> Objections:
             yield "codes", f'"{code}": a duration rule must name its codes'
 
 
-def words(rule: DurationRule) -> str:
+def text(rule: DurationRule) -> str:
     return (
         f"there for longer than {duration(rule.fault_timeout_ns)}: {rule.level};"
         f" over once gone for longer than {duration(rule.recover_timeout_ns)}"
@@ -35,7 +35,7 @@ SECTION = RuleSection(
     in_catalog="duration",
     form=DurationForm,
     rule=DurationRule,
-    words=words,
+    text=text,
     codes=codes_of_list,
     objections=objections,
     first_counts=True,

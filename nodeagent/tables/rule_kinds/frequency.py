@@ -51,7 +51,7 @@ def objections(form: FrequencyForm) -> Objections:
         yield "at_least", reason
     on_chips = kind in (Kind.CHIP, Kind.PUBLIC)
     if form.release_ns is None and on_chips and form.level is not Level.MANUALLY_SEPARATE_NPU:
-        reason = "missing; where nobody but a person releases, the level must be ManuallySeparateNPU"
+        reason = "missing; if only a person releases, the level must be ManuallySeparateNPU"
         yield "release_time_window", reason
     if form.release_ns is not None and form.release_ns < _RELEASE_LEAST_NS:
         yield "release_time_window", 'must be "60s" or more, or "0s" for never'
@@ -61,11 +61,11 @@ def objections(form: FrequencyForm) -> Objections:
         yield "counted_by", '"place": name the codes whose patterns have a group "place", in place of "*"'
     for code in form.codes:
         if code.endswith("*") and code != "*":
-            reason = f'"{code}": codes are counted one by one; name them, or say "*" for every one'
+            reason = f'"{code}": codes are counted one by one; name them, or write "*" for every one'
             yield "codes", reason
 
 
-def words(rule: FrequencyRule) -> str:
+def text(rule: FrequencyRule) -> str:
     released = (
         "until a person releases it"
         if rule.release_ns is None
@@ -82,7 +82,7 @@ SECTION = RuleSection(
     in_catalog="frequency",
     form=FrequencyForm,
     rule=FrequencyRule,
-    words=words,
+    text=text,
     codes=codes_of_list,
     objections=objections,
     first_counts=True,

@@ -13,11 +13,11 @@ from nodeagent.tables.sections.schema import RuleForm
 
 class PatternForm(RuleForm, frozen=True, kw_only=True):
     """``device`` is "node", a group of ``regex`` or a name of groups. A line in which these take no part
-    speaks for the node, with the code ``unnamed`` if there is one.
+    is the node's, with the code ``unnamed`` if there is one.
 
     ``regex`` is matched where the message begins. What the kernel marks as the continuation of another line
     (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
-    its lines so: ``continuation`` says that. ``part`` names the part of the device, such as a MIG instance,
+    its lines so, which sets ``continuation``. ``part`` names the part of the device, such as a MIG instance,
     that a line is about where its groups took part.
 
     ``unless``: a line that this matches too, where the message begins, is left out. ``find`` is searched in
@@ -46,7 +46,7 @@ def objections(form: PatternForm) -> Objections:
     return pattern_objections(form)
 
 
-def words(rule: Pattern) -> str:
+def text(rule: Pattern) -> str:
     return rule.regex
 
 
@@ -60,7 +60,7 @@ SECTION = RuleSection(
     in_catalog="patterns",
     form=PatternForm,
     rule=Pattern,
-    words=words,
+    text=text,
     codes=codes,
     objections=objections,
 )

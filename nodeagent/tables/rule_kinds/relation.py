@@ -30,7 +30,7 @@ def objections(form: RelationForm) -> Objections:
     yield from manual_separation(form.level)
 
 
-def words(rule: RelationRule) -> str:
+def text(rule: RelationRule) -> str:
     level = "" if rule.level is None else f" {rule.level}"
     return (
         f"{rule.code} within {duration(rule.within_ns)} of {', '.join(rule.with_codes)}"
@@ -48,7 +48,7 @@ SECTION = RuleSection(
     in_catalog="relation",
     form=RelationForm,
     rule=RelationRule,
-    words=words,
+    text=text,
     codes=codes,
     objections=objections,
 )

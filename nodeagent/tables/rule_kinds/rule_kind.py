@@ -12,10 +12,10 @@ Rule = FrequencyRule | DurationRule | RaisingRule | RelationRule | Pattern
 """Whatever has an id."""
 
 Objections = Iterable[tuple[str, str]]
-"""What the types of a form cannot say is wrong: pairs of key and reason."""
+"""What is wrong beyond the types of a form: pairs of key and reason."""
 
 Named = Iterable[tuple[str, str]]
-"""Pairs of the key and a code that stands there."""
+"""Pairs of a key and a code in it."""
 
 
 def _nothing(_: Any) -> Objections:
@@ -24,7 +24,7 @@ def _nothing(_: Any) -> Objections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSection:
-    """``key`` is what its tables stand under, ``in_catalog`` its field of the catalog. ``words`` say in one
+    """``key`` is the key of its tables, ``in_catalog`` its field of the catalog. ``text`` gives in one
     line what a rule does, ``codes`` name the codes that need a row. ``first_counts``: only the first rule
     that names a code counts.
     """
@@ -33,7 +33,7 @@ class RuleSection:
     in_catalog: str
     form: type[RuleForm]
     rule: type[Rule]
-    words: Callable[[Any], str]
+    text: Callable[[Any], str]
     codes: Callable[[Any], Named]
     objections: Callable[[Any], Objections] = _nothing
     first_counts: bool = False

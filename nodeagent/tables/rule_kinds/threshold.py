@@ -21,7 +21,7 @@ def objections(form: ThresholdForm) -> Objections:
         yield "clear_below", f"{form.clear_below}: must not exceed above, {form.above}"
 
 
-def words(rule: ThresholdRule) -> str:
+def text(rule: ThresholdRule) -> str:
     return (
         f"raised by {rule.metric} above {rule.above:g} for {duration(rule.for_ns)},"
         f" over below {rule.clear_below:g}"
@@ -33,7 +33,7 @@ SECTION = RuleSection(
     in_catalog="threshold",
     form=ThresholdForm,
     rule=ThresholdRule,
-    words=words,
+    text=text,
     codes=raised_code,
     objections=objections,
 )

@@ -1,1 +1,1 @@
-"""What one file of tables says: its forms, and each section of it read into values of the catalog."""
+"""One file of tables: its forms, and each section of it read into values of the catalog."""

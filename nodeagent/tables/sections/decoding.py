@@ -1,4 +1,4 @@
-"""Reads ``[decode]``: the words for the fields of Ascend event codes. The catalog does the decoding."""
+"""Reads ``[decode]``: the names for the fields of Ascend event codes. The catalog does the decoding."""
 
 import re
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ class PartForm(Struct, frozen=True, kw_only=True):
 
 
 def read_decoding(source: ParsedFile, report: Report) -> Decoding:
-    """What the file says of parts and sensors; what is wrong is reported and left out."""
+    """The parts and sensors of the file; what is wrong is reported and left out."""
     table = source.data.get("decode", {})
     if not isinstance(table, Mapping):
-        report(("decode",), f"{shown(table)} stands where the tables parts and sensors are needed")
+        report(("decode",), f"{shown(table)} is given where the tables parts and sensors are needed")
         return Decoding()
     refuse_unknown_keys(table, _SECTIONS, ("decode",), report)
     parts, sensors = dict[str, str](), dict[str, Sensor]()

@@ -10,12 +10,12 @@ from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, Overlay, SourceAbove, is_removal, removal_is_sound
 from nodeagent.tables.levels import DEFAULT, KINDS_OF_CODES, objection
 from nodeagent.tables.sections.schema import CODE_PATTERN, FileForm, RowForm
-from nodeagent.toml.fields import Report, missing_keys, nearest, read_form, read_said, shown
+from nodeagent.toml.fields import Report, missing_keys, nearest, read_form, read_given, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import ParsedFile
 from nodeagent.toml.values import parse_duration_ns
 
-_CLEAR_WORDS = ("recover", "reset", "reboot", "job_end", "operator")
+_CLEAR_CAUSES = ("recover", "reset", "reboot", "job_end", "operator")
 _CODE = re.compile(CODE_PATTERN)
 _PROSE = ("description", "action", "level_reason")
 
@@ -41,10 +41,10 @@ def read_rows(source: ParsedFile, defaults: FileForm, report: Report) -> list[En
             if removal_is_sound(RowForm, table, path, report):
                 entries.append(Entry(key, None, source, path))
         elif isinstance(source, SourceAbove) and isinstance(table, Mapping) and _lacks_keys(table, defaults):
-            if (says := read_said(RowForm, table, path, report)) is not None:
-                entries.append(Overlay(key, "codes", says, source, path, defaults))
+            if (values := read_given(RowForm, table, path, report)) is not None:
+                entries.append(Overlay(key, "codes", values, source, path, defaults))
         elif (row := _read_row(source, path, table, defaults, report)) is not None:
-            entries.append(Entry(key, row, source, path, says_level="level" in table))
+            entries.append(Entry(key, row, source, path, has_level="level" in table))
     return entries
 
 
@@ -59,31 +59,31 @@ def read_row(overlay: Overlay, report: Report) -> Row | None:
 
 
 def changed_row(below: Row, overlay: Overlay, report: Report) -> Row | None:
-    """``below`` with what the overlay says; None after having reported why it cannot be.
+    """``below`` with the keys of the overlay; None after having reported why it cannot be.
 
-    Whose word the level below was no longer counts where there is another one.
+    If the level changes, who chose the level below no longer counts.
     """
-    said, path, sound = dict(overlay.says), overlay.path, True
-    said.pop("enabled", None)
-    kind, level = said.get("kind", below.kind), said.get("level", below.level)
+    given, path, sound = dict(overlay.values), overlay.path, True
+    given.pop("enabled", None)
+    kind, level = given.get("kind", below.kind), given.get("level", below.level)
     if reason := objection(level, kind):
-        report((*path, "level" if "level" in said else "kind"), reason)
+        report((*path, "level" if "level" in given else "kind"), reason)
         sound = False
     for detail, other in below.levels.items() if kind is not below.kind else ():
         if reason := objection(other, kind):
             report((*path, "kind"), f"levels.{detail}: {reason}")
             sound = False
-    if "levels" in said:
-        own = _read_levels(said["levels"], kind, (*path, "levels"), report)
-        said["levels"] = None if own is None else {**below.levels, **own}
-    if "clear_on" in said:
-        said["clear_on"] = _read_clear_on(said["clear_on"], (*path, "clear_on"), report)
-    if not sound or None in said.values():
+    if "levels" in given:
+        own = _read_levels(given["levels"], kind, (*path, "levels"), report)
+        given["levels"] = None if own is None else {**below.levels, **own}
+    if "clear_on" in given:
+        given["clear_on"] = _read_clear_on(given["clear_on"], (*path, "clear_on"), report)
+    if not sound or None in given.values():
         return None
     if level is not below.level:
-        said = {"level_source": overlay.defaults.level_source or "", "level_reason": "", **said}
-    texts = {key: value.strip() for key, value in said.items() if key in _PROSE}
-    return replace(below, **{**said, **texts}, file=overlay.place)
+        given = {"level_source": overlay.defaults.level_source or "", "level_reason": "", **given}
+    texts = {key: value.strip() for key, value in given.items() if key in _PROSE}
+    return replace(below, **{**given, **texts}, file=overlay.place)
 
 
 def _read_row(
@@ -145,19 +145,19 @@ def _is_detail(text: str) -> bool:
     return "." not in text and not text.endswith("*") and _CODE.fullmatch(text) is not None
 
 
-def _read_clear_on(words: tuple[str, ...], path: KeyPath, report: Report) -> ClearOn | None:
-    if not words:
+def _read_clear_on(causes: tuple[str, ...], path: KeyPath, report: Report) -> ClearOn | None:
+    if not causes:
         report(path, "empty: nothing could ever close the fault")
         return None
-    flags = {word: True for word in words if word in _CLEAR_WORDS}
-    quiet_times = [word for word in words if word not in _CLEAR_WORDS]
+    flags = {cause: True for cause in causes if cause in _CLEAR_CAUSES}
+    quiet_times = [cause for cause in causes if cause not in _CLEAR_CAUSES]
     quiet_ns, sound = None, True
-    for word in quiet_times:
+    for cause in quiet_times:
         try:
-            quiet_ns = parse_duration_ns(word)
+            quiet_ns = parse_duration_ns(cause)
         except ValueError:
-            reason = f'neither a quiet time such as "10m" nor a known word; {nearest(word, _CLEAR_WORDS)}'
-            report(path, f"{shown(word)}: {reason}")
+            reason = f'neither a quiet time such as "10m" nor a known cause; {nearest(cause, _CLEAR_CAUSES)}'
+            report(path, f"{shown(cause)}: {reason}")
             sound = False
     if sound and (len(quiet_times) > 1 or quiet_ns == 0):
         report(path, f"{shown(quiet_times[-1])}: there may be one quiet time, longer than zero")

@@ -10,7 +10,7 @@ from nodeagent.tables.entry import Entry, Overlay, SourceAbove, is_removal, remo
 from nodeagent.tables.rule_kinds import RULE_SECTIONS, Rule, RuleSection
 from nodeagent.tables.rule_kinds.frequency import FrequencyForm
 from nodeagent.tables.sections.schema import FileForm, RuleForm
-from nodeagent.toml.fields import Report, missing_keys, read_form, read_said, shown
+from nodeagent.toml.fields import Report, missing_keys, read_form, read_given, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import ParsedFile
 
@@ -24,7 +24,7 @@ def read_rules(source: ParsedFile, defaults: FileForm, report: Report) -> list[E
     for key, section in RULE_SECTIONS.items():
         tables = source.data.get(key, [])
         if not isinstance(tables, list):
-            report((key,), f"{shown(tables)} stands where tables under [[{key}]] are needed")
+            report((key,), f"{shown(tables)} is given where tables under [[{key}]] are needed")
             continue
         for index, table in enumerate(tables):
             entry: Entry[Rule] | Overlay | None
@@ -33,7 +33,9 @@ def read_rules(source: ParsedFile, defaults: FileForm, report: Report) -> list[E
             else:
                 entry = _read_entry(source, section, table, (key, index), defaults, report)
             if entry is not None and (first := entries.setdefault(entry.key, entry)) is not entry:
-                report((*entry.path, "id"), f'"{entry.key}" stands already at {first.place}; each id once')
+                report(
+                    (*entry.path, "id"), f'"{entry.key}" is defined already at {first.place}; each id once'
+                )
     return list(entries.values())
 
 
@@ -63,11 +65,11 @@ def _read_overlay(
     defaults: FileForm,
     report: Report,
 ) -> Overlay | None:
-    says = read_said(section.form, table, path, report)
-    if says is None:
+    values = read_given(section.form, table, path, report)
+    if values is None:
         return None
-    says.pop("enabled", None)
-    return Overlay(says["id"], section.key, says, source, path, defaults)
+    values.pop("enabled", None)
+    return Overlay(values["id"], section.key, values, source, path, defaults)
 
 
 def _read_entry(
@@ -94,7 +96,7 @@ def rule_of(
     defaults: FileForm,
     report: Report,
 ) -> Rule | None:
-    """The rule that the form says; None after having reported what is wrong with it."""
+    """The rule in the form; None after having reported what is wrong with it."""
     if isinstance(form, FrequencyForm):
         kind = form.kind or defaults.kind or Kind.CHIP
         form = msgspec.structs.replace(form, kind=kind, release_ns=form.release_ns or None)

@@ -1,6 +1,6 @@
 """The TOML forms of the tables: which keys there are, of what type, in what range.
 
-What a form cannot say by itself (levels of a kind, codes that exist) is checked elsewhere.
+What a form alone cannot check (levels of a kind, codes that exist) is checked elsewhere.
 Ranges of frequency and duration rules are the vendor's.
 """
 
@@ -24,7 +24,7 @@ Identifier = Annotated[
     str,
     Meta(
         pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z",
-        description="a word of at most 64 letters, digits, and _ . -",
+        description="a name of at most 64 letters, digits, and _ . -",
     ),
 ]
 Metric = Annotated[
@@ -88,10 +88,10 @@ LevelsByDetail = Annotated[
 
 
 class FileForm(Struct, frozen=True, kw_only=True):
-    """The keys of a file beside its rows and rules: what they say of those that do not say it themselves."""
+    """The keys of a file besides its rows and rules: their values for rows and rules that do not set them."""
 
     kind: KindOfCode | None = None
-    vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] = ""
+    vendor: Annotated[str, Meta(max_length=64, description="a name in quotes")] = ""
     affects: Affects = Affects.SELF
     level_source: LevelSource | None = None
     recovery: Recovery = Recovery.LEVEL
@@ -109,7 +109,7 @@ class RowForm(Struct, frozen=True, kw_only=True):
     levels: LevelsByDetail = {}
     notice: bool = False
     kind: KindOfCode | None = None
-    vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] | None = None
+    vendor: Annotated[str, Meta(max_length=64, description="a name in quotes")] | None = None
     user_induced: bool = False
     recovery: Recovery | None = None
     affects: Affects | None = None

@@ -24,7 +24,7 @@ DEFAULT_TRAITS: Final[Traits] = {
     "kmsg": SourceTraits(burst_ns=180_000_000_000, once_hold=OnceHold.NO_ROW),
     "nvidia": SourceTraits(burst_ns=180_000_000_000),
 }
-"""The traits of sources that no table names: tables and stored catalogs may be older than these words."""
+"""The traits of sources that no table names: tables and stored catalogs may be older than these keys."""
 
 Part = Annotated[str, Meta(pattern=r"\A[0-7][0-9A-F]{2}\Z")]
 
@@ -45,7 +45,7 @@ class SourceForm(Struct, frozen=True, kw_only=True):
 
 
 def read_sources(source: ParsedFile, report: Report) -> Traits:
-    """What the file says of sources; what is wrong is reported and left out."""
+    """The sources of the file; what is wrong is reported and left out."""
     table = source.data.get("sources", {})
     if not isinstance(table, Mapping):
         report(("sources",), f"{shown(table)} is given where tables such as [sources.kmsg] are needed")

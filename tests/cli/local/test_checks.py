@@ -67,7 +67,7 @@ def test_what_is_odd_is_a_warning_and_no_failure(nodeagent: Nodeagent, folder: P
     ran = nodeagent("tables", "check", folder)
 
     assert ran.status == 0
-    assert ran.out.startswith(f"warning: {folder}/b.toml:4: XID_48 stands also at {folder}/a.toml:4")
+    assert ran.out.startswith(f"warning: {folder}/b.toml:4: XID_48 is defined also at {folder}/a.toml:4")
 
 
 def test_a_folder_that_is_named_must_be_there(nodeagent: Nodeagent, folder: Path) -> None:

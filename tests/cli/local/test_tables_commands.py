@@ -51,9 +51,9 @@ def test_an_imported_table_is_written_and_sound(nodeagent: Nodeagent, tmp_path: 
     assert (ran.status, ran.out) == (0, f"ok: 921 codes and 4 rules in {out}\n")
     assert ran.err == (
         f"warning: {VENDOR}/faultCode.json:30: RestartBusinessCodes.B4060011:"
-        " stands already in RestartBusinessCodes; once is enough\n"
+        " is listed already in RestartBusinessCodes; once is enough\n"
         f"warning: {VENDOR}/faultCode.json:63: SeparateNPUCodes.A2301001:"
-        " stands also in RestartBusinessCodes; the stricter counts: SeparateNPU\n"
+        " is listed also in RestartBusinessCodes; the stricter counts: SeparateNPU\n"
     )
     assert [path.name for path in out.parent.iterdir()] == ["mindcluster.toml"]
     assert nodeagent("tables", "check", out.parent).status == 0
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_imported_writes_nothing(nodeagent: Nodeagent, tmp
     bad.write_text('{"SeparateNPUCodes": 7}')
     ran = nodeagent("tables", "import", bad, "--out", out)
     assert (ran.status, out.exists()) == (1, False)
-    assert ran.err == f"{bad}:1: SeparateNPUCodes: 7 stands where a list of codes in quotes is needed\n"
+    assert ran.err == f"{bad}:1: SeparateNPUCodes: 7 is given where a list of codes in quotes is needed\n"
 
 
 def test_where_nothing_can_be_written_the_import_fails(nodeagent: Nodeagent, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from nodeagent.cli.local.emulator import command
-from nodeagent.emulator.server import Server
+from nodeagent.emulator.control.server import Server
 from tests.emulator.nvml.conftest import Opened
 
 Say = Callable[..., str]

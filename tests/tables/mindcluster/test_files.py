@@ -60,11 +60,11 @@ def test_the_vendors_own_files_change_nothing_that_is_shipped(site: Site) -> Non
     }
     assert loaded.warnings == (
         (
-            "faultCode.json:30: RestartBusinessCodes.B4060011: stands already in RestartBusinessCodes;"
+            "faultCode.json:30: RestartBusinessCodes.B4060011: is listed already in RestartBusinessCodes;"
             " once is enough"
         ),
         (
-            "faultCode.json:63: SeparateNPUCodes.A2301001: stands also in RestartBusinessCodes;"
+            "faultCode.json:63: SeparateNPUCodes.A2301001: is listed also in RestartBusinessCodes;"
             " the stricter counts: SeparateNPU"
         ),
     )
@@ -143,7 +143,7 @@ def test_nine_digit_codes_are_the_same_with_and_without_leading_zeros(site: Site
     assert (found.code, found.level) == ("020001002", Level.SUB_HEALTH)
     assert about(loaded, "020001002") == [
         (
-            "faultCode.json:6: SubHealthFaultCodes.020001002: stands also in NotHandleFaultCodes;"
+            "faultCode.json:6: SubHealthFaultCodes.020001002: is listed also in NotHandleFaultCodes;"
             " the stricter counts: SubHealthFault"
         )
     ]
@@ -157,7 +157,7 @@ def test_of_two_levels_of_a_chip_code_the_stricter_counts(site: Site) -> None:
     assert row(loaded.catalog, "80E18005").level is Level.SEPARATE_NPU
     assert about(loaded, "stricter") == [
         (
-            "faultCode.json:3: SeparateNPUCodes.80E18005: stands also in NotHandleFaultCodes;"
+            "faultCode.json:3: SeparateNPUCodes.80E18005: is listed also in NotHandleFaultCodes;"
             " the stricter counts: SeparateNPU"
         )
     ]
@@ -232,7 +232,7 @@ def test_a_node_code_in_two_levels_keeps_the_whole_file_from_being_taken(site: S
     assert row(loaded.catalog, "0000001D").level is Level.PRE_SEPARATE_FAULT
     assert loaded.warnings == (
         (
-            "NodeDConfiguration.json:8: FaultTypeCode.SeparateFaultCodes.2C000031: stands also in"
+            "NodeDConfiguration.json:8: FaultTypeCode.SeparateFaultCodes.2C000031: is listed also in"
             " NotHandleFaultCodes"
         ),
         "NodeDConfiguration.json: not taken for that, as the vendor does; its codes keep their levels",
@@ -288,7 +288,7 @@ def test_unknown_keys_and_files_are_ignored_aloud(site: Site) -> None:
     [
         ("", "faultCode.json:1: not valid JSON: Expecting value"),
         ('{\n"SeparateNPUCodes": [,]}', "faultCode.json:2: not valid JSON: Expecting value"),
-        ("[]", "faultCode.json: its lists must stand in an object, { }"),
+        ("[]", "faultCode.json: its lists must be in an object, { }"),
         ('{"SeparateNPUCodes": NaN}', "faultCode.json: not valid JSON: NaN is no number"),
         ("[" * 100_000, f"faultCode.json:1: not valid JSON: {TOO_DEEP}"),
         (f'{{"A": {"[" * 100}{"]" * 100}}}', f"faultCode.json:1: A{'[0]' * 31}: {TOO_DEEP}"),
@@ -296,11 +296,14 @@ def test_unknown_keys_and_files_are_ignored_aloud(site: Site) -> None:
         (f'{{\n"A": {2**63}}}', f"faultCode.json:2: A: {TOO_LARGE}"),
         (
             '{"SeparateNPUCodes": "80E18005"}',
-            'faultCode.json:1: SeparateNPUCodes: "80E18005" stands where a list of codes in quotes is needed',
+            (
+                'faultCode.json:1: SeparateNPUCodes: "80E18005" is given'
+                " where a list of codes in quotes is needed"
+            ),
         ),
         (
             '{"SeparateNPUCodes": [7]}',
-            "faultCode.json:1: SeparateNPUCodes: 7 stands where a code in quotes is needed",
+            "faultCode.json:1: SeparateNPUCodes: 7 is given where a code in quotes is needed",
         ),
     ],
 )
@@ -316,5 +319,5 @@ def test_lists_that_do_not_stand_where_they_must_refuse_the_tables(site: Site, t
     with pytest.raises(TablesError) as refused:
         site(NodeDConfiguration={"SeparateFaultCodes": []})
     assert str(refused.value) == (
-        f"{tmp_path}/NodeDConfiguration.json: FaultTypeCode is missing, in which its lists must stand"
+        f"{tmp_path}/NodeDConfiguration.json: FaultTypeCode is missing, which must hold its lists"
     )

@@ -150,7 +150,7 @@ def test_a_duration_rule_out_of_range_is_skipped_whole(
 
 def test_a_rule_that_is_no_object_is_skipped(tmp_path: Path) -> None:
     assert skipped(tmp_path, {"FaultFrequency": [7, FREQUENCY]}) == [
-        "FaultFrequency[0]: 7 stands where an object is needed; the whole rule is skipped"
+        "FaultFrequency[0]: 7 is given where an object is needed; the whole rule is skipped"
     ]
 
 
@@ -180,5 +180,6 @@ def test_rules_that_are_no_list_refuse_the_tables(tmp_path: Path) -> None:
     with pytest.raises(TablesError) as refused:
         load(tmp_path, {"FaultFrequency": {}})
     assert str(refused.value) == (
-        f"{tmp_path}/faultCustomization.json:2: FaultFrequency: {{ }} stands where a list of rules is needed"
+        f"{tmp_path}/faultCustomization.json:2: FaultFrequency: {{ }} is given"
+        " where a list of rules is needed"
     )

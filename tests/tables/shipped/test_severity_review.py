@@ -15,7 +15,7 @@ from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Kind, Level
 from nodeagent.messages.pb import types_pb2 as pb
-from nodeagent.tables.levels import IN_WORDS, LevelSource
+from nodeagent.tables.levels import SOURCE_NAMES, LevelSource
 from tests.shipped import shipped_catalog
 from tests.tables.shipped.mindcluster import KINDS
 
@@ -143,7 +143,7 @@ def test_every_shipped_row_says_whose_word_its_level_is(catalog: Catalog) -> Non
 
 
 def test_every_source_of_a_level_is_told_in_words() -> None:
-    assert set(IN_WORDS) == set(LevelSource)
+    assert set(SOURCE_NAMES) == set(LevelSource)
 
 
 def test_these_xids_differ_from_nvidias_catalogue_and_say_why(catalog: Catalog) -> None:

@@ -173,7 +173,7 @@ _PROCESS: Final = "nv-fabricmanage"
 """The kernel keeps fifteen letters of a name."""
 
 _KERNEL_THREADS: Final = "kthreadd"
-"""Process 2, which only who sees all processes of the node sees."""
+"""Process 2, which is seen only with all processes of the node."""
 
 _MANAGEMENT_PORT: Final = b"SW_MNG"
 _MAX_VPD_BYTES: Final = 4096
@@ -271,7 +271,7 @@ def _text(file: Path) -> str:
 
 
 def _vital_data(file: Path) -> bytes:
-    """Empty where the port does not give it, as a fault of the network is no business of this."""
+    """Empty where the port does not give it, as a fault of the network is not reported here."""
     try:
         with file.open("rb") as opened:
             return opened.read(_MAX_VPD_BYTES)

@@ -266,7 +266,7 @@ class NvLinkCheck:
         self._ever_up = False
         self._reads = 0
         self._partner: int | None = None
-        self._beside: tuple[int, bool] | None = None
+        self._best_peer: tuple[int, bool] | None = None
         self._states: FieldValues | None = None
         self._numbers: Sequence[int] = ()
         self._errors = LinkErrors(calls)
@@ -369,9 +369,9 @@ class NvLinkCheck:
         kept.accepted -= up
         if up or is_whole:
             self._peers.note(self._product, self._device, kept.count, len(up), switched=kept.switched)
-        self._beside = self._peers.best(self._product, self._device, kept.count)
-        if self._beside is not None:
-            best, switched = self._beside
+        self._best_peer = self._peers.best(self._product, self._device, kept.count)
+        if self._best_peer is not None:
+            best, switched = self._best_peer
             kept.peers = max(best, kept.peers)
             kept.peers_switched = kept.peers_switched or switched
 
@@ -380,9 +380,9 @@ class NvLinkCheck:
         Elsewhere the others count as they are, once all of them were read.
         """
         kept = self._baseline.links
-        if kept.peers_switched or self._beside is None or self._reads < READS:
+        if kept.peers_switched or self._best_peer is None or self._reads < READS:
             return kept.peers, kept.peers_switched
-        return self._beside
+        return self._best_peer
 
     def _ask_where_they_lead(self) -> None:
         if not self._up:

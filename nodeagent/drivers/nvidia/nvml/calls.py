@@ -228,8 +228,8 @@ class Calls:
     # ------------------------------------------------------------------ for ``fields`` too
 
     def ask_for_fields(self, call: Callable[..., Any], request: Any) -> tuple[Any, int]:
-        """The answer to a list of fields, and NVML's number. That it is refused as a whole is of no weight:
-        another list may be answered. Raises as ``ask``.
+        """The answer to a list of fields, and NVML's number. A list that is refused as a whole means nothing:
+        another one may be answered. Raises as ``ask``.
         """
         tried = self._try(call, (request,), ())
         if tried.number in NOT_OF_THIS_GPU:

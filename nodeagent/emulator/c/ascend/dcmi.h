@@ -60,7 +60,7 @@ int unready(const struct chip *chip);
 void settle(struct chip *chip);
 void settle_all(void);
 
-/* Kills who holds any chip and is on root's list for it. */
+/* Kills the users of any chip that are on root's list for it. */
 void kill_listed(void);
 
 /* How long until the next reset is over; -1: none is under way. */

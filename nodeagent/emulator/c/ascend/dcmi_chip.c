@@ -1,11 +1,5 @@
 #include "dcmi.h"
 
-const struct dialect dialect = {
-    .library = LIBRARY_DCMI,
-    .unsupported = DCMI_ERR_NOT_SUPPORT,
-    .no_driver = DCMI_ERR_INNER_ERR,
-};
-
 static struct chip mcu = {.present = 1, .ready = 1, .code_count_lie = NO_LIE, .health_lie = NO_LIE};
 
 /*

@@ -10,7 +10,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     int chip; /* index, or -1 for all */
     struct dcmi_event_filter filter;
-    dcmi_fault_event_callback handler; /* NULL: nobody has subscribed */
+    dcmi_fault_event_callback handler; /* NULL: no subscription */
 } subscription;
 static bool was_refused;
 
@@ -67,7 +67,7 @@ static const struct listener listener = {settle_all, next_end_ms, deliver};
 
 /*
  * answer: of the driver, whose slots other processes may have. One that is refused for these reasons leaves the
- * library's thread for said to run, and every later subscription of the process is refused (dsmi_fault_event.c).
+ * library's thread marked as running, and every later subscription of the process is refused (dsmi_fault_event.c).
  */
 static int subscribe(int answer, int chip, struct dcmi_event_filter filter, dcmi_fault_event_callback handler)
 {
@@ -91,7 +91,7 @@ static int subscribe(int answer, int chip, struct dcmi_event_filter filter, dcmi
     return answer;
 }
 
-/* Opens the chip of a call, or all chips where -1 stands for the device. */
+/* Opens the chip of a call, or all chips where the device is -1. */
 static int open_some(const char *function, int generation, int card_id, int device_id, int *index)
 {
     struct chip *chip;

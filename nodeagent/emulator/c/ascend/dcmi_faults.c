@@ -1,4 +1,4 @@
-/* Health, and the codes that stand. */
+/* Health, and the active codes. */
 #include "dcmi.h"
 
 #include <stdio.h>
@@ -38,13 +38,13 @@ static int put_health(const struct chip *chip, unsigned int *health)
     return DCMI_OK;
 }
 
-/* How many of what stands there is room for. */
+/* For how many active codes there is room. */
 static int fitting(const struct chip *chip, int room) { return chip->code_count < room ? chip->code_count : room; }
 
 /* The vendor collects so many at most. */
 enum { COLLECTED = 128 };
 
-/* Each code once, on however many parts of the chip it stands. */
+/* Each code once, on however many parts of the chip it is active. */
 static int collect(const struct chip *chip, unsigned int codes[COLLECTED])
 {
     int count = 0;
@@ -115,7 +115,7 @@ static void put_one(struct dcmi_event *out, const struct chip *chip, const struc
     fill_event(out, &event, chip);
 }
 
-/* One for each part of the chip on which a code stands (dms_event_get_current_fault_event of dms_event.c). */
+/* One for each part of the chip on which a code is active (dms_event_get_current_fault_event of dms_event.c). */
 static int put_standing(const struct chip *chip, struct dcmi_event *events, int room, int *count)
 {
     if (events == NULL || count == NULL || room <= 0 || !chip->present)

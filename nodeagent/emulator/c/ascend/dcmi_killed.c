@@ -1,7 +1,7 @@
 /*
  * Processes that the library itself kills before a reset, as dcmi_clear_running_proc of the vendor's
  * dcmi_hot_reset_intf.c: those on root's list that hold any chip it has found. The vendor's list is
- * /etc/custom_process.cfg; here it is custom_process.cfg beside the emulated node, so that none of the machine's counts.
+ * /etc/custom_process.cfg; here it is custom_process.cfg next to the emulated node, so that none of the machine's counts.
  */
 #define _GNU_SOURCE
 #include "dcmi.h"

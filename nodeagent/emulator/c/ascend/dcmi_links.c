@@ -79,7 +79,7 @@ static size_t make_pcie_link_errors(const struct chip *chip, void *made)
     return sizeof(struct dcmi_pcie_link_error_info);
 }
 
-/* A byte for each core; of those that are profiled it says so (dms_calculate_average_utilization of dms_ts_info.c). */
+/* A byte for each core; those that are profiled are marked (dms_calculate_average_utilization of dms_ts_info.c). */
 static size_t make_core_use(const struct chip *chip, int input_type, size_t cores, void *made)
 {
     enum { PROFILED = 0xef };

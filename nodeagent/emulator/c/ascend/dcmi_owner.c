@@ -1,10 +1,10 @@
 /*
  * Whose the chips are. The kernel driver gives each to one mount namespace at a time, that of the first process which
- * opens it, until nobody there lives; who it takes for the host's opens all of them and owns none (hicann/driver:
+ * opens it, until no process there lives; a process that it takes for the host's opens all of them and owns none (hicann/driver:
  * src/sdk_driver/pbl/uda/uda_access.c). The host here is where the emulator was started. A namespace lives as long as
  * a process of it that has initialised the library.
  *
- * And who may open them at all: where the node names a folder of device nodes, their owner and mode decide.
+ * Which processes may open them at all: if the node names a folder of device nodes, their owner and mode decide.
  */
 #define _GNU_SOURCE
 #include "dcmi.h"

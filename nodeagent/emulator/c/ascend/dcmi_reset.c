@@ -26,7 +26,7 @@ static void begin(struct chip *chip, bool awaits_rescan)
     chip->boot_began_ns = now_ns();
 }
 
-/* The library looks who is on every chip that it has found, and cannot look at one that has dropped. */
+/* The library looks for the users of every chip that it has found, and cannot look at one that has dropped. */
 static bool is_anyone_unknown(void)
 {
     bool found = false;

@@ -1,5 +1,5 @@
 /*
- * The end of a reset. Nobody waits for it: whoever calls next, or the thread that serves subscribers, finds that its
+ * The end of a reset. No thread waits for it: the next caller, or the thread that serves subscribers, finds that its
  * time has come, and finishes it.
  */
 #include "dcmi.h"

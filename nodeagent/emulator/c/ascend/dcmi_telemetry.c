@@ -36,7 +36,7 @@ static int put_frequency(const struct chip *chip, enum dcmi_freq_type input_type
     return put_numbered(chip, chip->frequency_mhz, (int)input_type, frequency);
 }
 
-/* Of profiled cores the driver says 0xef, and the library then 0 (dcmi_get_npu_device_utilization_rate). */
+/* Of profiled cores the driver reports 0xef, and the library then 0 (dcmi_get_npu_device_utilization_rate). */
 static int put_utilization(const struct chip *chip, int input_type, unsigned int *utilization)
 {
     enum { AI_CORE = 2, VECTOR_CORE = 12 };

@@ -21,9 +21,6 @@
 
 enum { FILES = 16, ANSWERS = 64 };
 
-/* What a call is refused by where an override says no error number of the kernel. */
-const struct dialect dialect = {.library = LIBRARY_BMC, .unsupported = ENODEV, .no_driver = ENOENT};
-
 struct answer {
     uint64_t due_ns;
     long number;

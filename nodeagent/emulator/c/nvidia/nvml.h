@@ -10,7 +10,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* An exported function is declared and defined in one go: callers have the vendor's header, nobody has ours. */
+/* An exported function is declared and defined in one go: callers have the vendor's header, not this one. */
 #define NVML_FUNCTION(name, ...)                                                                                       \
     EXPORTED nvmlReturn_t name(__VA_ARGS__);                                                                           \
     EXPORTED nvmlReturn_t name(__VA_ARGS__)
@@ -42,7 +42,7 @@ nvmlReturn_t open_session(const char *function);
 /* Takes back one of its openings, if there is one; is_last: that was the only one. */
 bool close_session(bool *is_last);
 
-/* What every call answers now: UNINITIALIZED, an error since the driver was unloaded or loaded anew, or 0. */
+/* What every call answers now: UNINITIALIZED, an error since the driver was unloaded or loaded again, or 0. */
 nvmlReturn_t session_answer(void);
 
 /* What every call about this GPU answers: GPU_IS_LOST, RESET_REQUIRED, .., or 0. */

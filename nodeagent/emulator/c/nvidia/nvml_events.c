@@ -1,6 +1,6 @@
 /*
  * Event sets: which GPUs and which types of event a caller wants, and waiting for them on the node's ring.
- * An event of ours is: chip, data[0] the type, data[1] what it says (the Xid), data[2] and data[3] the instances.
+ * An event of ours is: chip, data[0] the type, data[1] its number (the Xid), data[2] and data[3] the instances.
  */
 #include "nvml.h"
 

@@ -1,5 +1,5 @@
 /*
- * nvmlDeviceGetFieldValues: many values in one call, each with its own return code. What an id means stands in
+ * nvmlDeviceGetFieldValues: many values in one call, each with its own return code. The meaning of an id is in
  * nvml_field_values.def. An override for a function named "field:230" is for that id alone, one for "field:165:3" for
  * that scope of it; one that answers AS_IT_CAME leaves the entry so.
  */
@@ -116,7 +116,7 @@ static nvmlReturn_t put_row(const struct chip *gpu, const struct row *row, nvmlF
     }
 }
 
-/* What an override says of the field, or of this scope of it. */
+/* What an override sets for the field, or for this scope of it. */
 static nvmlReturn_t enter_field(const struct chip *gpu, const nvmlFieldValue_t *field)
 {
     char name[NAME];

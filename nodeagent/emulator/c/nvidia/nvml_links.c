@@ -147,7 +147,7 @@ NVML_FUNCTION(nvmlDeviceGetGpuFabricInfo_v4, nvmlDevice_t device, nvmlGpuFabricI
     return NVML_SUCCESS;
 }
 
-/* A structure without a version word, unlike what the V in the name says. */
+/* A structure without a version word, although the name has a V. */
 NVML_FUNCTION(nvmlDeviceGetC2cModeInfoV, nvmlDevice_t device, uint32_t *is_enabled)
 {
     ON_GPU(device);

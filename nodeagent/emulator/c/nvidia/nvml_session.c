@@ -1,6 +1,6 @@
 /*
  * One process's session with the driver: how often it was opened, which GPUs it found, which handles it gave out.
- * What it holds is also written into the node, where a reset looks for whoever stands in its way.
+ * What it holds is also written into the node, where a reset looks for processes that block it.
  */
 #include "nvml.h"
 
@@ -10,12 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-const struct dialect dialect = {
-    .library = LIBRARY_NVML,
-    .unsupported = NVML_ERROR_NOT_SUPPORTED,
-    .no_driver = NVML_ERROR_DRIVER_NOT_LOADED,
-};
 
 /* A handle: this mark, the session's number, the MIG device, the chip. Never an address. */
 enum { HANDLE_MARK = 0x4e56 };
@@ -162,7 +156,7 @@ nvmlReturn_t gpu_answer(const struct chip *gpu)
 /*
  * The first handle of a GPU opens its device file, and where nothing keeps the GPU initialised the kernel module
  * does so then: rm_init_adapter() in osapi.c of NVIDIA's open modules, under the lock of all GPUs. So one GPU is
- * initialised after the other, and every other call waits meanwhile. It begins anew with each process.
+ * initialised after the other, and every other call waits meanwhile. It begins again with each process.
  */
 static void discover(const struct chip *gpu, const bool *is_given)
 {

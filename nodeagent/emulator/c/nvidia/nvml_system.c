@@ -1,4 +1,4 @@
-/* What is asked about the node as a whole: versions, processes, and words for the return codes. */
+/* What is asked about the node as a whole: versions, processes, and texts for the return codes. */
 #include "nvml.h"
 
 #include <stdio.h>

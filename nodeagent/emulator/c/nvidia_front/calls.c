@@ -266,7 +266,7 @@ EXPORTED const char *nvmlErrorString(int answer)
     return (const char *)real((uintptr_t)answer, 0, 0, 0, 0, 0, 0, 0);
 }
 
-/* For who writes the lines: "" or what is wrong with them. */
+/* For the writer of the lines: "" or what is wrong with them. */
 EXPORTED const char *front_check(const char *text);
 EXPORTED const char *front_check(const char *text)
 {

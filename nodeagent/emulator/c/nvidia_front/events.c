@@ -52,7 +52,7 @@ static bool is_for(const struct set *set, const struct line *xid)
     return set->handle != 0 && (gpu == ANY || (set->gpus >> gpu & 1) != 0);
 }
 
-/* What stood in the file when it was first read was sent before. */
+/* What was in the file when it was first read was sent before. */
 void queue_xids(const struct lines *lines, bool is_first)
 {
     uint64_t newest = sent;

@@ -1,4 +1,4 @@
-/* The files beside the library: the path of the library behind, and the lines, read again when they change. */
+/* The files next to the library: the path of the library behind, and the lines, read again when they change. */
 #define _GNU_SOURCE
 #include "front.h"
 

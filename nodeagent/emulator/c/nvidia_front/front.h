@@ -1,6 +1,6 @@
 /*
- * A library in front of another libnvidia-ml.so.1, which lies beside it by name: it passes every call on and changes
- * what the lines of a file say. The lines are read again when the file changes, while programs use the library.
+ * A library in front of another libnvidia-ml.so.1, which lies next to it by name: it passes every call on and changes
+ * what the lines of a file name. The lines are read again when the file changes, while programs use the library.
  */
 #ifndef NVIDIA_FRONT_H
 #define NVIDIA_FRONT_H

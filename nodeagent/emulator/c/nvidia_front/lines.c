@@ -1,4 +1,4 @@
-/* The lines of the file: what they may say, and what is wrong with one that says something else. */
+/* The lines of the file: which there are, and what is wrong with any other. */
 #include "front.h"
 
 #include <errno.h>

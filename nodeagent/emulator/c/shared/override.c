@@ -122,9 +122,9 @@ static void hang_uninterruptibly(const struct override *override)
 /* A lock inside the driver goes with the process that held it. */
 static bool is_held(const struct override *override)
 {
-    int holder = __atomic_load_n(&override->lock_process, __ATOMIC_ACQUIRE);
+    int owner = __atomic_load_n(&override->lock_process, __ATOMIC_ACQUIRE);
 
-    return holder != 0 && (kill(holder, 0) == 0 || errno != ESRCH);
+    return owner != 0 && (kill(owner, 0) == 0 || errno != ESRCH);
 }
 
 /*
@@ -138,24 +138,24 @@ static bool is_timing_out(const struct override *override)
 
 static void await_time_out(const struct override *override)
 {
-    while (is_timing_out(override) && is_held(override) && override->lock_library == dialect.library)
+    while (is_timing_out(override) && is_held(override) && override->lock_library == this_library.id)
         sleep_ms(LOOK_AGAIN_MS / 5);
 }
 
 static int time_out(struct override *override)
 {
-    int nobody = 0;
+    int none = 0;
     uint64_t until_ns;
 
-    while (!__atomic_compare_exchange_n(&override->lock_process, &nobody, getpid(), false, __ATOMIC_ACQ_REL,
+    while (!__atomic_compare_exchange_n(&override->lock_process, &none, getpid(), false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
         await_time_out(override);
         /* One that ended meanwhile has left its number. */
         if (!is_held(override))
             __atomic_store_n(&override->lock_process, 0, __ATOMIC_RELEASE);
-        nobody = 0;
+        none = 0;
     }
-    override->lock_library = dialect.library;
+    override->lock_library = this_library.id;
     until_ns = now_ns() + (uint64_t)override->delay_ms * 1000000u;
     while (is_timing_out(override) && now_ns() < until_ns)
         sleep_ms(LOOK_AGAIN_MS / 5);
@@ -187,7 +187,7 @@ static int apply(struct override *override, const char *function, int chip)
     if (what == DO_NOTHING)
         return 0;
     if (is_lock(what) && is_held(override)) {
-        if (override->lock_library == dialect.library)
+        if (override->lock_library == this_library.id)
             do_hang(override, what);
         return 0;
     }
@@ -209,7 +209,7 @@ static int apply(struct override *override, const char *function, int chip)
         return 0;
     default:
         if (is_lock(what)) {
-            override->lock_library = dialect.library;
+            override->lock_library = this_library.id;
             __atomic_store_n(&override->lock_process, getpid(), __ATOMIC_RELEASE);
         }
         do_hang(override, what);
@@ -244,7 +244,7 @@ int enter(const char *name, int chip)
     int answer = 0;
 
     if (node == NULL)
-        return dialect.no_driver;
+        return this_library.no_driver;
     call = begin_call(chip);
     function = function_of(name);
     if (function != NULL && chip < CHIPS)
@@ -252,6 +252,6 @@ int enter(const char *name, int chip)
     answer = overridden(name, chip);
     end_call(call);
     if (answer == 0 && function != NULL && function->unsupported)
-        answer = dialect.unsupported;
+        answer = this_library.unsupported;
     return answer;
 }

@@ -88,14 +88,14 @@ void sleep_ms(long milliseconds)
         ;
 }
 
-void wait_for_change(const uint32_t *word, uint32_t before, long timeout_ms)
+void wait_for_change(const uint32_t *field, uint32_t before, long timeout_ms)
 {
     struct timespec timeout = span(timeout_ms < 0 ? 0 : timeout_ms);
 
-    syscall(SYS_futex, word, FUTEX_WAIT, before, timeout_ms < 0 ? NULL : &timeout, NULL, 0);
+    syscall(SYS_futex, field, FUTEX_WAIT, before, timeout_ms < 0 ? NULL : &timeout, NULL, 0);
 }
 
-void wake(const uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+void wake(const uint32_t *field) { syscall(SYS_futex, field, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
 
 void post_event(struct event *event)
 {

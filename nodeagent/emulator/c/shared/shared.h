@@ -1,5 +1,5 @@
 /*
- * The emulated node as every library sees it: one file, mapped by all, that lies beside the library itself.
+ * The emulated node as every library sees it: one file, mapped by all, that lies next to the library itself.
  * Nothing here knows a vendor's interface. The fields are listed in fields.def.
  */
 #ifndef EMULATOR_SHARED_H
@@ -80,19 +80,19 @@ struct state {
     struct event events[EVENTS];
 };
 
-/* How one library says what all of them have to say; each library defines its own. */
-struct dialect {
-    int library;     /* LIBRARY_DCMI and so on */
+/* Which library this is, and two answers that each gives by a number of its own; in its library.c. */
+struct library {
+    int id;          /* LIBRARY_DCMI and so on */
     int unsupported; /* this product has no such call */
     int no_driver;   /* the node cannot be reached at all */
 };
-extern const struct dialect dialect;
+extern const struct library this_library;
 
-/* The mapped node, NULL when there is none beside the library or it is of another build. */
+/* The mapped node, NULL when there is none next to the library or it is of another build. */
 struct state *state(void);
 
 /*
- * To be called first in every exported function. Counts the call, then does what an override says: sleeps while
+ * To be called first in every exported function. Counts the call, then does what an override sets: sleeps while
  * it hangs, ends the process when it is to crash. chip is an index into state()->chips, or -1.
  * Returns 0 to go on, else what the function is to answer.
  */
@@ -124,9 +124,9 @@ uint64_t now_ns(void);
 uint64_t now_ms(void);
 void sleep_ms(long milliseconds);
 
-/* Waits until *word is no more what it was, at most so long (-1: for ever). */
-void wait_for_change(const uint32_t *word, uint32_t before, long timeout_ms);
-void wake(const uint32_t *word);
+/* Waits until *field has changed, at most so long (-1: for ever). */
+void wait_for_change(const uint32_t *field, uint32_t before, long timeout_ms);
+void wake(const uint32_t *field);
 
 /* Appends an event for subscribers; number, serials and time are filled in. The caller holds the lock. */
 void post_event(struct event *event);

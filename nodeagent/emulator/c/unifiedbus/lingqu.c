@@ -10,12 +10,6 @@
 
 enum { SUBSCRIPTIONS = 15, EVERY_FLAG = 15 };
 
-const struct dialect dialect = {
-    .library = LIBRARY_LINGQU,
-    .unsupported = LQ_DCMI_ERR_IOCTL,
-    .no_driver = LQ_DCMI_ERR_DEVICE_OPEN,
-};
-
 struct subscription {
     lq_dcmi_event_filter filter;
     LqDcmiEventCallback handler;
@@ -71,7 +65,7 @@ static bool passes(const lq_dcmi_event_filter *filter, const struct event *event
     return !(flags & LQ_DCMI_FILTER_CHIP) || filter->chipId == event->data[3];
 }
 
-/* Where a fault stands in what the process knows, or -1. */
+/* The place of a fault in what the process knows, or -1. */
 static int find_known(const struct fabric *fault)
 {
     for (int index = 0; index < known_count; index++) {
@@ -104,7 +98,7 @@ static void learn(const struct event *event)
         known[index] = known[--known_count];
 }
 
-/* The process learns of it, and who has subscribed by then is notified, also of what happened before that. */
+/* The process learns of it, and its subscribers are notified, also of what happened before that. */
 static void deliver(const struct event *event)
 {
     struct subscription copies[SUBSCRIPTIONS];

@@ -37,7 +37,7 @@ class EmulatorRequest(msgspec.Struct, tag_field="do", forbid_unknown_fields=True
     """``{"do": TAG, …}``."""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        """Does it; returns what to answer. Raises ``ValueError`` or ``LookupError`` that says why not."""
+        """Does it; returns the answer. Raises ``ValueError`` or ``LookupError`` with the reason."""
         raise NotImplementedError
 
 
@@ -142,7 +142,7 @@ class CrashCalls(_OfCalls, tag="crash"):
 class ReleaseCalls(EmulatorRequest, tag="release"):
     """End what was done to calls: all of it, or what has the number."""
 
-    number: Annotated[int, Meta(description="What the command that did it answered; else all.")] = -1
+    number: Annotated[int, Meta(description="The number that the command answered; else all.")] = -1
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.release(None if self.number < 0 else self.number)

@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from nodeagent.emulator.call_requests import EmulatorRequest
+from nodeagent.emulator.control.call_requests import EmulatorRequest
+from nodeagent.emulator.control.requests import REQUESTS
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.requests import REQUESTS
 from nodeagent.emulator.state import EmulatorStateError
 
 SOCKET: Final = "control.sock"

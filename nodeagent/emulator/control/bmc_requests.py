@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from nodeagent.emulator.bmc import BmcFault
-from nodeagent.emulator.call_requests import EmulatorRequest, code_of
+from nodeagent.emulator.control.call_requests import EmulatorRequest, code_of
 from nodeagent.emulator.node import EmulatedNode
 
 PartType = Annotated[int, Meta(description="The vendor's number for the sort of the part.")]
@@ -26,7 +26,7 @@ class BmcRaise(EmulatorRequest, tag="bmc-raise"):
 
 
 class BmcClear(EmulatorRequest, tag="bmc-clear"):
-    """Let the BMC list a fault no more; the code "all" ends every one."""
+    """Let the BMC no longer list a fault; the code "all" ends every one."""
 
     code: str
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from nodeagent.emulator import processes
-from nodeagent.emulator.bmc_requests import BMC_REQUESTS
-from nodeagent.emulator.call_requests import (
+from nodeagent.emulator.control.bmc_requests import BMC_REQUESTS
+from nodeagent.emulator.control.call_requests import (
     CALL_REQUESTS,
     Deliver,
     EmulatorRequest,
@@ -20,8 +20,8 @@ from nodeagent.emulator.call_requests import (
     Severity,
     code_of,
 )
+from nodeagent.emulator.control.gpu_requests import GPU_REQUESTS
 from nodeagent.emulator.descriptions import address_of
-from nodeagent.emulator.gpu_requests import GPU_REQUESTS
 from nodeagent.emulator.layout import LIMITS, FieldError, field_names, set_text
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.switches import CHIP_LEVEL, NO_SUB_TYPE, FabricFault

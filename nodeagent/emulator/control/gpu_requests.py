@@ -1,4 +1,6 @@
-"""What the control socket can be asked to do to GPUs and their driver, beside what works for every chip."""
+"""What the control socket can be asked to do to GPUs and their driver, in addition to what works for every
+chip.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from nodeagent.emulator.call_requests import Deliver, EmulatorRequest
+from nodeagent.emulator.control.call_requests import Deliver, EmulatorRequest
 from nodeagent.emulator.gpus import Instance, Location
 from nodeagent.emulator.layout import FieldError
 from nodeagent.emulator.node import EmulatedNode
@@ -173,7 +175,7 @@ class Partition(EmulatorRequest, tag="partition"):
 
 
 class EventsRequest(EmulatorRequest, tag="events"):
-    """Say whom Xids reach: who registered for their GPU, or as by a library that gets it wrong."""
+    """Choose which subscribers get Xids: those of their GPU, or others, as by a library with a defect."""
 
     reach: Literal["registered", "everybody", "first"]
 
