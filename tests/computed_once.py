@@ -21,12 +21,13 @@ from nodeagent.toml.fields import Report
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import ParsedFile, read_source
+from tests import compiled_once
+from tests.shipped import CACHE
 
 T = TypeVar("T")
 ReadEntries = Callable[[ParsedFile, FileForm, Report], list[T]]
 
 _cache: Final = TemporaryDirectory(prefix="nodeagent-tests-")
-_shipped: Final = "TESTS_CACHE_OF_SHIPPED"
 _parsed: Final[dict[tuple[Path, bytes], ParsedFile]] = {}
 
 
@@ -36,13 +37,14 @@ def remember(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(layers, "read_rows", _read_once(rows.read_rows))
     patch.setattr(layers, "read_rules", _read_once(rules.read_rules))
     patch.setenv("CACHE_DIRECTORY", _cache.name)
-    if _shipped not in os.environ:  # else it is that of the process that started this one
-        patch.setenv(_shipped, _cache.name)
+    if CACHE not in os.environ:  # else it is that of the process that started this one
+        patch.setenv(CACHE, _cache.name)
+    compiled_once.remember(patch)
 
 
 def with_shipped_tables() -> Mapping[str, str]:
     """The environment of a daemon on ``fault_codes`` as they are."""
-    return {**os.environ, "CACHE_DIRECTORY": os.environ[_shipped]}
+    return {**os.environ, "CACHE_DIRECTORY": os.environ[CACHE]}
 
 
 def _parsed_once(path: Path, report: Callable[[Problem], None]) -> ParsedFile | None:

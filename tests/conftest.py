@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from tests import computed_once
 from tests.forked.forks import Forks
 from tests.harness.kernel_log import KMSG, KMSG_LOCK, KMSG_RATE
+from tests.shipped import shipped_catalog
 
 settings.register_profile(
     "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -36,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files of the tests that run")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # What a shell starts in the background ignores these, and so would whatever a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -44,6 +45,8 @@ def pytest_configure() -> None:
     # The threads that gRPC starts in what a test forks would find their files closed there.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     computed_once.remember(_patch)
+    if getattr(config.option, "numprocesses", None):
+        shipped_catalog()  # those processes find it in the cache
     _forks.begin(_patch)
 
 

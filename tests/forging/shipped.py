@@ -37,7 +37,12 @@ def samples() -> list[str]:
 
 
 @cache
+def shortest() -> tuple[str, ...]:
+    """The shortest line that each pattern takes."""
+    return tuple(common_line(anything(), language) or "" for language in languages().values())
+
+
+@cache
 def faults() -> tuple[str, ...]:
     """Every sample of a fault, and the shortest line that each pattern takes."""
-    shortest = [common_line(anything(), language) or "" for language in languages().values()]
-    return tuple(dict.fromkeys((*samples(), *shortest)))
+    return tuple(dict.fromkeys((*samples(), *shortest())))

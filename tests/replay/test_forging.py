@@ -42,18 +42,17 @@ def forged(text: str) -> list[str]:
     return [line.message for line in read(text)[0] if line.message.startswith("NVRM") and line.trusted]
 
 
-@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
-def test_what_a_program_wrote_is_its_own(head: str, written: str) -> None:
-    assert forged(f"{head}{written}\n") == []
+def test_what_a_program_wrote_is_its_own(head: str) -> None:
+    assert [written for written in WRITTEN if forged(f"{head}{WRITTEN[written]}\n")] == []
 
 
-@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
-def test_so_is_the_second_line_of_its_message(head: str, written: str) -> None:
+def test_so_is_the_second_line_of_its_message(head: str) -> None:
     """journalctl sets it below the first, by the bytes before that."""
     for margin in (len(head), len(head.encode())):
-        assert forged(f"{head}first\n{' ' * margin}{written}\n") == []
+        below = f"{head}first\n{' ' * margin}"
+        assert [written for written in WRITTEN if forged(f"{below}{WRITTEN[written]}\n")] == []
 
 
 @pytest.mark.parametrize("tool", ["node-17: ", "17:", "kern.log:17:", "> ", "    "])

@@ -6,13 +6,12 @@ another: a twin that recomputes one rule judges only codes that no relation rule
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from nodeagent.core.catalog.catalog import Catalog, ClearOn, Row
-from nodeagent.core.catalog.settings import Mode, Settings
+from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import Affects, Kind, Level
-from nodeagent.tables.load import load_catalog
 from tests.core.build import HBM, LINK_DOWN, catalog, hot, lasting, ns, related, repeat, rising, row
+from tests.shipped import shipped_catalog
 from tests.simulation.twins.rows import is_related
 
 HARD = "80C98000"
@@ -133,16 +132,9 @@ GRACEFUL = catalog(
 
 
 @cache
-def shipped() -> Catalog:
-    """The tables of this checkout."""
-    folder = Path(__file__).parents[2] / "fault_codes"
-    return load_catalog([folder], Settings()).catalog
-
-
-@cache
 def catalogs() -> Mapping[str, Catalog]:
     """By digest, all that a simulated node may ever reload."""
-    return {one.digest: one for one in (CALM, STRICT, GRACEFUL, shipped())}
+    return {one.digest: one for one in (CALM, STRICT, GRACEFUL, shipped_catalog())}
 
 
 @cache

@@ -85,12 +85,14 @@ add(
     NPU_TRAINS,
     replace(NPU_HANGS, launcher=Does(bytes=900_000, calls=60, cpu=2)),
     expected=Expected(acts_min=90, suspected_min=75),
+    ranks=8,
 )
 add(
     "gpu: one rank of eight asleep, the others spin",
     GPU_TRAINS,
     replace(GPU_HANGS, one_rank=SLEEPS, one_chip=Shows(use=0, power=70, traffic=0)),
     expected=Expected(acts_min=90, suspected_min=75),
+    ranks=8,
 )
 add(
     "npu: right after a checkpoint",

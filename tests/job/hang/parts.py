@@ -96,7 +96,7 @@ class Act:
 def series(
     name: str,
     *acts: Act,
-    ranks: int = 8,
+    ranks: int = 4,
     minutes: float = 30,
     kind: str = "training",
     holders: bool = True,

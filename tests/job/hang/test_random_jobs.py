@@ -119,7 +119,7 @@ def test_nothing_acts_on_a_healthy_job_of_a_day(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 22))
+@pytest.mark.parametrize("seed", range(2, 12))
 def test_nothing_acts_on_healthy_jobs_of_hundreds_of_hours(seed: int) -> None:
     assert wrong_ends(seed, 20) == []
 
@@ -127,7 +127,7 @@ def test_nothing_acts_on_healthy_jobs_of_hundreds_of_hours(seed: int) -> None:
 HANGS_FOR_MIN = 35
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_hang_after_some_hours_is_confirmed_half_an_hour_later(seed: int) -> None:
     chance = random.Random(f"hang {seed}")
     past = list(life(chance, 4, beats=seed % 3 == 1))[:-1]
