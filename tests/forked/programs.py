@@ -18,6 +18,7 @@ from nodeagent.job.main import end_with
 from nodeagent.reset_unit import process
 from nodeagent.vendors import RESETS
 from nodeagent.worker.main import main as work
+from tests.emulator.answers import asking
 from tests.forked import nursery
 from tests.forked.ending import Ending
 from tests.forked.start import await_start
@@ -30,6 +31,7 @@ PROGRAMS: Final[dict[str, Callable[[], object]]] = {
     "nodeagent.job": lambda: end_with(sys.argv[1:]),
     "nodeagent.reset_unit": process.main,
     "nodeagent.worker": work,
+    "tests.emulator.answers.asking": asking.main,
 }
 """What ``python -m`` does with each."""
 
