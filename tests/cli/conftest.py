@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from nodeagent.cli.main import main
+from tests.forked.forks import COMMAND
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,7 +80,7 @@ def nodeagent_process() -> Nodeagent:
 
     def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
         done = subprocess.run(
-            [Path(sys.executable).with_name("nodeagent"), *map(str, arguments)],
+            [*COMMAND, *map(str, arguments)],
             env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,

@@ -18,18 +18,23 @@ DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 """What uname(2) calls a machine -> what Debian does."""
 
 
-def _build(architecture: str) -> None:
+def _build(architecture: str, *, fast: bool = False) -> None:
+    options = ["--fast"] if fast else []
     built = subprocess.run(
-        [ROOT / "packaging/build.sh", "--arch", architecture, "deb", "rpm"],
+        [ROOT / "packaging/build.sh", "--arch", architecture, *options, "deb", "rpm"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
 
 
 @pytest.fixture(scope="session")
-def package() -> Path:
-    """The Debian package of the working tree as it is now. The rpm is built with it."""
-    _build(platform.machine())
+def package(request: pytest.FixtureRequest) -> Path:
+    """The Debian package of the working tree as it is now. The rpm is built with it.
+
+    It is compressed as it is shipped only for tests of a release: else that takes most of the build.
+    """
+    released = any(item.get_closest_marker("release") for item in request.session.items)
+    _build(platform.machine(), fast=not released)
     return _newest(f"nodeagent_*_{DEBIAN[platform.machine()]}.deb")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.machine import KMSG, Machine, booted
+from tests.e2e.machine import KMSG, Machine, booted, until
 from tests.e2e.tree import SUITE, laid_over
 
 UNIT = "nodeagent.service"
@@ -47,6 +47,16 @@ def fallen_off_the_bus(device: str) -> str:
 def events_of(node: Machine, *devices: str) -> list[dict[str, Any]]:
     lines = node.read("nodeagent", "events", "-o", "json").splitlines()
     return [event for event in map(json.loads, lines) if event["device"].removesuffix(".0") in devices]
+
+
+def events_once_open(node: Machine, device: str, *others: str) -> list[dict[str, Any]]:
+    """Those of the devices, once the first has the fault of ``fallen_off_the_bus``.
+
+    Asked by a client until then: a command for each question is most of what a test takes.
+    """
+    with node.client() as client:
+        until(lambda: {each.device for each in client.conditions()}, lambda devices: f"{device}.0" in devices)
+    return events_of(node, device, *others)
 
 
 def status(node: Machine) -> dict[str, Any]:

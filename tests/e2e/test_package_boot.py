@@ -15,7 +15,7 @@ from tests.e2e.installed_node import (
     CONFIGURATION,
     UNIT,
     conditions,
-    events_of,
+    events_once_open,
     fallen_off_the_bus,
     machine_with,
     name_schema,
@@ -125,7 +125,7 @@ def test_injected_kernel_line_becomes_an_event_and_a_condition(
 
     write_kernel_line(fallen_off_the_bus(device))
 
-    events = until(lambda: events_of(node, device), lambda events: (device, "XID_79") in raised(events))
+    events = events_once_open(node, device)
     status = json.loads(node.read("nodeagent", "status", "-o", "json"))
     assert raised(events) == [(device, "XID_79")]
     assert (f"{device}.0", "XID_79") in [(open_["device"], open_["code"]) for open_ in status["conditions"]]
@@ -181,7 +181,7 @@ def test_a_restart_with_a_broken_configuration_keeps_watching(
     node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
     node.run("systemctl", "restart", UNIT)
     write_kernel_line(fallen_off_the_bus(device))
-    events = until(lambda: events_of(node, device), lambda events: bool(raised(events)))
+    events = events_once_open(node, device)
     standing = conditions(node)
 
     node.write("/etc/nodeagent-test.toml", CONFIGURATION)
@@ -271,7 +271,7 @@ def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
 ) -> None:
     before, during, after = new_device(), new_device(), new_device()
     write_kernel_line(fallen_off_the_bus(before))
-    events_before = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
+    events_before = events_once_open(node, before)
     stopped = node.property_of(UNIT, "MainPID")
 
     node.run("systemctl", "kill", "--kill-whom=main", "--signal=STOP", UNIT)
@@ -280,10 +280,7 @@ def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
     until(lambda: node.property_of(UNIT, "ActiveState"), lambda state: state == "active")
     write_kernel_line(fallen_off_the_bus(after))
 
-    events = until(
-        lambda: events_of(node, before, during, after),
-        lambda events: after in dict(raised(events)),
-    )
+    events = events_once_open(node, after, before, during)
     assert node.property_of(UNIT, "MainPID") != stopped
     assert raised(events) == [(before, "XID_79"), (during, "XID_79"), (after, "XID_79")]
     assert events[: len(events_before)] == events_before
@@ -315,7 +312,11 @@ def test_the_daemon_finds_the_chips_of_the_emulator_once_that_is_installed(
 
     node.run("systemctl", "restart", UNIT)
 
-    found = until(lambda: node.read("nodeagent", "devices"), lambda devices: devices.count("npu") == 8)
+    with node.client() as client:
+        found = until(
+            lambda: [each.name for each in client.devices() if each.name.startswith("npu")],
+            lambda names: len(names) == 8,
+        )
     assert "npu7" in found
     node.run("systemctl", "stop", "emulator")
     node.run("dpkg", "--remove", "nodeagent-emulator")
@@ -326,7 +327,7 @@ def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_
 ) -> None:
     before, after = new_device(), new_device()
     write_kernel_line(fallen_off_the_bus(before))
-    shown = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
+    shown = events_once_open(node, before)
     process, sites = node.property_of(UNIT, "MainPID"), '[metrics]\nlisten = ""\n'
     node.write("/etc/nodeagent/nodeagent.toml", sites)
     node.write("/root/next.deb", next_package.read_bytes())
@@ -334,7 +335,7 @@ def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_
     node.run("dpkg", "--install", "--force-confdef", "--force-confold", "/root/next.deb")
     write_kernel_line(fallen_off_the_bus(after))
 
-    events = until(lambda: events_of(node, before, after), lambda events: after in dict(raised(events)))
+    events = events_once_open(node, after, before)
     every = [json.loads(line)["seq"] for line in node.read("nodeagent", "events", "-o", "json").splitlines()]
     status = json.loads(node.read("nodeagent", "status", "-o", "json"))
     assert node.read("dpkg-query", "--show", "--showformat=${Version}", "nodeagent").endswith("+next")

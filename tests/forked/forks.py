@@ -32,6 +32,7 @@ PROGRAMS: Final = (
     COMMAND,
     [sys.executable, "-m", "nodeagent.job"],
     [sys.executable, "-m", "nodeagent.reset_unit"],
+    [sys.executable, "-m", "tests.emulator.answers.asking"],
 )
 FROM_ANYWHERE: Final = ["env", f"PYTHONPATH={ROOT}"]
 """Stands before a worker that imports ``tests`` wherever pytest was started: a fork does so anyway."""

@@ -140,28 +140,6 @@ async def test_a_reset_that_fails_twice_sends_the_job_away_as_isolated(tmp_path:
         assert (await job.node.verdicts())["npu3"] == "ISOLATE"
 
 
-@pytest.mark.parametrize("moment", ["asked", "stopped", "reset"])
-async def test_a_daemon_that_is_killed_meanwhile_changes_nothing_of_the_end(
-    tmp_path: Path, moment: str
-) -> None:
-    async with supervised(tmp_path) as job:
-        await started(job)
-        job.node.break_("npu3")
-        if moment == "asked":
-            await job.comes(lambda: "job_asked" in job.course(), "that it is asked")
-        elif moment == "stopped":
-            await job.comes(lambda: "job_stopped" in job.course(), "that it has stopped")
-        else:
-            await job.node.daemon.comes(lambda: job.node.node.calls(INBAND) == 1, "the reset")
-        await job.node.kill()
-        await job.node.start()
-        await job.trains(2)
-
-        assert job.course() == RECOVERED
-        assert (job.node.node.calls(INBAND), resets(job)) == (1, [1] * RANKS)
-        assert job.ranks(3) == []
-
-
 async def test_a_job_runs_on_without_a_daemon_and_ends_with_its_own_status(tmp_path: Path) -> None:
     async with supervised(tmp_path) as job:
         await started(job)
