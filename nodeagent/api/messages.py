@@ -93,11 +93,7 @@ _condition = writer(
     pb.Condition,
     computed=["device"],
     renamed={"last_at": "heard_ns", "affects_verdict": "affect_verdict"},
-    unsent=[
-        *("last_ns", "present_ns", "recovered_ns", "judged", "timed_out", "phase", "level_since_ns"),
-        *("held_by", "severity", "affects", "rescheduling", "boot_id", "occurred_ns", "relations"),
-        *("rule", "backing", "believed_ns", "once_ns", "report", "reported_ns"),
-    ],
+    nested=["presence", "grade", "backing", "origin"],
 )
 _promotion = writer(
     Promotion,

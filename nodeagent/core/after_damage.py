@@ -14,18 +14,22 @@ from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.faults import reported
 from nodeagent.core.machines import holds, reset_proposals
 from nodeagent.core.model import (
+    Backing,
     Carried,
     Cell,
     Condition,
     Device,
     Event,
     EventKind,
+    Grade,
     Hold,
     HoldKind,
     Job,
     Kind,
     Level,
     Ordinal,
+    Origin,
+    Presence,
     Promotion,
     Reset,
 )
@@ -111,7 +115,11 @@ def _ordinals_of(cells: Iterable[Cell]) -> Iterator[Ordinal]:
 def _numbered_under(cell: Restorable, name: str) -> str:
     if isinstance(cell, Promotion):
         return limits.number_of_rule(cell.rule)
-    return limits.number_of_code(canonical(cell.code), cell.injected) if isinstance(cell, Condition) else name
+    return (
+        limits.number_of_code(canonical(cell.code), cell.origin.injected)
+        if isinstance(cell, Condition)
+        else name
+    )
 
 
 def _waits_in_vain(cell: Cell, resets: Collection[str]) -> bool:
@@ -174,15 +182,14 @@ def _condition(event: Event, level: Level) -> Condition:
         code=event.code,
         name=event.name,
         source=event.source,
-        base_level=level,
-        level=level,
-        opened_ns=event.at_ns,
-        last_ns=event.at_ns,
-        level_since_ns=event.at_ns,
-        occurred_ns=event.at_ns,
-        user_induced=event.user_induced,
-        unknown=event.unknown,
-        evidence=event.evidence,
-        report=reported.named_in(event),
-        reported_ns=event.at_ns,
+        presence=Presence(opened_ns=event.at_ns, last_ns=event.at_ns, occurred_ns=event.at_ns),
+        grade=Grade(
+            base_level=level,
+            level=level,
+            level_since_ns=event.at_ns,
+            user_induced=event.user_induced,
+            unknown=event.unknown,
+        ),
+        backing=Backing(evidence=event.evidence),
+        origin=Origin(report=reported.named_in(event), reported_ns=event.at_ns),
     )

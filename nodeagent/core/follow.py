@@ -20,6 +20,7 @@ from nodeagent.core.model import (
     Hold,
     Job,
     JobStage,
+    Presence,
     Promotion,
     Reset,
     RuleCell,
@@ -42,7 +43,7 @@ def _condition(state: EngineState, key: Key, before: Condition | None, after: Co
         _index(state, key, before, after)
         _group(state, key, before, after)
     elif judged_alike(before, after):
-        may_ask = after.level in RESET_LEVELS and _may_ask_now(state, before, after)
+        may_ask = after.level in RESET_LEVELS and _may_ask_now(state.era, before.presence, after.presence)
         if may_ask or (state.cells[Job] and restarts_again(before, after)):
             state.unreviewed[after.device_id] = None
         deadlines.arm(state, key, after)
@@ -51,16 +52,15 @@ def _condition(state: EngineState, key: Key, before: Condition | None, after: Co
     for cell in (before, after):
         if cell is not None:
             state.mark_reach(cell)
-    if after is None or after.affects is Affects.SELF:
+    if after is None or after.grade.affects is Affects.SELF:
         state.reaching.pop(key, None)
     else:
         state.reaching[key] = None
     deadlines.arm(state, key, after)
 
 
-def _may_ask_now(state: EngineState, before: Condition, after: Condition) -> bool:
+def _may_ask_now(era: Era, before: Presence, after: Presence) -> bool:
     """Whether it may ask for a reset for which it did not ask before: what continues is not weighed."""
-    era = state.era
     return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
 
 

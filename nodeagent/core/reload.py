@@ -12,7 +12,7 @@ from nodeagent.core.catalog.lookup import Facts, Lookup, classify
 from nodeagent.core.faults import conditions, ending, reported
 from nodeagent.core.judge.events import emit
 from nodeagent.core.model import AGENT, CatalogChanged, Condition, EventKind, Promotion, TablesRejected
-from nodeagent.core.rules import frequency, kinds
+from nodeagent.core.rules import duration, frequency, kinds
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import EngineState
 
@@ -59,30 +59,30 @@ def _take_row(state: EngineState, condition: Condition, same_unknown_level: bool
     """The open condition takes the row's level and name. A code that lost its row keeps what it had."""
     facts = state.lookup.facts(condition.code)
     after = condition
-    if facts.row is not None or (condition.unknown and not same_unknown_level):
-        fault = classify(state.lookup, condition.source, facts, condition.severity)
-        after = replace(
-            condition,
-            code=facts.code,
-            name=fault.name,
+    if facts.row is not None or (condition.grade.unknown and not same_unknown_level):
+        fault = classify(state.lookup, condition.source, facts, condition.grade.severity)
+        grade = replace(
+            condition.grade,
             base_level=fault.level,
             affects=fault.affects,
             user_induced=fault.user_induced,
             unknown=fault.unknown,
         )
+        after = replace(condition, code=facts.code, name=fault.name, grade=grade)
     after = conditions.relevel(state, condition, _in_time(state, after), "the tables changed")
-    if after.present_ns is not None and after.recovered_ns is None:
+    if after.presence.is_shown:
         kinds.present(state, after)
 
 
 def _in_time(state: EngineState, condition: Condition) -> Condition:
     """Time-outs past by the new tables: their levels follow, and none counts as reached just now."""
-    if state.lookup.facts(condition.code).duration is None:
-        condition = replace(condition, judged=False, timed_out=False)
+    rule = state.lookup.facts(condition.code).duration
+    if rule is None:
+        condition = duration.without_rule(condition)
     if state.awaits(condition.source, condition.device_id):
         return condition
-    if _is_past(state, deadlines.timeout_ns(state.lookup, condition)):
-        condition = replace(condition, judged=True, timed_out=True)
+    if not condition.origin.injected and _is_past(state, deadlines.timeout_ns(rule, condition.presence)):
+        condition = duration.timed_out(condition)
     return deadlines.in_its_phase(state.lookup_on(condition.device_id), condition, state.moment_ns)
 
 
@@ -117,8 +117,8 @@ def _review_rules(state: EngineState, before: Lookup) -> None:
             if not _may_end(before, state.lookup, cell.rule) or not cell.survives_reload(old, new):
                 state.drop(cell)
     for condition in state.all(Condition):
-        if condition.rule and not _may_end(before, state.lookup, condition.rule):
-            conditions.end(state, condition, f"its rule {condition.rule} was removed from the tables")
+        if condition.origin.rule and not _may_end(before, state.lookup, condition.origin.rule):
+            conditions.end(state, condition, f"its rule {condition.origin.rule} was removed from the tables")
 
 
 def _may_end(before: Lookup, after: Lookup, rule_id: str) -> bool:

@@ -155,7 +155,7 @@ def standing(view: View, refused: Mapping[str, str]) -> tuple[Signal, ...]:
 def _signals(view: View, code: str, reason: str) -> Iterator[Signal]:
     reason = "; ".join(reason.splitlines())[:_REASON_LENGTH]
     raised = [each for each in view.conditions if (each.source, each.code) == (_SOURCE, code)]
-    if reason and any(each.evidence.get(_REASON) == reason for each in raised):
+    if reason and any(each.backing.evidence.get(_REASON) == reason for each in raised):
         return
     if raised:
         yield Signal(source=_SOURCE, device=NODE, code=code, assertion=Assertion.RECOVER)

@@ -7,7 +7,7 @@ function is made, or the import fails. No message and no class is named here.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, get_type_hints
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -58,21 +58,23 @@ def writer(
     unsent: Collection[str] = (),
     renamed: Mapping[str, str] | None = None,
     converted: Mapping[str, Convert] | None = None,
+    nested: Collection[str] = (),
     parts: Mapping[type[Message], Write[Any, Message]] | None = None,
 ) -> Write[V, M]:
     """What makes these messages of those values.
 
     ``computed`` are fields of the message that each call gives; ``unsent`` fields of the value that are not
     sent; ``renamed`` has the value's attribute by the message's field, ``converted`` a function by the
-    message's field; ``parts`` what makes the messages within this one.
+    message's field; ``parts`` what makes the messages within this one. ``nested`` are fields of the value
+    whose own fields are taken as the value's; of these, what the message has no field for is not sent.
     Raises ``MappingError`` where a field of either is left over.
 
     It is made as ``dataclasses`` makes ``__init__``, of the names of fields: a loop over a table took half as
     long again for each event.
     """
     renamed, converted = renamed or {}, converted or {}
-    sources = _sources(value, message, {*computed}, renamed)
-    _check(value, message, sources, {*computed}, {*unsent}, {*renamed, *converted})
+    sources = _sources(value, message, {*computed}, renamed, nested)
+    _check(value, message, sources, {*computed}, {*unsent, *nested}, {*renamed, *converted})
     within = {kind.DESCRIPTOR.full_name: write for kind, write in (parts or {}).items()} | dict(_WELL_KNOWN)
     arguments, names = [f"{name}={name}" for name in computed], dict[str, Any](_message=message)
     for name, source in sources.items():
@@ -107,15 +109,25 @@ def _form(field: Any, within: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _sources(
-    value: type[Any], message: type[Message], computed: set[str], renamed: Mapping[str, str]
+    value: type[Any],
+    message: type[Message],
+    computed: set[str],
+    renamed: Mapping[str, str],
+    nested: Collection[str],
 ) -> dict[str, str]:
     """The value's attribute by the message's field. Raises ``MappingError`` where nothing fills one."""
-    own, sources = {field.name for field in fields(value)}, {}
+    hints = get_type_hints(value) if nested else {}
+    kinds, sources = {"": value, **{f"{each}.": hints[each] for each in nested}}, dict[str, str]()
     for name in message.DESCRIPTOR.fields_by_name:
         if name in computed:
             continue
         guesses = (renamed.get(name, name), f"{name}_ns", f"{name.removesuffix('_at')}_ns")
-        found = [each for each in guesses if each in own or (name in renamed and hasattr(value, each))]
+        found = [
+            path + each
+            for each in guesses
+            for path, kind in kinds.items()
+            if each in _names(kind) or (name in renamed and hasattr(kind, each))
+        ]
         if not found:
             raise MappingError(
                 f"{message.DESCRIPTOR.name}.{name} of the proto: {value.__name__} has no such field;"
@@ -123,6 +135,10 @@ def _sources(
             )
         sources[name] = found[0]
     return sources
+
+
+def _names(value: type[Any]) -> set[str]:
+    return {field.name for field in fields(value)}
 
 
 def _check(
@@ -134,7 +150,7 @@ def _check(
     excepted: set[str],
 ) -> None:
     """Raises ``MappingError`` where a field of the value goes nowhere, or an exception is none."""
-    own = {field.name for field in fields(value)}
+    own = _names(value)
     what = message.DESCRIPTOR.name
     for name in own - {*sources.values()} - unsent:
         raise MappingError(

@@ -61,7 +61,7 @@ def open_metrics(view: View) -> Iterator[Metric]:
         "nodeagent_conditions", "Open conditions.", labels=["device", "code", "level", "injected"]
     )
     for (device, code, level, injected), count in Counter(
-        (names.get(each.device_id, each.device_id), each.code, each.level, str(each.injected).lower())
+        (names.get(each.device_id, each.device_id), each.code, each.level, str(each.origin.injected).lower())
         for each in view.conditions
     ).items():
         conditions.add_metric([device, code, level, injected], count)

@@ -1,6 +1,7 @@
 """Values of the core <-> bytes in a column. Knows every stored type by its tag; decides nothing.
 
-The tag has a column of its own (``kind``), the body is msgpack of the dataclass's fields.
+The tag has a column of its own (``kind``), the body is msgpack of the dataclass's fields. Of a condition the
+fields of its values are stored with its own, as one map (``flat``): the store is older than they are.
 Fields unknown to this version are ignored and missing ones take their default, so a field with a
 default may be added without a migration. Whatever goes wrong in decoding is damage.
 """
@@ -10,9 +11,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nodeagent.core.model import Carried, Cell, Event, Input
+from nodeagent.core.model import Carried, Cell, Condition, Event, Input
 from nodeagent.store import tags
 from nodeagent.store.errors import StoreDamagedError
+from nodeagent.store.flat import Flat
 from nodeagent.store.records import Stamped, StoredEvent
 
 InputRow = tuple[int, int, int, str, bytes]
@@ -28,8 +30,10 @@ Decoded = TypeVar("Decoded")
 
 _encoder = msgspec.msgpack.Encoder()
 _event_decoder = msgspec.msgpack.Decoder(Event)
-_cell_decoders: dict[str, msgspec.msgpack.Decoder[Cell]] = {
-    tag: msgspec.msgpack.Decoder(kind) for tag, kind in tags.CELLS.items()
+_condition = Flat(Condition, {"users": "held_by", "belief": "backing"})
+_cell_decoders: dict[str, msgspec.msgpack.Decoder[Cell] | Flat[Condition]] = {
+    tag: _condition if kind is Condition else msgspec.msgpack.Decoder(kind)
+    for tag, kind in tags.CELLS.items()
 }
 _input_decoders: dict[str, msgspec.msgpack.Decoder[Input]] = {
     tag: msgspec.msgpack.Decoder(kind) for tag, kind in tags.INPUTS.items()
@@ -39,7 +43,7 @@ _input_decoders: dict[str, msgspec.msgpack.Decoder[Input]] = {
 def encode_input(value: Input) -> tuple[str, bytes]:
     """Give (kind, body) of one input."""
     if isinstance(value, Carried):
-        return tags.CARRIED + tags.OF_CELLS[type(value.cell)], _encoder.encode(value.cell)
+        return tags.CARRIED + tags.OF_CELLS[type(value.cell)], _encode_cell(value.cell)
     return tags.OF_INPUTS[type(value)], _encoder.encode(value)
 
 
@@ -79,7 +83,7 @@ def decode_event(row: EventRow) -> StoredEvent:
 def encode_cells(carried: Iterable[Carried], base_input: int) -> list[CellRow]:
     """``base_input`` is the number of the last input that the cells are the sum of."""
     return [
-        (ordinal, tags.OF_CELLS[type(one.cell)], _encoder.encode(one.cell), base_input)
+        (ordinal, tags.OF_CELLS[type(one.cell)], _encode_cell(one.cell), base_input)
         for ordinal, one in enumerate(carried)
     ]
 
@@ -87,6 +91,10 @@ def encode_cells(carried: Iterable[Carried], base_input: int) -> list[CellRow]:
 def decode_cells(rows: Iterable[CellRow]) -> tuple[Carried, ...]:
     """Decode the base of a replay, in its order; raise StoreDamagedError for a row that does not fit."""
     return tuple(Carried(cell=_decode_cell(kind, body)) for _, kind, body, _ in rows)
+
+
+def _encode_cell(cell: Cell) -> bytes:
+    return _encoder.encode(_condition.flattened(cell) if isinstance(cell, Condition) else cell)
 
 
 def _decode_cell(kind: str, body: bytes) -> Cell:

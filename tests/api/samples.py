@@ -2,14 +2,17 @@
 
 from nodeagent.core.catalog.catalog import Catalog, ClearOn, DurationRule, FrequencyRule, Row
 from nodeagent.core.model import (
+    Backing,
     Condition,
     DeviceView,
     Event,
     EventKind,
+    Grade,
     Handling,
     Hold,
     Kind,
     Level,
+    Presence,
     Reason,
     Source,
     Verdict,
@@ -102,11 +105,9 @@ def condition(of: Event) -> Condition:
         code=of.code,
         name=of.name,
         source=of.source,
-        base_level=level,
-        level=level,
-        opened_ns=of.at_ns,
-        last_ns=of.at_ns,
-        evidence=of.evidence,
+        presence=Presence(opened_ns=of.at_ns, last_ns=of.at_ns),
+        grade=Grade(base_level=level, level=level),
+        backing=Backing(evidence=of.evidence),
     )
 
 

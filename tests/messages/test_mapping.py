@@ -39,6 +39,28 @@ def test_fields_of_one_name_go_to_each_other_and_what_is_none_is_not_set() -> No
     )
 
 
+def test_fields_of_a_nested_value_are_taken_as_its_own_and_what_the_proto_lacks_of_them_is_not_sent() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Place:
+        device: str
+        slot: int = 7
+
+    @dataclass(frozen=True, kw_only=True)
+    class Placed:
+        id: str
+        place: Place
+        code: str = "XID_79"
+        before: Level | None = None
+        after: Level | None = None
+
+    write = writer(Placed, control_service_pb2.LevelChange, nested=["place"])
+    assert write(Placed(id="c1", place=Place(device="gpu0"))) == control_service_pb2.LevelChange(
+        id="c1", device="gpu0", code="XID_79"
+    )
+    with pytest.raises(MappingError, match=r"LevelChange\.device of the proto: Placed has no such field"):
+        writer(Placed, control_service_pb2.LevelChange)
+
+
 def test_a_length_of_time_of_nothing_is_set_and_none_is_not() -> None:
     write = writer(Step, control_service_pb2.ResetStep, renamed={"what": "done"})
     begun, at_once = write(Step(after_ns=None, done="reset")), write(Step(after_ns=0, done="announce"))

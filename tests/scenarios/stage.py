@@ -202,7 +202,7 @@ class Stage:
             + ("" if device.observed else ", not observed")
             for device in view.devices
         ]
-        lines += [f"open: {one.id} at {one.level}, count {one.count}" for one in view.conditions]
+        lines += [f"open: {one.id} at {one.level}, count {one.presence.count}" for one in view.conditions]
         lines += [f"promoted: {one.id} to {one.level}" for one in view.promotions if one.effective]
         return lines + [f"held: {one.id} by {one.owner}" for one in view.holds]
 

@@ -248,14 +248,14 @@ def _states(view: View) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _of_condition(condition: Condition) -> str:
-    if condition.injected:
+    if condition.origin.injected:
         return "injected"
-    if condition.recovered_ns is not None:
+    if condition.presence.recovered_ns is not None:
         return "recovering"
-    if condition.present_ns is None:
-        return "once" + (" timed out" if condition.timed_out else "")
-    state = "timed out" if condition.timed_out else "present"
-    return f"{state} phase {condition.phase}" if condition.phase else state
+    if condition.presence.present_ns is None:
+        return "once" + (" timed out" if condition.grade.timed_out else "")
+    state = "timed out" if condition.grade.timed_out else "present"
+    return f"{state} phase {condition.grade.phase}" if condition.grade.phase else state
 
 
 def _of_source(source: Source) -> str:

@@ -10,9 +10,11 @@ from nodeagent.core.model import (
     Condition,
     Event,
     EventKind,
+    Grade,
     Handling,
     Kind,
     Level,
+    Presence,
     Reason,
     Signal,
     Verdict,
@@ -63,10 +65,8 @@ def condition(number: int) -> Carried:
             code="80E18005",
             name="on-chip memory error",
             source="ascend",
-            base_level=Level.RESTART_NPU,
-            level=Level.RESTART_NPU,
-            opened_ns=number,
-            last_ns=number,
+            presence=Presence(opened_ns=number, last_ns=number),
+            grade=Grade(base_level=Level.RESTART_NPU, level=Level.RESTART_NPU),
         )
     )
 

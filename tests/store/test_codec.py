@@ -3,7 +3,7 @@
 import dataclasses
 import types
 from enum import StrEnum
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -11,11 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeagent.core.model import (
+    Affects,
     Assertion,
+    Backing,
+    Belief,
     Carried,
     Cell,
+    Condition,
     Event,
+    Grade,
+    Holder,
     Input,
+    Level,
+    Origin,
+    Presence,
     PublicFault,
     PublicFaults,
     Report,
@@ -109,6 +118,104 @@ def test_an_input_that_cannot_be_read_is_named_by_its_number() -> None:
 def test_an_event_that_cannot_be_read_is_named_by_its_number() -> None:
     with pytest.raises(StoreDamagedError, match="event 7 cannot be decoded"):
         codec.decode_event((7, 0, codec.encode_event(event(1))[:-3]))
+
+
+STORED_CONDITION: Final = (
+    b'\xde\x00"\xa2id\xaeGPU-1/XID_79#3\xa9device_id\xa5GPU-1\xa4code\xa6XID_79\xa4name\xb2fallen off the bus'
+    b"\xa6source\xa4kmsg\xaabase_level\xaaRestartNPU\xa5level\xabSeparateNPU\xa9opened_ns\x0b\xa7last_ns\x0c"
+    b"\xa5count\r\xaapresent_ns\x0e\xacrecovered_ns\x0f\xa6judged\xc3\xa9timed_out\xc3\xa5phase\x10"
+    b"\xaelevel_since_ns\x11\xa7held_by\x91\x84\xa3pid\x12\xaastart_time\x13\xa7command\xa5train\xa3job\xa2j1"
+    b"\xa8severity\x02\xa7unknown\xc3\xa7affects\xa4node\xacuser_induced\xc3\xacrescheduling\xc3"
+    b"\xa8injected\xc3\xaeaffect_verdict\xc2\xa7boot_id\xa6boot-1\xa8evidence\x81\xa3pid\xa218"
+    b"\xaboccurred_ns\x14\xa9relations\x92\xa2r1\xa2r2\xa4rule\xa9counter-1\xa7backing\xaccontradicted"
+    b"\xabbelieved_ns\x15\xa7once_ns\x16\xa6report\x84\xa6sender\xa3bmc\xa8fault_id\xa2f1\xa8began_ms\x17"
+    b"\xa2by\xa5uid:0\xabreported_ns\x18"
+)
+"""As written by a version whose conditions had all of these fields themselves."""
+
+CONDITION: Final = Condition(
+    id="GPU-1/XID_79#3",
+    device_id="GPU-1",
+    code="XID_79",
+    name="fallen off the bus",
+    source="kmsg",
+    presence=Presence(
+        opened_ns=11,
+        last_ns=12,
+        count=13,
+        present_ns=14,
+        recovered_ns=15,
+        judged=True,
+        boot_id="boot-1",
+        occurred_ns=20,
+        once_ns=22,
+    ),
+    grade=Grade(
+        base_level=Level.RESTART_NPU,
+        level=Level.SEPARATE_NPU,
+        phase=16,
+        level_since_ns=17,
+        timed_out=True,
+        relations=("r1", "r2"),
+        severity=2,
+        unknown=True,
+        affects=Affects.NODE,
+        affect_verdict=False,
+        user_induced=True,
+        rescheduling=True,
+    ),
+    backing=Backing(belief=Belief.CONTRADICTED, believed_ns=21, evidence={"pid": "18"}),
+    origin=Origin(
+        rule="counter-1",
+        injected=True,
+        users=(Holder(pid=18, start_time=19, command="train", job="j1"),),
+        report=Report(sender="bmc", fault_id="f1", began_ms=23, by="uid:0"),
+        reported_ns=24,
+    ),
+)
+
+
+def test_a_condition_of_a_version_that_had_no_values_in_it_comes_back() -> None:
+    carried = Carried(cell=CONDITION)
+    assert codec.decode_input("Carried:Condition", STORED_CONDITION) == carried
+    assert codec.decode_cells([(0, "Condition", STORED_CONDITION, 7)]) == (carried,)
+
+
+def test_a_condition_is_stored_as_that_version_reads_it() -> None:
+    """The same map: every reader takes its keys in any order."""
+    kind, body = codec.encode_input(Carried(cell=CONDITION))
+    assert (kind, len(body)) == ("Carried:Condition", len(STORED_CONDITION))
+    assert msgspec.msgpack.decode(body) == msgspec.msgpack.decode(STORED_CONDITION)
+
+
+def test_a_condition_of_a_version_that_lacked_fields_takes_their_defaults() -> None:
+    oldest = {
+        "id": "d/X#1",
+        "device_id": "d",
+        "code": "X",
+        "name": "x",
+        "source": "kmsg",
+        "base_level": "NotHandleFault",
+        "level": "NotHandleFault",
+        "opened_ns": 1,
+        "last_ns": 2,
+    }
+    body = msgspec.msgpack.encode({**oldest, "of_a_later_version": 3})
+    condition = Condition(
+        id="d/X#1",
+        device_id="d",
+        code="X",
+        name="x",
+        source="kmsg",
+        presence=Presence(opened_ns=1, last_ns=2),
+        grade=Grade(base_level=Level.NOT_HANDLE, level=Level.NOT_HANDLE),
+    )
+    assert codec.decode_input("Carried:Condition", body) == Carried(cell=condition)
+
+
+def test_a_condition_that_lacks_a_field_is_damage() -> None:
+    with pytest.raises(StoreDamagedError, match=r"a cell of kind Condition cannot be decoded: .*`opened_ns`"):
+        codec.decode_input("Carried:Condition", STORED_CONDITION.replace(b"opened_ns", b"opened_ms"))
 
 
 def test_reports_of_a_version_that_kept_no_caller_still_open() -> None:

@@ -243,7 +243,7 @@ async def inject(context: Context, caller: Caller, request: pb.InjectRequest) ->
 def _injected_on(current: Publication, device: DeviceView, code: str) -> str:
     wanted = (device.id, canonical(code))
     for condition in current.view.conditions:
-        if condition.injected and (condition.device_id, canonical(condition.code)) == wanted:
+        if condition.origin.injected and (condition.device_id, canonical(condition.code)) == wanted:
             return condition.id
     return ""
 

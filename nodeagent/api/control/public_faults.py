@@ -253,7 +253,7 @@ def _checked(
 def _opened_by(conditions: Iterable[Condition]) -> Mapping[str, frozenset[str]]:
     """The identities of those who opened a reported fault, by its name."""
     openers: dict[str, set[str]] = {}
-    for report in (each.report for each in conditions if each.report is not None):
+    for report in (each.origin.report for each in conditions if each.origin.report is not None):
         openers.setdefault(report.name, set()).add(report.by)
     return {name: frozenset(by) for name, by in openers.items()}
 

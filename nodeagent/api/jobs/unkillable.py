@@ -171,7 +171,7 @@ def _goes_on(seen: _Seen, device: DeviceView, fault: Condition, stuck: Mapping[s
         return any(
             _life(seen, holder) is ProcessLife.ENDING for each in others for holder in each.holders or ()
         )
-    named = fault.evidence.get(_PID), fault.evidence.get(_START)
+    named = fault.backing.evidence.get(_PID), fault.backing.evidence.get(_START)
     return any(
         _life(seen, holder) is ProcessLife.ENDING
         or (
@@ -191,7 +191,7 @@ def _process(holder: Holder) -> Process:
 
 def _is_own(condition: Condition) -> bool:
     """What was injected ends by hand."""
-    return canonical(condition.code) == _KEY and not condition.injected and condition.source == SOURCE
+    return canonical(condition.code) == _KEY and not condition.origin.injected and condition.source == SOURCE
 
 
 def _occurs(device: DeviceView, holder: Holder, why: str) -> Signal:

@@ -213,7 +213,7 @@ def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) ->
 
 def is_undecided(lookup: Lookup, condition: Condition) -> bool:
     """Whether its level depends on a severity that was not reported: until then the worst is assumed."""
-    if not condition.unknown or condition.severity is not None or condition.injected:
+    if not condition.grade.unknown or condition.grade.severity is not None or condition.origin.injected:
         return False
     facts = lookup.facts(condition.code)
     if facts.row is not None:

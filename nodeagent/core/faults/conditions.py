@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from nodeagent.core.catalog.levels import PRECEDENCE, milder
 from nodeagent.core.judge.events import emit
-from nodeagent.core.model import NODE, Backing, Condition, Device, EventKind, Level
+from nodeagent.core.model import NODE, Belief, Condition, Device, EventKind, Level
 from nodeagent.core.rules import kinds
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import EngineState
@@ -23,8 +23,8 @@ def level_in_force(state: EngineState, condition: Condition) -> Level:
     """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of
     what is disregarded no more than that it is reported.
     """
-    level = kinds.level(state.lookup, condition)
-    disregarded = condition.backing is Backing.DISREGARDED
+    level = kinds.level(state.lookup.facts(condition.code), condition.grade)
+    disregarded = condition.backing.belief is Belief.DISREGARDED
     return milder(level, Level.SUB_HEALTH) if disregarded else level
 
 
@@ -34,7 +34,8 @@ def relevel(state: EngineState, before: Condition, after: Condition, why: str) -
     if level == before.level:
         state.put(after)
         return after
-    after = replace(after, level=level, level_since_ns=state.moment_ns, phase=0)
+    grade = replace(after.grade, level=level, level_since_ns=state.moment_ns, phase=0)
+    after = replace(after, grade=grade)
     state.put(after)
     text = f"{why}: {before.level} -> {level}"
     emit(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=text)
@@ -118,7 +119,7 @@ def _fit(state: EngineState, count: int, among: Sequence[Condition], most: int, 
 
 
 def _reported(state: EngineState, device: Device) -> list[Condition]:
-    return [condition for condition in state.on(Condition, device.id) if condition.report is not None]
+    return [condition for condition in state.on(Condition, device.id) if condition.origin.report is not None]
 
 
 def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition]:
@@ -126,7 +127,7 @@ def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition
 
 
 def _injected(state: EngineState) -> int:
-    return sum(condition.injected for condition in state.cells[Condition].values())
+    return sum(condition.origin.injected for condition in state.cells[Condition].values())
 
 
 def _close_milder(state: EngineState, among: Iterable[Condition], worth: limits.Worth) -> bool:

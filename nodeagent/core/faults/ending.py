@@ -59,30 +59,29 @@ def lift(state: EngineState, hold: Hold, why: str) -> None:
 
 def recover(state: EngineState, condition: Condition) -> bool:
     """The driver reports the fault as gone. True if that changed anything."""
-    if condition.recovered_ns is not None or conditions.has_ended(state, condition):
+    before, at_ns = condition.presence, state.moment_ns
+    if before.recovered_ns is not None or conditions.has_ended(state, condition):
         return False
-    at_ns = state.moment_ns
     facts = state.lookup.facts(condition.code)
-    is_present = condition.present_ns is not None
-    gone = replace(condition, present_ns=None, judged=False, last_ns=at_ns)
-    if not facts.clear_on.recover and not condition.injected:
-        if not is_present:
+    gone = replace(before, present_ns=None, judged=False, last_ns=at_ns)
+    if not facts.clear_on.recover and not condition.origin.injected:
+        if before.present_ns is None:
             return False
     else:
         _remember_recovery(state, condition, facts.key)
-        if condition.timed_out and facts.duration is not None:
-            gone = replace(condition, recovered_ns=at_ns, last_ns=at_ns)
-        elif not is_present or not deadlines.is_held_by_once(state.lookup, condition, at_ns):
+        if condition.grade.timed_out and facts.duration is not None:
+            gone = replace(before, recovered_ns=at_ns, last_ns=at_ns)
+        elif before.present_ns is None or not deadlines.is_held_by_once(state.lookup, condition, at_ns):
             close(state, condition, "recovered")
             return True
-    state.put(gone)
+    state.put(replace(condition, presence=gone))
     kinds.recovered(state, condition, at_ns)
     return True
 
 
 def _remember_recovery(state: EngineState, condition: Condition, key: str) -> None:
     ordinal = state.get(Ordinal, condition.device_id, key)
-    if ordinal is not None and not condition.injected:
+    if ordinal is not None and not condition.origin.injected:
         state.put(replace(ordinal, recovered_ns=state.moment_ns))
 
 
@@ -96,10 +95,10 @@ def close_after_reboot(
     """
     changed = False
     for condition in state.all(Condition) if device is None else state.on_chip(device.id):
-        if condition.source != source or condition.boot_id == state.era.boot_id:
+        if condition.source != source or condition.presence.boot_id == state.era.boot_id:
             continue
         facts = state.lookup.facts(condition.code)
-        if condition.injected or (condition.rule and facts.clear_on.recover):
+        if condition.origin.injected or (condition.origin.rule and facts.clear_on.recover):
             continue
         if facts.clear_on.reboot and (condition.device_id, facts.key) not in still_shown:
             close(state, condition, "not shown again since the reboot")
@@ -116,21 +115,23 @@ def close_after_job(state: EngineState, device_id: str, holders: tuple[Holder, .
     for condition in state.on_chip(device_id):
         if not state.lookup.facts(condition.code).clear_on.job_end or conditions.has_ended(state, condition):
             continue
-        held_by = holders if condition.held_by is None else condition.held_by
-        if remaining.isdisjoint((holder.pid, holder.start_time) for holder in held_by):
+        users = holders if condition.origin.users is None else condition.origin.users
+        if remaining.isdisjoint((holder.pid, holder.start_time) for holder in users):
             close(state, condition, "no process that used the device remains")
-        elif held_by is not condition.held_by:
-            state.put(replace(condition, held_by=held_by))
+        elif users is not condition.origin.users:
+            state.put(replace(condition, origin=replace(condition.origin, users=users)))
 
 
 def due(state: EngineState, condition: Condition) -> None:
     """A deadline of the condition has passed; where several fall together it rather closes than escalates."""
     at_ns = state.moment_ns
     clearing_ns = deadlines.clearing_ns(state.lookup, condition)
-    timeout_ns = deadlines.timeout_ns(state.lookup, condition)
-    disregard_ns = deadlines.disregard_ns(state.lookup, condition)
+    timeout_ns = deadlines.timeout_ns(state.lookup.facts(condition.code).duration, condition.presence)
+    disregard_ns = deadlines.disregard_ns(state.lookup, condition.backing)
     if clearing_ns is not None and clearing_ns <= at_ns:
-        if condition.recovered_ns is not None and deadlines.is_held_by_once(state.lookup, condition, at_ns):
+        if condition.presence.recovered_ns is not None and deadlines.is_held_by_once(
+            state.lookup, condition, at_ns
+        ):
             conditions.relevel(state, condition, duration.ended(condition), duration.ENDED)
             return
         close(state, condition, _why_time_closed(state, condition))
@@ -139,17 +140,17 @@ def due(state: EngineState, condition: Condition) -> None:
     elif disregard_ns is not None and disregard_ns <= at_ns:
         kernel_lines.disregard(state, condition)
     else:
-        state.put(replace(condition, phase=condition.phase + 1))
+        state.put(condition.in_next_phase())
 
 
 def _why_time_closed(state: EngineState, condition: Condition) -> str:
-    if condition.injected:
+    if condition.origin.injected:
         return "injected faults end by themselves"
-    if condition.report is not None and condition.present_ns is not None:
-        sender = condition.report.sender
+    if condition.origin.report is not None and condition.presence.present_ns is not None:
+        sender = condition.origin.report.sender
         expiry_s = state.lookup.settings.public.expiry_ns(sender) // SECOND_NS
         return f"expired: {sender} has not repeated it for {expiry_s} s"
-    if condition.recovered_ns is not None:
+    if condition.presence.recovered_ns is not None:
         return "recovered for longer than its duration rule asks"
     return "not seen again"
 
@@ -158,7 +159,7 @@ def _time_out(state: EngineState, condition: Condition) -> None:
     """Its presence has lasted: raise the level, and count one occurrence where that was not in force."""
     after = conditions.relevel(state, condition, duration.timed_out(condition), duration.TIMED_OUT)
     kinds.present(state, after)
-    if not condition.timed_out:
+    if not condition.grade.timed_out:
         kinds.occurred(state, after, state.moment_ns)
 
 
@@ -211,7 +212,9 @@ def count_in_root(state: EngineState, root_id: str, code: str, count: int) -> No
     """Into its root's condition, and into the evidence there."""
     root = state.get(Condition, root_id)
     assert root is not None, f"no root {root_id}"
-    state.put(changed(root, count=root.count + count, evidence=_naming(root.evidence, code)))
+    presence = changed(root.presence, count=root.presence.count + count)
+    backing = changed(root.backing, evidence=_naming(root.backing.evidence, code))
+    state.put(changed(root, presence=presence, backing=backing))
 
 
 def _naming(evidence: Mapping[str, str], code: str) -> Mapping[str, str]:

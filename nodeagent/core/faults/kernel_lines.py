@@ -26,7 +26,7 @@ from nodeagent.core.model import (
     CHIP_KINDS,
     KERNEL_LOG,
     NODE,
-    Backing,
+    Belief,
     Condition,
     Device,
     Kind,
@@ -43,14 +43,14 @@ _SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
 
-def backing(state: EngineState, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
-    """The backing of a fault that this source reports first."""
+def belief(state: EngineState, device: Device, facts: Facts, source: str, at_ns: int) -> Belief:
+    """How far a fault is believed that this source reports first."""
     chip = state.chip_of(device)
     driver_reports = chip.source and chip.traits.reports_events
     is_line = source == KERNEL_LOG and device.kind in CHIP_KINDS and device.source != source
     if not is_line or not driver_reports or _reported_by_driver(state, device, facts.code, at_ns):
-        return Backing.OWN
-    return Backing.ALONE
+        return Belief.OWN
+    return Belief.ALONE
 
 
 def confirm(state: EngineState, device: Device, facts: Facts, source: str) -> bool:
@@ -58,7 +58,11 @@ def confirm(state: EngineState, device: Device, facts: Facts, source: str) -> bo
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
         is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
-        if condition.backing is not Backing.OWN and is_near and root(condition.code) == root(facts.code):
+        if (
+            condition.backing.belief is not Belief.OWN
+            and is_near
+            and root(condition.code) == root(facts.code)
+        ):
             state.put(confirmed(state, condition, source))
             changed = True
     return changed
@@ -85,9 +89,9 @@ def confirmed(state: EngineState, condition: Condition, source: str) -> Conditio
     """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log
     observed it directly.
     """
-    if condition.backing is Backing.OWN or source == KERNEL_LOG:
+    if condition.backing.belief is Belief.OWN or source == KERNEL_LOG:
         return condition
-    after = replace(condition, backing=Backing.OWN)
+    after = _believed(condition, Belief.OWN)
     return conditions.relevel(state, condition, after, f"{source} confirms it")
 
 
@@ -95,36 +99,38 @@ def contradicted(state: EngineState, device: Device, shown: frozenset[str], begu
     """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
     for condition in state.on_chip(device.id):
-        if condition.backing is not Backing.ALONE or _first_ns(condition) >= begun_ns:
+        if condition.backing.belief is not Belief.ALONE or _first_ns(condition) >= begun_ns:
             continue
         if state.lookup.facts(condition.code).key not in shown:
             since_ns = min(condition.occurred_ns, begun_ns)
-            state.put(replace(condition, backing=Backing.CONTRADICTED, believed_ns=since_ns))
+            backing = replace(condition.backing, belief=Belief.CONTRADICTED, believed_ns=since_ns)
+            state.put(replace(condition, backing=backing))
             changed = True
     return changed
 
 
 def _first_ns(condition: Condition) -> int:
     """Its first occurrence since it is believed: the newest is always newer than a poll where many come."""
-    return max(min(condition.opened_ns, condition.occurred_ns), condition.believed_ns)
+    return max(min(condition.presence.opened_ns, condition.occurred_ns), condition.backing.believed_ns)
 
 
 def again(state: EngineState, before: Condition, after: Condition, source: str) -> Condition:
     """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
     silence_ns = _SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
     is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
-    if before.backing is not Backing.DISREGARDED or not is_new:
+    if before.backing.belief is not Belief.DISREGARDED or not is_new:
         return after
-    believed = replace(after, backing=Backing.ALONE, believed_ns=after.occurred_ns)
+    backing = replace(after.backing, belief=Belief.ALONE, believed_ns=after.occurred_ns)
+    believed = replace(after, backing=backing)
     return conditions.relevel(state, before, believed, "it comes again after a long silence")
 
 
 def disregard(state: EngineState, condition: Condition) -> None:
     """Its time is over. While the chip is not read, nothing shows it to be well."""
     if unobserved_reason(state, state.device(condition.device_id)) is not None:
-        state.put(replace(condition, backing=Backing.ALONE))
+        state.put(_believed(condition, Belief.ALONE))
         return
-    after = replace(condition, backing=Backing.DISREGARDED)
+    after = _believed(condition, Belief.DISREGARDED)
     conditions.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
 
 
@@ -133,8 +139,12 @@ def listed(state: EngineState, device: Device) -> None:
     for condition in state.on(Condition, device.id):
         if condition.source == KERNEL_LOG:
             facts = state.lookup.facts(condition.code)
-            of_line = backing(state, device, facts, KERNEL_LOG, condition.occurred_ns)
-            state.put(replace(condition, backing=of_line))
+            of_line = belief(state, device, facts, KERNEL_LOG, condition.occurred_ns)
+            state.put(_believed(condition, of_line))
+
+
+def _believed(condition: Condition, belief: Belief) -> Condition:
+    return replace(condition, backing=replace(condition.backing, belief=belief))
 
 
 def is_of_no_chip(state: EngineState, signal: Signal, facts: Facts) -> bool:

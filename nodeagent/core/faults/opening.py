@@ -13,12 +13,16 @@ from nodeagent.core.judge.events import emit
 from nodeagent.core.model import (
     Assertion,
     Backing,
+    Belief,
     Condition,
     Device,
     EventKind,
+    Grade,
     Held,
     Kind,
     Level,
+    Origin,
+    Presence,
     Severity,
     Signal,
     Trace,
@@ -48,10 +52,12 @@ def learn_severity(state: EngineState, facts: Facts, severity: int | None) -> bo
     limits.remember(state, Severity(code=facts.key, severity=severity))
     for device in state.all(Device) if facts.row is None else ():
         condition = state.condition(device.id, facts.key)
-        if condition is not None and condition.unknown:
+        if condition is not None and condition.grade.unknown:
             fault = classify(state.lookup, condition.source, facts, severity)
-            after = replace(condition, severity=severity, base_level=fault.level)
-            conditions.relevel(state, condition, after, "the driver gave its severity")
+            grade = replace(condition.grade, severity=severity, base_level=fault.level)
+            conditions.relevel(
+                state, condition, replace(condition, grade=grade), "the driver gave its severity"
+            )
     return True
 
 
@@ -66,10 +72,13 @@ def lowered_if_shared(state: EngineState, condition: Condition) -> Condition:
     others = _shown_elsewhere(state, condition)
     for other in others:
         if isinstance(other, Condition) and is_undecided(state.lookup, other):
-            lowered = replace(other, base_level=Level.PRE_SEPARATE_NPU)
-            conditions.relevel(state, other, lowered, ONE_CAUSE)
-    lowers = bool(others) and condition.base_level is not Level.PRE_SEPARATE_NPU
-    return replace(condition, base_level=Level.PRE_SEPARATE_NPU) if lowers else condition
+            conditions.relevel(state, other, _lowered(other), ONE_CAUSE)
+    lowers = bool(others) and condition.grade.base_level is not Level.PRE_SEPARATE_NPU
+    return _lowered(condition) if lowers else condition
+
+
+def _lowered(condition: Condition) -> Condition:
+    return replace(condition, grade=replace(condition.grade, base_level=Level.PRE_SEPARATE_NPU))
 
 
 def _shown_elsewhere(state: EngineState, condition: Condition) -> list[Condition | Trace]:
@@ -105,42 +114,50 @@ def condition_of(
         code=facts.code,
         name=fault.name,
         source=signal.source,
-        base_level=fault.level,
-        level=fault.level,
+        presence=_presence_of(signal, at_ns, occurred_ns, state.era.boot_id),
+        grade=Grade(
+            base_level=fault.level,
+            level=fault.level,
+            level_since_ns=at_ns,
+            severity=severity_of(state, signal, facts),
+            unknown=fault.unknown,
+            affects=fault.affects,
+            affect_verdict=signal.affect_verdict,
+            user_induced=fault.user_induced,
+        ),
+        backing=Backing(belief=_belief(state, device, signal, facts, occurred_ns), evidence=signal.evidence),
+        origin=Origin(
+            rule=rule,
+            injected=signal.injected,
+            users=held.holders if held else None,
+            report=signal.report,
+            reported_ns=at_ns if signal.report is not None else 0,
+        ),
+    )
+    condition = relation.joined(state, lowered_if_shared(state, condition))
+    level = conditions.level_in_force(state, condition)
+    return replace(condition, grade=replace(condition.grade, level=level))
+
+
+def _presence_of(signal: Signal, at_ns: int, occurred_ns: int, boot_id: str) -> Presence:
+    return Presence(
         opened_ns=at_ns,
         last_ns=at_ns,
         count=signal.count,
         present_ns=at_ns if signal.assertion is Assertion.OCCUR else None,
-        level_since_ns=at_ns,
-        held_by=held.holders if held else None,
-        severity=severity_of(state, signal, facts),
-        unknown=fault.unknown,
-        affects=fault.affects,
-        user_induced=fault.user_induced,
-        injected=signal.injected,
-        affect_verdict=signal.affect_verdict,
-        boot_id=state.era.boot_id,
-        evidence=signal.evidence,
+        boot_id=boot_id,
         occurred_ns=occurred_ns,
-        rule=rule,
-        backing=_backing(state, device, signal, facts, occurred_ns),
         once_ns=at_ns if signal.assertion is Assertion.ONCE else None,
-        report=signal.report,
-        reported_ns=at_ns if signal.report is not None else 0,
     )
-    condition = relation.joined(state, lowered_if_shared(state, condition))
-    return replace(condition, level=conditions.level_in_force(state, condition))
 
 
 def begin(state: EngineState, device: Device, condition: Condition, why: str) -> None:
     """Put it, and emit its event."""
     state.put(condition)
     emit(state, EventKind.RAISED, device, about=condition, why=why)
-    if condition.present_ns is not None:
+    if condition.presence.present_ns is not None:
         kinds.present(state, condition)
 
 
-def _backing(state: EngineState, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
-    return (
-        Backing.OWN if signal.injected else kernel_lines.backing(state, device, facts, signal.source, at_ns)
-    )
+def _belief(state: EngineState, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Belief:
+    return Belief.OWN if signal.injected else kernel_lines.belief(state, device, facts, signal.source, at_ns)

@@ -28,15 +28,16 @@ def absorb(
     """
     condition = state.condition(device.id, facts.key)
     newest_ns = max(at_ns, condition.occurred_ns if condition is not None else at_ns)
-    is_there = signal.assertion is Assertion.OCCUR or (condition is not None and _is_there(condition))
+    is_there = signal.assertion is Assertion.OCCUR or (condition is not None and condition.presence.is_shown)
     root = ending.root_of(state, device.id, facts, level, newest_ns, is_there=is_there)
     if root is None:
         return False
     if condition is not None:
-        after = changed(condition, occurred_ns=newest_ns, count=condition.count + signal.count)
+        count = condition.presence.count + signal.count
+        presence = changed(condition.presence, occurred_ns=newest_ns, count=count)
         if signal.assertion is Assertion.OCCUR:
-            after = changed(after, present_ns=at_ns, recovered_ns=None)
-        _close_as_absorbed(state, after, root)
+            presence = changed(presence, present_ns=at_ns, recovered_ns=None)
+        _close_as_absorbed(state, changed(condition, presence=presence), root)
     else:
         _attach(state, device, root, facts.code, signal)
         if signal.assertion is Assertion.OCCUR and isinstance(root, Condition):
@@ -48,7 +49,7 @@ def absorb(
 def occurred(state: EngineState, condition: Condition) -> Condition:
     """An occurrence was put in its condition: all that follows for it and for others. Returns the result."""
     facts = state.lookup.facts(condition.code)
-    if facts.relations is None or condition.injected:
+    if facts.relations is None or condition.origin.injected:
         return condition
     device_id, at_ns = condition.device_id, condition.occurred_ns
     ending.end_companion(state, device_id, facts.key)
@@ -106,19 +107,15 @@ def _absorb_earlier(state: EngineState, rule: RelationRule, root_id: str, compan
 def _close_as_absorbed(state: EngineState, companion: Condition, root: Condition | Trace) -> None:
     device = state.device(root.device_id)
     why = f"absorbed: it goes with {root.code} on {device.name}"
-    ending.close(state, companion, why, goes_on=_is_there(companion) and isinstance(root, Condition))
+    ending.close(state, companion, why, goes_on=companion.presence.is_shown and isinstance(root, Condition))
     relation.remember_trace(state, companion, root=False)
     if isinstance(root, Condition):
-        ending.count_in_root(state, root.id, companion.code, companion.count)
-        if _is_there(companion):
+        ending.count_in_root(state, root.id, companion.code, companion.presence.count)
+        if companion.presence.is_shown:
             key, newest_ns = state.lookup.facts(companion.code).key, companion.occurred_ns
             ending.keep_companion(
-                state, companion.device_id, key, companion.source, root, newest_ns, companion.rule
+                state, companion.device_id, key, companion.source, root, newest_ns, companion.origin.rule
             )
-
-
-def _is_there(condition: Condition) -> bool:
-    return condition.present_ns is not None and condition.recovered_ns is None
 
 
 # --------------------------------------------------------------------------- levels and ends
@@ -133,7 +130,9 @@ def _join_others(state: EngineState, device_id: str, key: str, relations: Relati
 def _join(state: EngineState, condition: Condition) -> None:
     after = relation.joined(state, condition)
     if after is not condition:
-        conditions.relevel(state, condition, after, f"next to a related fault, by {after.relations[-1]}")
+        conditions.relevel(
+            state, condition, after, f"next to a related fault, by {after.grade.relations[-1]}"
+        )
 
 
 def _cancel(state: EngineState, device_id: str, facts: Facts, at_ns: int) -> bool:

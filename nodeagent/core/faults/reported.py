@@ -102,8 +102,8 @@ def began_again(state: EngineState) -> None:
     or senders have to repeat more often from now on.
     """
     for condition in state.all(Condition):
-        if condition.report is not None:
-            state.put(changed(condition, reported_ns=state.moment_ns))
+        if condition.origin.report is not None:
+            state.put(changed(condition, origin=changed(condition.origin, reported_ns=state.moment_ns)))
 
 
 def named_in(event: Event) -> Report | None:
@@ -159,12 +159,12 @@ def _as_opened(state: EngineState, fault: PublicFault) -> Report:
     no time was given, one that is newer than all earlier reports of it.
     """
     report = fault.report
-    open_by = {each.report.by for each in state.reported(report) if each.report is not None}
+    open_by = {each.by for _, each in _open_under(state, report)}
     if report.by not in open_by and "" in open_by:
         report = replace(report, by="")
     if not fault.is_now:
         return report
-    times_ms = [each.report.began_ms for each in _ended_by(state, fault) if each.report is not None]
+    times_ms = [each.began_ms for _, each in _ended_by(state, fault)]
     withdrawn = state.get(Withdrawn, report.key)
     if fault.assertion is not Assertion.RECOVER:
         times_ms = [] if withdrawn is None else [withdrawn.began_ms + 1]
@@ -206,42 +206,50 @@ def _occurred(state: EngineState, fault: PublicFault, report: Report, device_id:
 def _is_known(condition: Condition, assertion: Assertion, report: Report) -> bool:
     """Whether it was reported before: what is there cannot occur. A ``once`` shows no presence."""
     if assertion is Assertion.OCCUR:
-        return condition.present_ns is not None
-    return condition.report is not None and condition.report.began_ms >= report.began_ms
+        return condition.presence.present_ns is not None
+    return condition.origin.report is not None and condition.origin.report.began_ms >= report.began_ms
 
 
 def _renewed(state: EngineState, condition: Condition) -> bool:
     """The sender has repeated it. True if that is to be kept: see ``RENEWALS``."""
-    if condition.report is None or condition.present_ns is None:
+    presence, origin, now_ns = condition.presence, condition.origin, state.moment_ns
+    if origin.report is None or presence.present_ns is None:
         return False
-    expiry_ns, now_ns = state.lookup.settings.public.expiry_ns(condition.report.sender), state.moment_ns
-    if not expiry_ns or now_ns - condition.reported_ns < expiry_ns // RENEWALS:
+    expiry_ns = state.lookup.settings.public.expiry_ns(origin.report.sender)
+    if not expiry_ns or now_ns - origin.reported_ns < expiry_ns // RENEWALS:
         return False
-    state.put(changed(condition, last_ns=max(condition.last_ns, now_ns), reported_ns=now_ns))
+    presence = changed(presence, last_ns=max(presence.last_ns, now_ns))
+    state.put(changed(condition, presence=presence, origin=changed(origin, reported_ns=now_ns)))
     return True
 
 
 def _recovered(state: EngineState, fault: PublicFault, report: Report) -> _Taken:
     """It is over wherever it is open, whichever devices the recovery names: the id is that of the fault."""
     there = list(_ended_by(state, fault))
-    over = [each for each in there if each.report is not None and each.report.began_ms <= report.began_ms]
-    callers = {each.report.by for each in over if each.report is not None} | {report.by}
+    over = [(each, opened) for each, opened in there if opened.began_ms <= report.began_ms]
+    callers = {opened.by for _, opened in over} | {report.by}
     is_new = False
     for by in sorted(callers):
         is_new = _withdraw(state, replace(report, by=by)) or is_new
-    for condition in over:
+    for condition, _ in over:
         is_new = ending.recover(state, condition) or is_new
     if over:
         return is_new, Reported.CLOSED
     return is_new, Reported.OUTDATED if there else Reported.NOT_OPEN
 
 
-def _ended_by(state: EngineState, fault: PublicFault) -> Iterator[Condition]:
+def _ended_by(state: EngineState, fault: PublicFault) -> Iterator[tuple[Condition, Report]]:
     """What is open under its name and is its caller's to end."""
-    for condition in state.reported(fault.report):
-        by = "" if condition.report is None else condition.report.by
-        if fault.ends_all or by in ("", fault.report.by):
-            yield condition
+    for condition, report in _open_under(state, fault.report):
+        if fault.ends_all or report.by in ("", fault.report.by):
+            yield condition, report
+
+
+def _open_under(state: EngineState, report: Report) -> Iterator[tuple[Condition, Report]]:
+    """What is open under the name of this report, of any caller, and the report that each is of."""
+    for condition in state.reported(report):
+        if condition.origin.report is not None:
+            yield condition, condition.origin.report
 
 
 def _withdraw(state: EngineState, report: Report) -> bool:

@@ -31,6 +31,7 @@ from nodeagent.core.model import (
     EventKind,
     Kind,
     Level,
+    Presence,
     Signal,
 )
 from nodeagent.core.rules import frequency, kinds, windows
@@ -123,7 +124,7 @@ def _occurred(
         return device is None and registry.find(state, signal.device) is not None
     if facts.relations is not None:
         condition = relations.occurred(state, condition)
-    if condition.user_induced and names_process and frequency.counts_by_device(state, condition):
+    if condition.grade.user_induced and names_process and frequency.counts_by_device(state, condition):
         frequency.process_named(state, condition, at_ns, kernel_lines.NEAR_NS)
     elif facts.duration is None:
         kinds.occurred(state, condition, at_ns, signal.count)
@@ -136,7 +137,7 @@ def _names_process(signal: Signal, before: Condition | None, at_ns: int) -> bool
         return True
     if before is None or at_ns - before.occurred_ns > kernel_lines.NEAR_NS:
         return False
-    return occupancy.names_process(before.evidence)
+    return occupancy.names_process(before.backing.evidence)
 
 
 def _is_absorbed(
@@ -191,30 +192,27 @@ def _renew(
     state: EngineState, condition: Condition, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
-    is_once = signal.assertion is Assertion.ONCE
-    is_no_presence = is_once and facts.duration is not None
-    after = changed(
-        condition,
-        count=condition.count + signal.count,
-        last_ns=condition.last_ns if is_no_presence else max(condition.last_ns, at_ns),
-        once_ns=max(condition.once_ns or 0, at_ns) if is_once else condition.once_ns,
-        occurred_ns=max(condition.occurred_ns, at_ns),
-        boot_id=state.era.boot_id,
-        evidence=_evidence(condition, signal, rule),
-        report=signal.report,
-        reported_ns=at_ns if signal.report is not None else 0,
+    has_duration = facts.duration is not None
+    presence = _reported_again(
+        condition.presence, signal, at_ns, state.era.boot_id, has_duration=has_duration
     )
+    after = changed(condition, presence=presence)
+    if rule and rule == condition.origin.rule:
+        # A repeated report of the rule that raised it brings present values.
+        after = _with_evidence(after, {**condition.backing.evidence, **signal.evidence})
+    if signal.report is not None:
+        after = changed(after, origin=changed(after.origin, report=signal.report, reported_ns=at_ns))
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)
     after = _acknowledged(state, after, signal, facts)
-    if condition.user_induced:
+    if condition.grade.user_induced:
         same_occurrence = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
-        gathered = gathered_evidence(after.evidence, signal.evidence, same_occurrence=same_occurrence)
-        if gathered != after.evidence:
-            after = changed(after, evidence=gathered)
+        gathered = gathered_evidence(after.backing.evidence, signal.evidence, same_occurrence=same_occurrence)
+        if gathered != after.backing.evidence:
+            after = _with_evidence(after, gathered)
     if recovery_action.only_restarts_its_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
-    if condition.unknown and (lowered := lowered_if_shared(state, after)) is not after:
+    if condition.grade.unknown and (lowered := lowered_if_shared(state, after)) is not after:
         after = conditions.relevel(state, condition, lowered, ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
         return appear(state, after, signal.source, at_ns)
@@ -222,18 +220,31 @@ def _renew(
     return after
 
 
-def _evidence(condition: Condition, signal: Signal, rule: str) -> Mapping[str, str]:
-    """A repeated report of the rule that raised it brings present values."""
-    if not rule or rule != condition.rule:
-        return condition.evidence
-    return {**condition.evidence, **signal.evidence}
+def _reported_again(
+    presence: Presence, signal: Signal, at_ns: int, boot_id: str, *, has_duration: bool
+) -> Presence:
+    """With a duration rule a ``once`` is no report of a presence."""
+    is_once = signal.assertion is Assertion.ONCE
+    return changed(
+        presence,
+        count=presence.count + signal.count,
+        last_ns=presence.last_ns if is_once and has_duration else max(presence.last_ns, at_ns),
+        once_ns=max(presence.once_ns or 0, at_ns) if is_once else presence.once_ns,
+        occurred_ns=max(presence.occurred_ns, at_ns),
+        boot_id=boot_id,
+    )
+
+
+def _with_evidence(condition: Condition, evidence: Mapping[str, str]) -> Condition:
+    return changed(condition, backing=changed(condition.backing, evidence=evidence))
 
 
 def appear(state: EngineState, condition: Condition, source: str, at_ns: int) -> Condition:
     """The fault is present: from now on, where it was not already. The source that shows it can end it."""
     condition = kernel_lines.confirmed(state, condition, source)
-    if condition.present_ns is None or condition.recovered_ns is not None:
-        condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
+    if not condition.presence.is_shown:
+        presence = replace(condition.presence, present_ns=at_ns, recovered_ns=None, judged=False)
+        condition = replace(condition, source=source, presence=presence)
         kinds.present(state, condition)
     state.put(condition)
     return condition
@@ -251,17 +262,17 @@ def _count_user_induced(
     state: EngineState, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
-    if condition.injected or not recovery_action.only_restarts_its_job(state, condition):
+    if condition.origin.injected or not recovery_action.only_restarts_its_job(state, condition):
         return condition
     by_device = frequency.counts_by_device(state, condition)
     rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB
     before = windows.window_of(state, condition.device_id, facts.key, rule.id)
     window, third = windows.add(state, rule, condition, signal.source, at_ns, signal.count)
     is_same_burst = by_device and not third and window.occurrences_ns == before.occurrences_ns
-    if is_same_burst or condition.rescheduling is third:
+    if is_same_burst or condition.grade.rescheduling is third:
         # Of a burst the beginning was counted.
         return condition
-    return replace(condition, rescheduling=third)
+    return replace(condition, grade=replace(condition.grade, rescheduling=third))
 
 
 def overflowed(state: EngineState) -> bool:
@@ -271,7 +282,7 @@ def overflowed(state: EngineState) -> bool:
     if node is None:
         return False
     open_fault = state.condition(node.id, _TOO_MANY_KEY)
-    if open_fault is not None and state.moment_ns - open_fault.last_ns < _TOO_MANY_AGAIN_NS:
+    if open_fault is not None and state.moment_ns - open_fault.presence.last_ns < _TOO_MANY_AGAIN_NS:
         return False
     once = Signal(source=AGENT, device=NODE, code=_TOO_MANY, assertion=Assertion.ONCE, evidence={"why": why})
     return signalled(state, once)
@@ -344,10 +355,10 @@ def _acknowledged(state: EngineState, condition: Condition, signal: Signal, fact
     is_once = signal.source == AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
         return condition
-    evidence = _with_reason(condition.evidence, signal.evidence)
-    if evidence is condition.evidence:
+    evidence = _with_reason(condition.backing.evidence, signal.evidence)
+    if evidence is condition.backing.evidence:
         return condition
-    after = replace(condition, evidence=evidence)
+    after = _with_evidence(condition, evidence)
     state.put(after)
     device = state.device(after.device_id)
     emit(state, EventKind.NOTICE, device, about=after, why="once more, before it was acknowledged")

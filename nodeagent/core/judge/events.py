@@ -54,7 +54,7 @@ def emit(
         state.put(shown)
     condition = about if isinstance(about, Condition) else None
     if evidence is None:
-        evidence = condition.evidence if condition else {}
+        evidence = condition.backing.evidence if condition else {}
     if about is not None and (chips := names_behind(state, device)):
         evidence = {**evidence, CHIPS_BEHIND: chips}
     state.events.append(
@@ -76,10 +76,10 @@ def emit(
             condition_level=about.level if about else condition_level,
             rule=about.rule if isinstance(about, Promotion) else rule,
             source=about.source if about else source,
-            count=condition.count if condition else count,
-            user_induced=condition.user_induced if condition else False,
-            unknown=condition.unknown if condition else False,
-            injected=condition.injected if condition else False,
+            count=condition.presence.count if condition else count,
+            user_induced=condition.grade.user_induced if condition else False,
+            unknown=condition.grade.unknown if condition else False,
+            injected=condition.origin.injected if condition else False,
             userspace=userspace,
             why=why,
             reasons=now.reasons,

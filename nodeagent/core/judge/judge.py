@@ -99,8 +99,8 @@ def _reaching(state: EngineState) -> Iterator[tuple[str, Affects, Contribution]]
     """The contributions to more than their own device: that device, what they affect, the contribution."""
     for key in state.reaching:
         condition: Condition = state.cells[Condition][key]
-        if condition.affect_verdict:
-            yield condition.device_id, condition.affects, _kept(state, condition, _of_condition)
+        if condition.grade.affect_verdict:
+            yield condition.device_id, condition.grade.affects, _kept(state, condition, _of_condition)
     for key, affects in state.indexes.reaching.items():
         promotion: Promotion = state.cells[Promotion][key]
         if promotion.effective:
@@ -109,7 +109,7 @@ def _reaching(state: EngineState) -> Iterator[tuple[str, Affects, Contribution]]
 
 def _contributions_on(state: EngineState, device_id: str) -> Iterator[Contribution]:
     for condition in state.on(Condition, device_id):
-        if condition.affect_verdict:
+        if condition.grade.affect_verdict:
             yield _kept(state, condition, _of_condition)
     for promotion in state.on(Promotion, device_id):
         if promotion.effective:
@@ -149,7 +149,8 @@ def _of_hold(_: EngineState, hold: Hold) -> Contribution:
 
 
 def _of_condition(state: EngineState, condition: Condition) -> Contribution:
-    is_none_needed = recovery_action.only_restarts_its_job(state, condition) and not condition.user_induced
+    is_of_the_job = recovery_action.only_restarts_its_job(state, condition)
+    is_none_needed = is_of_the_job and not condition.grade.user_induced
     reason = Reason(
         kind="condition",
         id=condition.id,

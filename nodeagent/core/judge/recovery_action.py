@@ -30,7 +30,7 @@ def only_restarts_its_job(state: EngineState, condition: Condition) -> bool:
     """Whether its job restarts, and that is all: the chip stays in use. So it is for an application fault
     (``user_induced``), and for one of the chip after which that needs no recovery.
     """
-    if condition.user_induced:
+    if condition.grade.user_induced:
         return True
     return condition.level in JOB_LEVELS and chip_needs_no_recovery(state, condition)
 
@@ -43,10 +43,10 @@ def waits_for_idle(state: EngineState, condition: Condition) -> bool:
 def stance_of(state: EngineState, condition: Condition) -> Stance:
     if only_restarts_its_job(state, condition):
         kind = state.device(condition.device_id).kind
-        return of_job_stance(kind, rescheduling=condition.rescheduling)
+        return of_job_stance(kind, rescheduling=condition.grade.rescheduling)
     if waits_for_idle(state, condition):
         return WHEN_IDLE
-    return stance(condition.level, condition.phase, state.lookup_on(condition.device_id).settings)
+    return stance(condition.level, condition.grade.phase, state.lookup_on(condition.device_id).settings)
 
 
 def _recovery(state: EngineState, condition: Condition) -> Recovery:

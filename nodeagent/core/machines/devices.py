@@ -257,7 +257,7 @@ def _rename_in_jobs(state: EngineState, before: str, after: str) -> None:
 
 def _open_on(state: EngineState, device: Device, condition: Condition) -> Condition | None:
     return state.condition(
-        device.id, state.lookup.facts(condition.code).key, condition.injected, condition.report
+        device.id, state.lookup.facts(condition.code).key, condition.origin.injected, condition.origin.report
     )
 
 

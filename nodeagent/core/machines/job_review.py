@@ -349,6 +349,6 @@ def _is_new_since_reload(state: EngineState, contribution: Contribution) -> bool
     """Whether it was reported since the tables were last changed."""
     if contribution.reason.kind == "condition":
         condition = _condition_of(state, contribution)
-        return condition is not None and condition.heard_ns > state.era.catalog_ns
+        return condition is not None and condition.presence.heard_ns > state.era.catalog_ns
     promotion = state.get(Promotion, contribution.reason.id)
     return promotion is not None and promotion.fired_ns > state.era.catalog_ns

@@ -102,8 +102,8 @@ def _unwell(state: EngineState, device: Device) -> str:
     faults = [
         f"{condition.code} at {condition.level}"
         for condition in state.on(Condition, device.id)
-        if condition.affect_verdict
-        and not condition.user_induced
+        if condition.grade.affect_verdict
+        and not condition.grade.user_induced
         and PRECEDENCE[condition.level] >= _FAULTY
         and not _is_for_a_person(state, condition)
     ]

@@ -18,10 +18,11 @@ from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.observed import unobserved_reason
 from nodeagent.core.model import (
     NODE,
-    Backing,
+    Belief,
     Claimed,
     Condition,
     Device,
+    Era,
     Held,
     Hold,
     Holder,
@@ -30,6 +31,7 @@ from nodeagent.core.model import (
     JobStage,
     Level,
     PastResets,
+    Presence,
     Promotion,
     Reset,
     ResetsRecorded,
@@ -46,31 +48,25 @@ def wants(state: EngineState, condition: Condition) -> bool:
     if condition.level not in RESET_LEVELS:
         return False
     if (
-        condition.injected
-        or not condition.affect_verdict
+        condition.origin.injected
+        or not condition.grade.affect_verdict
         or recovery_action.only_restarts_its_job(state, condition)
     ):
         return False
-    if condition.backing is not Backing.OWN:
+    if condition.backing.belief is not Belief.OWN:
         return False
     return state.lookup.facts(condition.code).clear_on.reset
 
 
-def is_live(state: EngineState, condition: Condition) -> bool:
+def is_live(era: Era, presence: Presence) -> bool:
     """Whether an observed chip shows the fault as present and not gone since, or reported it in this life.
 
     What only a reset clears stays open when its driver reports its recovery; it is not there for that.
     """
-    era = state.era
-    if condition.recovered_ns is not None or condition.boot_id != era.boot_id:
+    if presence.recovered_ns is not None or presence.boot_id != era.boot_id:
         return False
-    has_gone = condition.last_ns > condition.occurred_ns
-    return condition.present_ns is not None or (condition.occurred_ns >= era.started_ns and not has_gone)
-
-
-def is_shown(condition: Condition) -> bool:
-    """Whether the driver still shows it. What came but once may be over by itself."""
-    return condition.present_ns is not None and condition.recovered_ns is None
+    has_gone = presence.last_ns > presence.occurred_ns
+    return presence.present_ns is not None or (presence.occurred_ns >= era.started_ns and not has_gone)
 
 
 def asking_conditions(state: EngineState, reset: Reset) -> list[Condition]:
@@ -220,7 +216,7 @@ def barrier(state: EngineState, members: tuple[str, ...]) -> str:
         if device is None or (device.gone and not is_in_its_slot(state, device)):
             return f"{device_id} is no longer there"
         for condition in state.on(Condition, device_id):
-            if condition.level in SEPARATING_LEVELS and not condition.injected:
+            if condition.level in SEPARATING_LEVELS and not condition.origin.injected:
                 return f"{device.name} is at {condition.level} by {condition.code}"
         for promotion in state.on(Promotion, device_id):
             if promotion.effective and promotion.level in SEPARATING_LEVELS:
@@ -319,7 +315,9 @@ def of_start(
         reason = unobserved_reason(state, device)
         if reason is not None and not device.gone:
             found.append(f"{device.name} is not observed: {reason.text}")
-    if reset.conditions and not any(is_live(state, each) for each in asking_conditions(state, reset)):
+    if reset.conditions and not any(
+        is_live(state.era, each.presence) for each in asking_conditions(state, reset)
+    ):
         found.append("no fault that asked for it is seen now")
     if not reset.confirmed:
         found.append("no poll has shown the fault since it was proposed")

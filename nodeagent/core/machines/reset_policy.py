@@ -12,7 +12,7 @@ from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.observed import unobserved_reason
 from nodeagent.core.machines import reset_blockers, reset_proposals
-from nodeagent.core.model import AskAgain, Backing, Condition, Device, Kind, Level, Reset, ResetMode
+from nodeagent.core.model import AskAgain, Belief, Condition, Device, Kind, Level, Reset, ResetMode
 from nodeagent.core.state.state import EngineState
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
@@ -110,10 +110,10 @@ def _propose_for(state: EngineState, device: Device) -> bool:
 
 def asks(state: EngineState, condition: Condition) -> bool:
     """A reload shows nothing: the fault must have been reported, or read, since."""
-    if not reset_blockers.wants(state, condition) or not reset_blockers.is_live(state, condition):
-        return False
     era = state.era
-    is_heard = condition.heard_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
+    if not reset_blockers.wants(state, condition) or not reset_blockers.is_live(era, condition.presence):
+        return False
+    is_heard = condition.presence.heard_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
     return is_heard and _wants_one_now(state, condition)
 
 
@@ -133,9 +133,11 @@ def is_awaited(state: EngineState, chip: Device) -> bool:
 
 def _may_ask(state: EngineState, condition: Condition) -> bool:
     """As soon as it is seen, and its driver has reported the same; not one that might have asked before."""
-    if condition.recovered_ns is not None or condition.level is Level.FREE_RESTART_NPU:
+    if condition.presence.recovered_ns is not None or condition.level is Level.FREE_RESTART_NPU:
         return False
-    believed = replace(condition, backing=Backing.OWN) if condition.backing is Backing.ALONE else condition
+    believed = condition
+    if condition.backing.belief is Belief.ALONE:
+        believed = replace(condition, backing=replace(condition.backing, belief=Belief.OWN))
     is_observed = unobserved_reason(state, state.device(condition.device_id)) is None
     might_ask = is_observed and asks(state, condition)
     return not might_ask and reset_blockers.wants(state, believed) and _wants_one_now(state, condition)
@@ -150,7 +152,7 @@ def _wants_one_now(state: EngineState, condition: Condition) -> bool:
         return not any(reset_blockers.users(state, members, settings.reset))
     if condition.level in _AT_ONCE:
         return True
-    return condition.phase >= len(lookup.phases[condition.level]) - 1
+    return condition.grade.phase >= len(lookup.phases[condition.level]) - 1
 
 
 def _is_covered(
@@ -172,7 +174,7 @@ def _may_ask_by_now(state: EngineState, reset: Reset, members: tuple[str, ...]) 
     """Where it waited in vain: only if its fault is shown to this day, and what it waited for has gone."""
     if reset.ask_again is not AskAgain.ONCE_UNBLOCKED:
         return reset.ask_again is AskAgain.AT_ONCE
-    if not any(map(reset_blockers.is_shown, reset_blockers.asking_conditions(state, reset))):
+    if not any(each.presence.is_shown for each in reset_blockers.asking_conditions(state, reset)):
         return False
     again = replace(reset, members=members, confirmed=True)
     return not reset_blockers.of_start(state, again, state.lookup.settings.reset)

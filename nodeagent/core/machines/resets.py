@@ -391,8 +391,8 @@ def _is_over(state: EngineState, condition: Condition, reset: Reset) -> bool:
     """What occurred since may ask again. What the driver shows was in the very polls that verified: the reset
     was for another fault.
     """
-    by_driver = condition.source == state.device(condition.device_id).source and not condition.rule
-    if by_driver and reset_blockers.is_shown(condition):
+    by_driver = condition.source == state.device(condition.device_id).source and not condition.origin.rule
+    if by_driver and condition.presence.is_shown:
         return False
     facts = state.lookup.facts(condition.code)
     return facts.clear_on.reset and condition.occurred_ns <= (reset.ended_ns or 0)

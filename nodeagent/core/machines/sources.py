@@ -264,13 +264,14 @@ def _shown(state: EngineState, given: ActiveSet, active: ActiveCode) -> bool:
         if device is not None and _is_explained(state, given, device, facts):
             return False
         return _heal(state, given, active)
-    if condition.recovered_ns is not None:
-        return condition.last_ns < given.begun_ns and _heal(state, given, active)
-    if condition.present_ns is None and _is_older(state, given, condition.device_id, facts):
+    if condition.presence.recovered_ns is not None:
+        return condition.presence.last_ns < given.begun_ns and _heal(state, given, active)
+    if condition.presence.present_ns is None and _is_older(state, given, condition.device_id, facts):
         return False
     condition = _confirmed(state, condition, given.source, facts)
-    seen = replace(condition, boot_id=state.era.boot_id)
-    if condition.present_ns is None:
+    presence = condition.presence
+    seen = replace(condition, presence=replace(presence, boot_id=state.era.boot_id))
+    if presence.present_ns is None:
         signals.appear(state, seen, given.source, state.moment_ns)
     elif seen != condition:
         state.put(seen)
@@ -330,11 +331,11 @@ def _close_absent(state: EngineState, given: ActiveSet, device: Device | None) -
     still: set[tuple[str, str]] = set()
     for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
         key = state.lookup.facts(condition.code).key
-        if condition.source != given.source or condition.injected or condition.rule:
+        if condition.source != given.source or condition.origin.injected or condition.origin.rule:
             continue
         if key in shown:
             still.add((condition.device_id, key))
-        elif condition.present_ns is not None and condition.last_ns < given.begun_ns:
+        elif condition.presence.present_ns is not None and condition.presence.last_ns < given.begun_ns:
             changed = ending.recover(state, condition) or changed
     if device is not None and device.source == given.source:
         changed = kernel_lines.contradicted(state, device, shown, given.begun_ns) or changed

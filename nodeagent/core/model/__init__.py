@@ -23,7 +23,7 @@ from nodeagent.core.model.enums import (
     Affects,
     AskAgain,
     Assertion,
-    Backing,
+    Belief,
     CountedBy,
     EventKind,
     Handling,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         Absorbed,
         Baseline,
         Cell,
-        Condition,
         Device,
         Era,
         Held,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
         Trace,
         Withdrawn,
     )
+    from nodeagent.core.model.condition import Backing, Condition, Grade, Origin, Presence
     from nodeagent.core.model.inputs import (
         ActionResult,
         ActionStarted,
@@ -126,6 +126,7 @@ __all__ = [
     "Backing",
     "Baseline",
     "BaselineSeen",
+    "Belief",
     "Carried",
     "CatalogChanged",
     "Cell",
@@ -143,6 +144,7 @@ __all__ = [
     "Event",
     "EventKind",
     "ExpectedSource",
+    "Grade",
     "Handling",
     "Held",
     "Hold",
@@ -166,9 +168,11 @@ __all__ = [
     "Occurrence",
     "Operator",
     "Ordinal",
+    "Origin",
     "Outcome",
     "PastResets",
     "Peer",
+    "Presence",
     "Promotion",
     "PublicFault",
     "PublicFaults",
@@ -209,8 +213,17 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from nodeagent.core.model import carried, cells, inputs, jobs, outputs, reset_cells, rule_cells
+        from nodeagent.core.model import (
+            carried,
+            cells,
+            condition,
+            inputs,
+            jobs,
+            outputs,
+            reset_cells,
+            rule_cells,
+        )
 
-        for module in (carried, cells, inputs, jobs, outputs, reset_cells, rule_cells):
+        for module in (carried, cells, condition, inputs, jobs, outputs, reset_cells, rule_cells):
             globals().update((each, vars(module)[each]) for each in __all__ if each in vars(module))
         return globals()[name]

@@ -8,8 +8,9 @@ of any rule.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.model.enums import Affects, Backing, Handling, Kind, Level, Verdict
-from nodeagent.core.model.inputs import Holder, Report
+from nodeagent.core.model.condition import Condition
+from nodeagent.core.model.enums import Handling, Kind, Level, Verdict
+from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.jobs import Job
 from nodeagent.core.model.reset_cells import Claimed, Hold, PastResets, Reset
 from nodeagent.core.model.rule_cells import Promotion, RuleCell, Sighting, Window
@@ -36,67 +37,6 @@ class Device:
     @property
     def traits(self) -> Traits:
         return Traits(self.attributes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Condition:
-    """A fault open on a device. ``id`` = device id, code, ordinal.
-
-    ``level`` is the level in force (after duration and relation rules), ``base_level`` the row's.
-    ``present_ns`` is the start of the uninterrupted presence that an ``occur`` or an ActiveSet showed,
-    None where only ``once`` signals came; only a presence is closed by an ActiveSet.
-    ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
-    duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
-    steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
-    on the device when it opened, None where unknown. ``heard_ns`` is the time of its last report:
-    ``last_ns``, or ``once_ns``, its newest ``once``, which ``last_ns`` leaves out where the code has a
-    duration rule. ``occurred_ns`` is its newest occurrence. ``relations`` are the relation rules that found
-    their pair and give it their level. ``rule`` is the rule that raised it, from what it watches, "" for a
-    signal.
-    ``backing`` is which source supports it; ``believed_ns`` is when a kernel line alone began to be believed,
-    and once it is contradicted, when the time began for which it still is. ``report`` identifies a fault that
-    another system found, None for one that this node found; ``reported_ns`` is the time from which its
-    sender's silence counts.
-    """
-
-    id: str
-    device_id: str
-    code: str
-    name: str
-    source: str
-    base_level: Level
-    level: Level
-    opened_ns: int
-    last_ns: int
-    count: int = 1
-    present_ns: int | None = None
-    recovered_ns: int | None = None
-    judged: bool = False
-    timed_out: bool = False
-    phase: int = 0
-    level_since_ns: int = 0
-    held_by: tuple[Holder, ...] | None = None
-    severity: int | None = None
-    unknown: bool = False
-    affects: Affects = Affects.SELF
-    user_induced: bool = False
-    rescheduling: bool = False
-    injected: bool = False
-    affect_verdict: bool = True
-    boot_id: str = ""
-    evidence: Mapping[str, str] = field(default_factory=dict)
-    occurred_ns: int = 0
-    relations: tuple[str, ...] = ()
-    rule: str = ""
-    backing: Backing = Backing.OWN
-    believed_ns: int = 0
-    once_ns: int | None = None
-    report: Report | None = None
-    reported_ns: int = 0
-
-    @property
-    def heard_ns(self) -> int:
-        return self.last_ns if self.once_ns is None else max(self.last_ns, self.once_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,8 +98,8 @@ class Handling(StrEnum):
     RESCHEDULE = "RESCHEDULE"
 
 
-class Backing(StrEnum):
-    """Which source supports a fault; how that changes is in ``core.faults.kernel_lines``."""
+class Belief(StrEnum):
+    """How far a fault is believed; how that changes is in ``core.faults.kernel_lines``."""
 
     OWN = "own"
     """The device's own driver shows it, or another source that observed it directly. A kernel line counts as

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodeagent.core.model.carried import Input
-from nodeagent.core.model.cells import Baseline, Condition, Source
+from nodeagent.core.model.cells import Baseline, Source
+from nodeagent.core.model.condition import Condition
 from nodeagent.core.model.enums import EventKind, Handling, Kind, Level, Refused, Reported, Verdict
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.jobs import JobNote, JobView

@@ -1,6 +1,6 @@
 """The live cells of the rules: what they have counted, raised and watch. As in ``cells``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from nodeagent.core.model.enums import Level
@@ -54,6 +54,9 @@ class Promotion:
     phase: int = 0
     quiet_since_ns: int | None = None
     capped: bool = False
+
+    def in_next_phase(self) -> Self:
+        return replace(self, phase=self.phase + 1)
 
 
 @dataclass(frozen=True, kw_only=True)

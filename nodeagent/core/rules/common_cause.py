@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeagent.core.catalog.catalog import CommonCauseRule
-from nodeagent.core.model import NODE, Absorbed, Assertion, Backing, Condition, RuleCell, Signal
+from nodeagent.core.model import NODE, Absorbed, Assertion, Belief, Condition, RuleCell, Signal
 from nodeagent.core.rules.kind import Raise, Raising, RuleKind
 from nodeagent.core.state.state import EngineState
 
@@ -75,8 +75,8 @@ def _met(
         state.put(cell)
     if before is None or root is None or not set(cell.devices) <= set(before.devices):
         _signal(state, rule, cell, Assertion.OCCUR, raise_)
-    elif (evidence := {**root.evidence, **_evidence(state, rule, cell)}) != root.evidence:
-        state.put(replace(root, evidence=evidence))
+    elif (evidence := {**root.backing.evidence, **_evidence(state, rule, cell)}) != root.backing.evidence:
+        state.put(replace(root, backing=replace(root.backing, evidence=evidence)))
 
 
 def _by_device(state: EngineState, rule: CommonCauseRule, root: Condition | None) -> Mapping[str, _Shown]:
@@ -95,7 +95,7 @@ def _faults(
 ) -> Iterable[Condition | Absorbed]:
     for key in state.indexes.shared.get(rule.id, ()):
         condition: Condition = state.cells[Condition][key]
-        if condition.backing is Backing.OWN:
+        if condition.backing.belief is Belief.OWN:
             yield condition
     if root is None:
         return

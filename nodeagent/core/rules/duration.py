@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Final
 
 from nodeagent.core.catalog.levels import stricter
-from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import Condition, Level
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.model import Condition, Grade, Level, Presence
 from nodeagent.core.rules.kind import RuleKind
 
 TIMED_OUT: Final = "present longer than the time-out of its duration rule"
@@ -24,16 +24,27 @@ ENDED: Final = "gone longer than the recovery time of its duration rule"
 
 def timed_out(condition: Condition) -> Condition:
     """This presence has lasted. It is an occurrence where the rule's level was not in force."""
-    return replace(condition, judged=True, timed_out=True)
+    presence = replace(condition.presence, judged=True)
+    return replace(condition, presence=presence, grade=replace(condition.grade, timed_out=True))
 
 
 def ended(condition: Condition) -> Condition:
     """It was gone for longer than its recovery time, and a ``once`` keeps it open: at the row's own level."""
-    return replace(condition, present_ns=None, recovered_ns=None, judged=False, timed_out=False)
+    return _put_back(condition, replace(condition.presence, present_ns=None, recovered_ns=None))
 
 
-def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
-    rule = lookup.facts(condition.code).duration if condition.timed_out else None
+def without_rule(condition: Condition) -> Condition:
+    """The tables have a duration rule for its code no more."""
+    return _put_back(condition, condition.presence)
+
+
+def _put_back(condition: Condition, presence: Presence) -> Condition:
+    presence, grade = replace(presence, judged=False), replace(condition.grade, timed_out=False)
+    return replace(condition, presence=presence, grade=grade)
+
+
+def _level(facts: Facts, grade: Grade, level: Level) -> Level:
+    rule = facts.duration if grade.timed_out else None
     return stricter(level, rule.level) if rule else level
 
 

@@ -12,12 +12,13 @@ from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.events import emit
 from nodeagent.core.model import (
-    Backing,
+    Belief,
     Condition,
     CountedBy,
     Device,
     EventKind,
     Level,
+    Presence,
     Promotion,
     Window,
 )
@@ -30,7 +31,7 @@ from nodeagent.core.state.state import EngineState
 
 def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
     """Its fault occurred: count it, and promote where its rule is met. A kernel line alone counts nothing."""
-    if condition.injected or condition.backing is not Backing.OWN:
+    if condition.origin.injected or condition.backing.belief is not Belief.OWN:
         return
     device = state.device(condition.device_id)
     facts = state.lookup.facts(condition.code)
@@ -42,7 +43,7 @@ def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: 
     if recovery_action.chip_needs_no_recovery(state, condition):
         return
     by_device = rule.counted_by is CountedBy.DEVICE
-    if by_device and condition.user_induced and not occupancy.is_free(state, device.id):
+    if by_device and condition.grade.user_induced and not occupancy.is_free(state, device.id):
         return
     if rule.in_use and occupancy.is_idle(state, device.id):
         return
@@ -53,7 +54,7 @@ def occurred(state: EngineState, condition: Condition, at_ns: int, occurrences: 
         _count(state, device, condition, rule, at_ns, occurrences)
     elif by_device:
         # By job or place: whether this is one of the occurrences that promoted is not known.
-        _keep_alive(state, promoted, condition, at_ns)
+        _keep_alive(state, promoted, condition.presence, at_ns)
     if rule.correlation_ns:
         correlation.review(state, device.id, facts.key, rule, at_ns)
 
@@ -106,7 +107,7 @@ def _fire(
         fired_ns=at_ns,
         effective=False,
         occurrences_ns=occurrences_ns,
-        quiet_since_ns=at_ns if condition.present_ns is None else None,
+        quiet_since_ns=at_ns if condition.presence.present_ns is None else None,
     )
     # What comes late may come later still from others, and of devices that were not named yet.
     reported_late = at_ns < state.moment_ns
@@ -160,9 +161,9 @@ def _is_one_too_many(state: EngineState, promotion: Promotion) -> bool:
     return len(isolated) >= most
 
 
-def _keep_alive(state: EngineState, promotion: Promotion, condition: Condition, at_ns: int) -> None:
+def _keep_alive(state: EngineState, promotion: Promotion, presence: Presence, at_ns: int) -> None:
     quiet_since_ns = None
-    if condition.present_ns is None:
+    if presence.present_ns is None:
         quiet_since_ns = max(at_ns, promotion.quiet_since_ns or at_ns)
     if quiet_since_ns != promotion.quiet_since_ns:
         state.put(changed(promotion, quiet_since_ns=quiet_since_ns))
@@ -170,7 +171,7 @@ def _keep_alive(state: EngineState, promotion: Promotion, condition: Condition, 
 
 def present(state: EngineState, condition: Condition) -> None:
     """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
-    if state.lookup.facts(condition.code).duration is not None and not condition.judged:
+    if state.lookup.facts(condition.code).duration is not None and not condition.presence.judged:
         return
     for promotion in _promotions_of(state, condition):
         if promotion.quiet_since_ns is not None:
@@ -190,15 +191,15 @@ def _is_shown_by_another(state: EngineState, condition: Condition) -> bool:
     key = state.lookup.facts(condition.code).key
     return any(
         other.id != condition.id
-        and other.present_ns is not None
-        and not other.injected
+        and other.presence.present_ns is not None
+        and not other.origin.injected
         and state.lookup.facts(other.code).key == key
         for other in state.on(Condition, condition.device_id)
     )
 
 
 def _promotions_of(state: EngineState, condition: Condition) -> list[Promotion]:
-    if condition.injected:
+    if condition.origin.injected:
         return []
     return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
 
@@ -219,7 +220,7 @@ def due(state: EngineState, promotion: Promotion) -> None:
     elif release_ns is not None and release_ns <= state.moment_ns:
         release(state, promotion, "quiet for the rule's release time")
     else:
-        state.put(replace(promotion, phase=promotion.phase + 1))
+        state.put(promotion.in_next_phase())
 
 
 def release(state: EngineState, promotion: Promotion, why: str) -> None:

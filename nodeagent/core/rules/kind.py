@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import Condition, Level, RuleCell, Signal
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.model import Condition, Grade, Level, RuleCell, Signal
 from nodeagent.core.state.state import EngineState
 
 Raise = Callable[[EngineState, Signal, str], bool]
@@ -36,13 +36,13 @@ class Raising:
 class RuleKind:
     """What a kind does at each change of a condition; None for nothing.
 
-    ``level`` is the level that it makes of the one so far. ``occurred`` counts occurrences at a time,
-    ``present`` takes that the fault is there, ``recovered`` that it is no longer, and ``ended`` that its
-    condition is gone.
+    ``level`` is the level that it makes of the one so far, by what the tables have about the code.
+    ``occurred`` counts occurrences at a time, ``present`` takes that the fault is there, ``recovered`` that
+    it is no longer, and ``ended`` that its condition is gone.
     """
 
     name: str
-    level: Callable[[Lookup, Condition, Level], Level] | None = None
+    level: Callable[[Facts, Grade, Level], Level] | None = None
     occurred: Callable[[EngineState, Condition, int, int], None] | None = None
     present: Callable[[EngineState, Condition], None] | None = None
     recovered: Callable[[EngineState, Condition, int], None] | None = None

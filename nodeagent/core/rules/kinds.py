@@ -4,8 +4,8 @@ order.
 
 from typing import Final
 
-from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import Condition, Level
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.model import Condition, Grade, Level
 from nodeagent.core.rules import common_cause, counter, duration, frequency, relation, threshold
 from nodeagent.core.rules.kind import Raising, RuleKind
 from nodeagent.core.state.state import EngineState
@@ -28,11 +28,11 @@ _RECOVERED = tuple(kind.recovered for kind in RULE_KINDS if kind.recovered is no
 _ENDED = tuple(kind.ended for kind in RULE_KINDS if kind.ended is not None)
 
 
-def level(lookup: Lookup, condition: Condition) -> Level:
-    """The level of the condition's row, or what rules make of it."""
-    found = condition.base_level
+def level(facts: Facts, grade: Grade) -> Level:
+    """The level of the row, or what rules make of it."""
+    found = grade.base_level
     for work_out in _LEVEL:
-        found = work_out(lookup, condition, found)
+        found = work_out(facts, grade, found)
     return found
 
 
@@ -62,9 +62,9 @@ def ended(state: EngineState, condition: Condition, *, goes_on: bool) -> None:
     """
     for take in _ENDED:
         take(state, condition)
-    if not condition.rule or goes_on:
+    if not condition.origin.rule or goes_on:
         return
     for of in state.rule_cells:
-        for cell in state.of_rule(of, condition.device_id, condition.rule):
+        for cell in state.of_rule(of, condition.device_id, condition.origin.rule):
             if (after := cell.after_clear(state.moment_ns)) is not cell:
                 state.put(after)

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import RelationRule
 from nodeagent.core.catalog.levels import stricter
-from nodeagent.core.catalog.lookup import Facts, Lookup, Side, is_undecided, side
-from nodeagent.core.model import Absorbed, Condition, Level, Trace
+from nodeagent.core.catalog.lookup import Facts, Side, is_undecided, side
+from nodeagent.core.model import Absorbed, Condition, Grade, Level, Trace
 from nodeagent.core.rules.kind import RuleKind
 from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import EngineState
@@ -58,14 +58,17 @@ def ended_by(state: EngineState, rule: RelationRule, device_id: str, key: str, a
 def joined(state: EngineState, condition: Condition) -> Condition:
     """With the rules noted that find a partner near it and so give it their level."""
     facts = state.lookup.facts(condition.code)
-    if facts.relations is None or condition.injected:
+    if facts.relations is None or condition.origin.injected:
         return condition
     found = [
         rule.id
         for rule in _joining(state, facts, condition.device_id, condition.occurred_ns)
-        if rule.id not in condition.relations
+        if rule.id not in condition.grade.relations
     ]
-    return replace(condition, relations=(*condition.relations, *found)) if found else condition
+    if not found:
+        return condition
+    grade = replace(condition.grade, relations=(*condition.grade.relations, *found))
+    return replace(condition, grade=grade)
 
 
 def level_of_new(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> Level | None:
@@ -78,12 +81,11 @@ def _joining(state: EngineState, facts: Facts, device_id: str, at_ns: int) -> li
     return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
 
-def _level_by_relations(lookup: Lookup, condition: Condition) -> Level | None:
+def _level_by_relations(facts: Facts, grade: Grade) -> Level | None:
     """The strictest level of the rules that found their pair and that the tables still have, else None."""
-    relations = lookup.facts(condition.code).relations
-    if not condition.relations or relations is None:
+    if not grade.relations or facts.relations is None:
         return None
-    return _strictest(rule for rule in relations.levelled if rule.id in condition.relations)
+    return _strictest(rule for rule in facts.relations.levelled if rule.id in grade.relations)
 
 
 def _strictest(rules: Iterable[RelationRule]) -> Level | None:
@@ -98,7 +100,7 @@ def remember_trace(state: EngineState, condition: Condition, *, root: bool = Tru
     """Keep the newest occurrence of a condition that is no longer open, where another's may meet it."""
     facts = state.lookup.facts(condition.code)
     is_partner = facts.relations is not None and bool(facts.relations.as_with)
-    if condition.injected or not (is_partner or is_undecided(state.lookup, condition)):
+    if condition.origin.injected or not (is_partner or is_undecided(state.lookup, condition)):
         return
     trace = Trace(
         device_id=condition.device_id,
@@ -133,8 +135,8 @@ def _is_of_the_job(state: EngineState, device_id: str, fault: Condition | Trace)
     return fault.device_id == device_id or occupancy.same_job(state, device_id, fault.device_id)
 
 
-def _level(lookup: Lookup, condition: Condition, level: Level) -> Level:
-    return _level_by_relations(lookup, condition) or level
+def _level(facts: Facts, grade: Grade, level: Level) -> Level:
+    return _level_by_relations(facts, grade) or level
 
 
 KIND = RuleKind(name="relation", level=_level, ended=remember_trace)

@@ -46,7 +46,7 @@ def add(
     if rule.counted_by is CountedBy.DEVICE:
         window, is_reached = count(before, rule, at_ns, occurrences, within_ns)
     else:
-        evidence = condition.evidence
+        evidence = condition.backing.evidence
         job = _job_of(state, condition.device_id, evidence)
         place = evidence.get(PLACE, "")
         window, is_reached = count_attributed(before, rule, at_ns, job, place, within_ns)

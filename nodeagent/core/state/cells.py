@@ -11,17 +11,21 @@ from typing import Any, TypeVar
 from nodeagent.core.catalog.levels import JOB_LEVELS
 from nodeagent.core.model import (
     Absorbed,
+    Backing,
     Baseline,
     Claimed,
     Condition,
     Device,
     Era,
+    Grade,
     Held,
     Hold,
     Job,
     Noticed,
     Ordinal,
+    Origin,
     PastResets,
+    Presence,
     Promotion,
     Reset,
     RuleCell,
@@ -97,7 +101,7 @@ class Timers:
             heapq.heapify(self._heap)
 
 
-C = TypeVar("C", Condition, Promotion, Sighting, Window)
+C = TypeVar("C", Condition, Presence, Grade, Backing, Origin, Promotion, Sighting, Window)
 
 KEYS: dict[type, Callable[[Any], Key]] = {
     Era: lambda _: ("era",),
@@ -147,7 +151,7 @@ NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Trace, Abs
 
 
 def changed(cell: C, **values: Any) -> C:
-    """As ``dataclasses.replace``, where that is done a million times: only for cells without slots."""
+    """As ``dataclasses.replace``, where that is done a million times: only for what has no slots."""
     after = object.__new__(type(cell))
     object.__setattr__(after, "__dict__", cell.__dict__ | values)
     return after
@@ -156,19 +160,25 @@ def changed(cell: C, **values: Any) -> C:
 def judged_alike(one: Condition, other: Condition) -> bool:
     """Whether all that a verdict and its reasons take from a condition is the same."""
     return (
+        (one.grade is other.grade or _graded_alike(one.grade, other.grade))
+        and one.code == other.code
+        and one.name == other.name
+        and one.backing.belief is other.backing.belief
+    )
+
+
+def _graded_alike(one: Grade, other: Grade) -> bool:
+    return (
         one.level is other.level
         and one.phase == other.phase
         and one.rescheduling is other.rescheduling
         and one.user_induced is other.user_induced
         and one.affects is other.affects
         and one.affect_verdict is other.affect_verdict
-        and one.code == other.code
-        and one.name == other.name
-        and one.backing is other.backing
     )
 
 
-def shown_alike(one: Condition, other: Condition) -> bool:
+def shown_alike(one: Presence, other: Presence) -> bool:
     """Whether both are of one boot, and are there, or gone, as much as each other."""
     return (
         one.boot_id == other.boot_id
@@ -179,8 +189,8 @@ def shown_alike(one: Condition, other: Condition) -> bool:
 
 def restarts_again(before: Condition, after: Condition) -> bool:
     """Whether what restarts its job has occurred once more."""
-    restarts = after.user_induced or after.level in JOB_LEVELS
-    return restarts and after.occurred_ns != before.occurred_ns
+    restarts = after.grade.user_induced or after.grade.level in JOB_LEVELS
+    return restarts and after.presence.occurred_ns != before.presence.occurred_ns
 
 
 def weighed_alike(one: Promotion, other: Promotion) -> bool:

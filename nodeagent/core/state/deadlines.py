@@ -5,13 +5,23 @@ ns, because "strictly longer" is the vendor's wording. Because deadlines follow 
 restores every timer.
 """
 
-from dataclasses import replace
 from typing import TypeVar
 
-from nodeagent.core.catalog.catalog import FrequencyRule, OnceHold
+from nodeagent.core.catalog.catalog import DurationRule, FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
+from nodeagent.core.model import (
+    Backing,
+    Belief,
+    Condition,
+    Grade,
+    Hold,
+    Origin,
+    Presence,
+    Promotion,
+    RuleCell,
+    Source,
+)
 from nodeagent.core.state.cells import Key
 from nodeagent.core.state.state import EngineState
 
@@ -30,45 +40,46 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
     Where it recovers that is when its recovery has lasted; a ``once`` may keep it open then
     (``is_held_by_once``).
     """
-    if condition.injected:
-        return condition.opened_ns + _INJECTED_NS
+    presence = condition.presence
+    if condition.origin.injected:
+        return presence.opened_ns + _INJECTED_NS
     facts = lookup.facts(condition.code)
-    if condition.recovered_ns is not None:
-        return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
-    if condition.present_ns is not None:
-        return silence_ns(lookup, condition)
+    if presence.recovered_ns is not None:
+        return presence.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
+    if presence.present_ns is not None:
+        return silence_ns(lookup, condition.origin)
     quiet_ns = _quiet_ns(lookup, condition, facts)
     if quiet_ns is None:
         return None
-    since_ns = condition.heard_ns
-    if condition.once_ns is not None and facts.duration is not None and facts.clear_on.recover:
+    since_ns = presence.heard_ns
+    if presence.once_ns is not None and facts.duration is not None and facts.clear_on.recover:
         # A presence that has ended keeps nothing open where its end closes: only the once does.
-        since_ns = condition.once_ns
+        since_ns = presence.once_ns
     return since_ns + quiet_ns + 1
 
 
-def silence_ns(lookup: Lookup, condition: Condition) -> int | None:
+def silence_ns(lookup: Lookup, origin: Origin) -> int | None:
     """When a reported fault expires because its sender repeats it no more; None where it never does.
 
     ``reported_ns`` is behind the newest repetition by up to one part in ``RENEWALS``.
     """
-    expiry_ns = 0 if condition.report is None else lookup.settings.public.expiry_ns(condition.report.sender)
-    return condition.reported_ns + expiry_ns + expiry_ns // RENEWALS + 1 if expiry_ns else None
+    expiry_ns = 0 if origin.report is None else lookup.settings.public.expiry_ns(origin.report.sender)
+    return origin.reported_ns + expiry_ns + expiry_ns // RENEWALS + 1 if expiry_ns else None
 
 
 def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
     """Whether, with a duration rule, the newest ``once`` keeps the condition open past its presence."""
-    facts = lookup.facts(condition.code)
-    if facts.duration is None or condition.injected or condition.once_ns is None:
+    facts, once_ns = lookup.facts(condition.code), condition.presence.once_ns
+    if facts.duration is None or condition.origin.injected or once_ns is None:
         return False
     quiet_ns = _quiet_ns(lookup, condition, facts)
-    return quiet_ns is None or condition.once_ns + quiet_ns + 1 > at_ns
+    return quiet_ns is None or once_ns + quiet_ns + 1 > at_ns
 
 
 def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
     """How long a fault that is not present must go unreported to close, None if silence does not close it."""
     quiet_ns = facts.clear_on.quiet_ns
-    waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
+    waits_for_no_job = facts.clear_on.job_end and condition.origin.users == ()
     if waits_for_no_job or _is_once_held(lookup, facts, condition.source):
         hold_ns = lookup.settings.once_hold_ns
         return hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
@@ -85,14 +96,11 @@ def _is_once_held(lookup: Lookup, facts: Facts, source: str) -> bool:
     return once_hold is OnceHold.NO_QUIET_TIME and facts.clear_on.quiet_ns is None
 
 
-def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:
+def timeout_ns(rule: DurationRule | None, presence: Presence) -> int | None:
     """When this presence reaches its duration rule's time-out, None if it has or there is no rule."""
-    if condition.present_ns is None or condition.judged or condition.injected:
+    if rule is None or presence.present_ns is None or presence.judged or presence.recovered_ns is not None:
         return None
-    if condition.recovered_ns is not None:
-        return None
-    rule = lookup.facts(condition.code).duration
-    return condition.present_ns + rule.fault_timeout_ns + 1 if rule else None
+    return presence.present_ns + rule.fault_timeout_ns + 1
 
 
 def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
@@ -100,23 +108,24 @@ def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
 
     A phase runs while the fault is present; a ``once`` is no presence, and starts it again.
     """
-    if condition.user_induced or condition.injected or condition.recovered_ns is not None:
+    presence, grade = condition.presence, condition.grade
+    if grade.user_induced or condition.origin.injected or presence.recovered_ns is not None:
         return None
-    if condition.present_ns is None:
-        return _phase_end_ns(lookup, condition, condition.heard_ns)
-    return _phase_end_ns(lookup, condition, max(condition.level_since_ns, condition.present_ns))
+    if presence.present_ns is None:
+        return _phase_end_ns(lookup, grade, presence.heard_ns)
+    return _phase_end_ns(lookup, grade, max(grade.level_since_ns, presence.present_ns))
 
 
-def _phase_end_ns(lookup: Lookup, cell: Condition | Promotion, since_ns: int) -> int | None:
-    steps = lookup.phases[cell.level]
-    length_ns = steps[cell.phase][0] if cell.phase < len(steps) - 1 else None
+def _phase_end_ns(lookup: Lookup, graded: Grade | Promotion, since_ns: int) -> int | None:
+    steps = lookup.phases[graded.level]
+    length_ns = steps[graded.phase][0] if graded.phase < len(steps) - 1 else None
     return None if length_ns is None else since_ns + length_ns + 1
 
 
 def in_its_phase(lookup: Lookup, cell: Timed, at_ns: int) -> Timed:
     """The cell in the phase that it has reached by these tables: none counts as reached just now."""
     while (end_ns := _end_of_phase_ns(lookup, cell)) is not None and end_ns <= at_ns:
-        cell = replace(cell, phase=cell.phase + 1)
+        cell = cell.in_next_phase()
     return cell
 
 
@@ -126,19 +135,22 @@ def _end_of_phase_ns(lookup: Lookup, cell: Condition | Promotion) -> int | None:
     return _phase_end_ns(lookup, cell, cell.level_since_ns) if cell.effective else None
 
 
-def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:
+def disregard_ns(lookup: Lookup, backing: Backing) -> int | None:
     """When a kernel line that the chip's driver contradicts no longer counts, however often it comes."""
-    if condition.backing is not Backing.CONTRADICTED:
+    if backing.belief is not Belief.CONTRADICTED:
         return None
-    return condition.believed_ns + lookup.settings.kernel_line_hold_ns + 1
+    return backing.believed_ns + lookup.settings.kernel_line_hold_ns + 1
 
 
 def _of_condition(lookup: Lookup, condition: Condition) -> int | None:
+    """What is injected only ends."""
     due = clearing_ns(lookup, condition)
+    if condition.origin.injected:
+        return due
     for at_ns in (
-        timeout_ns(lookup, condition),
+        timeout_ns(lookup.facts(condition.code).duration, condition.presence),
         phase_ns(lookup, condition),
-        disregard_ns(lookup, condition),
+        disregard_ns(lookup, condition.backing),
     ):
         if at_ns is not None and (due is None or at_ns < due):
             due = at_ns
@@ -223,4 +235,4 @@ def _of(lookup: Lookup, cell: Condition | Promotion | RuleCell) -> int | None:
 
 
 def _is_injected(cell: Condition | Promotion | RuleCell) -> bool:
-    return isinstance(cell, Condition) and cell.injected
+    return isinstance(cell, Condition) and cell.origin.injected

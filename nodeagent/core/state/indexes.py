@@ -52,8 +52,8 @@ class Indexes:
         self.reaching: dict[Key, Affects] = {}
 
     def place(self, condition: Condition) -> _Place:
-        report = "" if condition.report is None else condition.report.key
-        return condition.device_id, self._lookup.facts(condition.code).key, condition.injected, report
+        report = "" if condition.origin.report is None else condition.origin.report.key
+        return condition.device_id, self._lookup.facts(condition.code).key, condition.origin.injected, report
 
     def add(self, key: Key, cell: Coded) -> None:
         if isinstance(cell, Promotion):
@@ -64,8 +64,8 @@ class Indexes:
             return
         if isinstance(cell, Condition):
             self.open.setdefault(self.place(cell), key)
-            if cell.report is not None:
-                self.reported.add(cell.report.name, key)
+            if cell.origin.report is not None:
+                self.reported.add(cell.origin.report.name, key)
             for rule in self._shared_by(cell):
                 self.shared.add(rule.id, key)
         for each in self._sides(cell):
@@ -79,8 +79,8 @@ class Indexes:
         if isinstance(cell, Condition):
             if self.open.get(self.place(cell)) == key:
                 del self.open[self.place(cell)]
-            if cell.report is not None:
-                self.reported.remove(cell.report.name, key)
+            if cell.origin.report is not None:
+                self.reported.remove(cell.origin.report.name, key)
             for rule in self._shared_by(cell):
                 self.shared.remove(rule.id, key)
         for each in self._sides(cell):
@@ -88,7 +88,7 @@ class Indexes:
 
     def _shared_by(self, condition: Condition) -> tuple[CommonCauseRule, ...]:
         """What is injected is related to nothing."""
-        return () if condition.injected else self._lookup.facts(condition.code).common_causes
+        return () if condition.origin.injected else self._lookup.facts(condition.code).common_causes
 
     def _code_of(self, promotion: Promotion) -> tuple[str, str]:
         return promotion.device_id, self._lookup.facts(promotion.code).key
@@ -96,10 +96,10 @@ class Indexes:
     def _sides(self, cell: Condition | Trace) -> list[Side]:
         """A trace is of a fault that is over: it makes pairs, and nothing becomes of it."""
         relations = self._lookup.facts(cell.code).relations
-        if relations is None or (isinstance(cell, Condition) and cell.injected):
+        if relations is None or (isinstance(cell, Condition) and cell.origin.injected):
             return []
         sides = [side("with", rule, cell.device_id) for rule in relations.as_with]
         if isinstance(cell, Condition):
-            rules = relations.as_code if cell.report is None else relations.but_absorbed
+            rules = relations.as_code if cell.origin.report is None else relations.but_absorbed
             sides += [side("code", rule, cell.device_id) for rule in rules]
         return sides

@@ -196,8 +196,8 @@ def worth(state: EngineState, cell: Condition | Promotion) -> Worth:
     is_seen = state.device(cell.device_id).seen
     if isinstance(cell, Promotion):
         return True, PRECEDENCE[cell.level], is_seen, True
-    return not cell.injected, PRECEDENCE[cell.level], is_seen, cell.report is None
+    return not cell.origin.injected, PRECEDENCE[cell.level], is_seen, cell.origin.report is None
 
 
 def _heard_ns(cell: Condition | Promotion) -> int:
-    return cell.heard_ns if isinstance(cell, Condition) else cell.fired_ns
+    return cell.presence.heard_ns if isinstance(cell, Condition) else cell.fired_ns

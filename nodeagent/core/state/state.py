@@ -119,7 +119,7 @@ class EngineState:
 
     def mark_reach(self, condition: Condition) -> None:
         self.mark((condition.device_id,))
-        self.mark_affected(condition.affects)
+        self.mark_affected(condition.grade.affects)
 
     def mark_affected(self, affects: Affects) -> None:
         if affects is Affects.NODE:

@@ -22,7 +22,11 @@ def open_codes_of(view: View, source: str) -> Mapping[str, tuple[str, ...]]:
     """The faults of the source that are open, by the id of the device."""
     found: dict[str, list[str]] = {}
     for condition in view.conditions:
-        if condition.source == source and condition.present_ns is not None and not condition.injected:
+        if (
+            condition.source == source
+            and condition.presence.present_ns is not None
+            and not condition.origin.injected
+        ):
             found.setdefault(condition.device_id, []).append(condition.code)
     return {device_id: tuple(codes) for device_id, codes in [*found.items()][-MAX_DEVICES:]}
 

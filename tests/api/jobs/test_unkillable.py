@@ -15,15 +15,19 @@ from nodeagent.api.jobs.unkillable import LASTS_S, OUTLIVES_S, UnkillableHolders
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     Assertion,
+    Backing,
     Condition,
     EventKind,
+    Grade,
     Holder,
     Holders,
     JobStage,
     JobView,
     Kind,
     Level,
+    Origin,
     Peer,
+    Presence,
     Recommendation,
     Signal,
     View,
@@ -97,11 +101,9 @@ def fault(device_id: str, **evidence: str) -> Condition:
         code=CODE,
         name="Process cannot be ended",
         source="agent",
-        base_level=Level.PRE_SEPARATE_NPU,
-        level=Level.PRE_SEPARATE_NPU,
-        opened_ns=0,
-        last_ns=0,
-        evidence=evidence,
+        presence=Presence(opened_ns=0, last_ns=0),
+        grade=Grade(base_level=Level.PRE_SEPARATE_NPU, level=Level.PRE_SEPARATE_NPU),
+        backing=Backing(evidence=evidence),
     )
 
 
@@ -139,7 +141,7 @@ def test_a_holder_that_was_killed_counts_once_it_is_there_for_long(watch: Watch)
     assert watch.look(LASTS_S - 1) == []
     assert watch.look(1) == [("npu1", "occur")]
     (opened,) = watch.view.conditions
-    assert opened.evidence == {
+    assert opened.backing.evidence == {
         "command": "python3",
         "pid": "42",
         "start_time": "4711",
@@ -201,7 +203,7 @@ def test_what_an_earlier_version_told_of_the_node_ends_at_once_where_nothing_is_
 
 
 def test_what_was_injected_ends_by_hand(watch: Watch) -> None:
-    watch.show(conditions=(replace(fault("npu0-id"), injected=True),))
+    watch.show(conditions=(replace(fault("npu0-id"), origin=Origin(injected=True)),))
     assert watch.look() == []
 
 

@@ -291,7 +291,7 @@ def test_a_fault_that_came_again_since_the_reboot_stays() -> None:
 def test_a_fault_that_the_first_read_shows_stays_and_belongs_to_this_boot() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (100, restart("boot-2")), (102, active(HBM, begun_s=101))])
-    assert condition(engine, HBM).boot_id == "boot-2"
+    assert condition(engine, HBM).presence.boot_id == "boot-2"
     run(engine, [(103, restart("boot-2")), (105, active(HBM, begun_s=104))])
     assert open_codes(engine) == [("die0", HBM)]
 

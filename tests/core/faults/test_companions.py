@@ -52,7 +52,11 @@ def test_while_a_companion_is_there_the_end_of_its_root_never_shows_a_device_wit
     ]
     assert ended[0].why == f"still there, after {UCE}, which it went with, is over"
     companion = condition(engine, AI_CORE)
-    assert (companion.opened_ns, companion.present_ns, companion.occurred_ns) == (ns(3), ns(3), ns(2))
+    assert (companion.presence.opened_ns, companion.presence.present_ns, companion.occurred_ns) == (
+        ns(3),
+        ns(3),
+        ns(2),
+    )
 
 
 FULL = catalog(*ROWS, row("too_many_faults", Level.SUB_HEALTH), relation=COMPANIONS)
@@ -164,7 +168,7 @@ def test_another_open_root_near_it_keeps_it() -> None:
     run(engine, [(1, signal(UCE)), (2, gpu("XID_79")), (3, signal(AI_CORE))])
     run(engine, [(100, order("release"))])
     assert open_codes(engine) == [("die0", UCE)]
-    assert condition(engine, UCE).evidence["companions"] == AI_CORE
+    assert condition(engine, UCE).backing.evidence["companions"] == AI_CORE
     assert seen(engine, (101, signal(UCE, "recover"))) == [("raised", GPU, AI_CORE), ("cleared", GPU, UCE)]
 
 

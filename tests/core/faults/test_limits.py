@@ -91,7 +91,7 @@ def test_the_fault_says_so_again_only_after_a_minute_and_its_count_grows() -> No
     run(engine, [(1, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
     run(engine, [(2 + number, signal("one-more")) for number in range(121)])
     (fault,) = [one for one in engine.view().conditions if one.code == "too_many_faults"]
-    assert fault.count == 3
+    assert fault.presence.count == 3
 
 
 def test_a_storm_of_ever_new_codes_leaves_no_more_than_the_caps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_a_storm_of_one_line_is_one_event_and_a_count() -> None:
     engine = begin(catalog(row("XID_79", Level.RESTART_NPU)))
     events = [event for at_ms in range(10_000) for event in engine.step(at_ms * 10**6, xid("XID_79")).events]
     assert [(event.kind, event.verdict) for event in events] == [(EventKind.RAISED, Verdict.ISOLATE)]
-    assert engine.view().conditions[0].count == 10_000
+    assert engine.view().conditions[0].presence.count == 10_000
     assert wait(engine, 20) == []
 
 
@@ -228,7 +228,7 @@ def test_no_more_is_injected_on_all_devices_than_may_be() -> None:
     engine = begin(ROOM, chips=4)
     for index in range(4):
         run(engine, many(100, f"npu{index}", injected=True))
-    assert sum(one.injected for one in engine.view().conditions) == limits.MAX_INJECTED
+    assert sum(one.origin.injected for one in engine.view().conditions) == limits.MAX_INJECTED
 
 
 def test_a_chip_that_a_driver_lists_has_room_beside_any_number_of_those_that_lines_name() -> None:

@@ -29,7 +29,7 @@ TABLES = catalog(
 def test_a_set_opens_a_code_whose_occur_was_lost() -> None:
     engine = begin(TABLES)
     assert emitted(run(engine, [(2, active(HBM, begun_s=1))])) == [("raised", "npu0", HBM)]
-    assert condition(engine, HBM).present_ns == ns(2)
+    assert condition(engine, HBM).presence.present_ns == ns(2)
 
 
 def test_a_set_closes_a_code_whose_recovery_was_lost() -> None:
@@ -60,7 +60,7 @@ def test_a_set_that_shows_a_once_makes_it_a_presence_and_counts_no_occurrence() 
     events = run(engine, [(1, signal(HBM, "once")), (3, active(HBM, begun_s=2))])
     assert of(events, EventKind.PROMOTED) == []
     assert wait(engine, 1000) == []
-    assert (condition(engine, HBM).present_ns, condition(engine, HBM).count) == (ns(3), 1)
+    assert (condition(engine, HBM).presence.present_ns, condition(engine, HBM).presence.count) == (ns(3), 1)
 
 
 def test_a_code_healed_by_a_set_counts_as_an_occurrence() -> None:
@@ -120,7 +120,7 @@ def test_a_set_for_all_devices_closes_on_each_and_makes_no_device() -> None:
 def test_an_absent_code_that_the_driver_cannot_clear_stays_but_is_present_no_longer() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal("LATCHED")), (3, active(begun_s=2))])
-    assert condition(engine, "LATCHED").present_ns is None
+    assert condition(engine, "LATCHED").presence.present_ns is None
 
 
 def test_a_set_begun_before_a_recovery_does_not_undo_it() -> None:
@@ -129,7 +129,7 @@ def test_a_set_begun_before_a_recovery_does_not_undo_it() -> None:
         engine,
         [(1, signal(LINK_DOWN)), (30, signal(LINK_DOWN, "recover")), (31, active(LINK_DOWN, begun_s=29))],
     )
-    assert condition(engine, LINK_DOWN).recovered_ns == ns(30)
+    assert condition(engine, LINK_DOWN).presence.recovered_ns == ns(30)
 
 
 def test_a_code_that_is_only_a_notice_has_one_however_long_it_is_shown() -> None:

@@ -41,7 +41,7 @@ def test_what_a_list_shows_opens_with_its_evidence_and_ends_with_it() -> None:
         ("raised", "node", FAN),
         ("cleared", "node", DIMM),
     ]
-    assert condition(engine, FAN).evidence == {"parts": "DIMM 7"}
+    assert condition(engine, FAN).backing.evidence == {"parts": "DIMM 7"}
 
 
 def test_a_list_that_may_lack_codes_ends_nothing() -> None:

@@ -42,7 +42,7 @@ def test_a_detail_that_changes_nothing_is_the_same_fault() -> None:
         "SX_1",
     )
     assert [code for _, code in open_codes(engine)] == ["SX_1"]
-    assert condition(engine, "SX_1").count == 2
+    assert condition(engine, "SX_1").presence.count == 2
 
 
 def test_a_detail_with_a_level_of_its_own_is_a_fault_of_its_own() -> None:

@@ -91,9 +91,9 @@ def open_reports(engine: Engine) -> list[tuple[str, str]]:
     """Device and whose, of all that is open."""
     names = {device.id: device.name for device in engine.view().devices}
     return [
-        (names[each.device_id], each.report.key)
+        (names[each.device_id], each.origin.report.key)
         for each in engine.view().conditions
-        if each.report is not None
+        if each.origin.report is not None
     ]
 
 
@@ -119,7 +119,7 @@ def test_what_a_driver_finds_under_the_same_code_is_a_fault_beside_it(engine: En
     reported(engine, 2, fault())
     assert len(engine.view().conditions) == 2
     reported(engine, 3, of_fault())
-    assert only(engine).report is None
+    assert only(engine).origin.report is None
 
 
 def test_a_repetition_is_no_second_fault_nor_an_occurrence() -> None:
@@ -127,9 +127,9 @@ def test_a_repetition_is_no_second_fault_nor_an_occurrence() -> None:
     engine = begin(tables)
     reported(engine, 1, fault())
     assert reported(engine, 2, fault()) == (Reported.REPEATED,)
-    assert (only(engine).count, engine.view().promotions) == (1, ())
+    assert (only(engine).presence.count, engine.view().promotions) == (1, ())
     assert reported(engine, 3, fault(began_ms=2000)) == (Reported.REPEATED,)
-    assert (only(engine).count, engine.view().promotions) == (1, ())
+    assert (only(engine).presence.count, engine.view().promotions) == (1, ())
     assert reported(engine, 4, of_fault(), fault(began_ms=3000)) == (Reported.CLOSED, Reported.TAKEN)
     assert len(engine.view().promotions) == 1
 
@@ -169,7 +169,7 @@ class TestOutOfOrder:
     def test_a_late_message_about_an_earlier_occurrence_is_a_repetition(self, engine: Engine) -> None:
         reported(engine, 1, fault(began_ms=5000))
         assert reported(engine, 2, fault(began_ms=1000)) == (Reported.REPEATED,)
-        assert only(engine).count == 1
+        assert only(engine).presence.count == 1
 
     def test_within_a_message_the_order_counts(self, engine: Engine) -> None:
         taken = reported(engine, 1, fault(), of_fault(), fault(began_ms=2000))
@@ -194,7 +194,7 @@ class TestCallers:
 
     def test_each_has_a_fault_of_its_own(self, engine: Engine) -> None:
         reported(engine, 1, fault(by=self.A), fault(by=self.B))
-        assert [each.evidence["reported_by"] for each in engine.view().conditions] == [self.A, self.B]
+        assert [each.backing.evidence["reported_by"] for each in engine.view().conditions] == [self.A, self.B]
         assert open_reports(engine) == [
             ("npu0", f"pingmesh/fault-01 of {self.A}"),
             ("npu0", f"pingmesh/fault-01 of {self.B}"),
@@ -288,7 +288,7 @@ class TestInstances:
 
 def test_a_code_that_no_table_names_is_told_and_takes_nothing_out_of_service(engine: Engine) -> None:
     reported(engine, 1, fault(code="SITE_NCCL"))
-    assert (only(engine).level, only(engine).unknown) == (Level.SUB_HEALTH, True)
+    assert (only(engine).level, only(engine).grade.unknown) == (Level.SUB_HEALTH, True)
     assert stands(engine)[1] is Verdict.ALLOW
 
 

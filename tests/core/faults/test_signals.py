@@ -45,8 +45,8 @@ def test_a_repeated_occur_is_counted_and_emits_nothing() -> None:
     assert emitted(run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, signal(HBM, count=3))])) == [
         ("raised", "npu0", HBM)
     ]
-    assert condition(engine, HBM).count == 5
-    assert condition(engine, HBM).present_ns == ns(1)
+    assert condition(engine, HBM).presence.count == 5
+    assert condition(engine, HBM).presence.present_ns == ns(1)
 
 
 def test_a_recovery_closes_the_condition_and_a_new_occur_opens_the_next() -> None:
@@ -104,8 +104,8 @@ def test_a_backdated_line_counts_from_when_it_was_written_and_never_from_the_fut
     engine = begin(TABLES)
     run(engine, [(100, xid("XID_79", backdated=True, last_ns=ns(10)))])
     run(engine, [(100, xid("XID_31", backdated=True, last_ns=ns(999)))])
-    assert condition(engine, "XID_79").opened_ns == ns(10)
-    assert condition(engine, "XID_31").opened_ns == ns(100)
+    assert condition(engine, "XID_79").presence.opened_ns == ns(10)
+    assert condition(engine, "XID_31").presence.opened_ns == ns(100)
 
 
 def test_a_signal_with_a_count_of_nothing_is_taken_as_one() -> None:
@@ -119,7 +119,7 @@ def test_a_signal_with_a_count_of_nothing_is_taken_as_one() -> None:
 def test_an_injected_fault_shares_nothing_with_the_real_one() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (2, signal(HBM, injected=True)), (3, signal(HBM, "recover"))])
-    assert [(one.code, one.injected) for one in engine.view().conditions] == [(HBM, True)]
+    assert [(one.code, one.origin.injected) for one in engine.view().conditions] == [(HBM, True)]
 
 
 def test_an_injected_fault_changes_a_verdict_only_where_asked_to() -> None:

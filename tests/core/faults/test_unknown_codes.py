@@ -177,7 +177,7 @@ def test_a_forged_line_teaches_no_severity() -> None:
 def test_an_injected_signal_teaches_no_severity() -> None:
     engine = begin(BARE)
     run(engine, [(1, signal(CODE, severity=0, injected=True)), (2, signal(CODE))])
-    assert [one.level for one in engine.view().conditions if not one.injected] == [Level.SEPARATE_NPU]
+    assert [one.level for one in engine.view().conditions if not one.origin.injected] == [Level.SEPARATE_NPU]
 
 
 def test_a_severity_changes_nothing_of_a_code_that_the_tables_name() -> None:

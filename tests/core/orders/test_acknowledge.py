@@ -4,7 +4,7 @@ from nodeagent.core.after_damage import History
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults import signals
-from nodeagent.core.model import Event, EventKind, Kind, Level, Signal
+from nodeagent.core.model import Condition, Event, EventKind, Kind, Level, Signal
 from tests.core.build import begin, catalog, order, row, run, signal
 
 DAMAGED = "store_damaged"
@@ -34,7 +34,7 @@ def kinds(events: list[Event]) -> list[EventKind]:
 
 def stands(engine: Engine) -> dict[str, str]:
     (condition,) = engine.view().conditions
-    return dict(condition.evidence)
+    return dict(condition.backing.evidence)
 
 
 def test_a_second_damage_is_emitted_and_both_stand_until_somebody_has_seen_them() -> None:
@@ -64,7 +64,8 @@ def test_the_history_knows_all_of_it() -> None:
     history = History(())
     history.add(run(begin(TABLES), [(1, FIRST), (2, SECOND)]))
     (restored,) = history.missing(())
-    assert getattr(restored, "evidence", None) == BOTH
+    assert isinstance(restored, Condition)
+    assert restored.backing.evidence == BOTH
 
 
 def test_of_more_than_are_kept_the_newest_takes_the_last_place() -> None:

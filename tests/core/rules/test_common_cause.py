@@ -90,7 +90,10 @@ def test_one_that_joins_is_named_and_counted() -> None:
     engine = begin(tables(), chips=4)
     run(engine, [(1, brakes(0)), (2, brakes(1))])
     assert emitted(run(engine, [(90_000, brakes(3))])) == [("raised", "npu3", BRAKE)]
-    assert (supply(engine).evidence["devices"], supply(engine).count) == ("npu0, npu1, npu3", 2)
+    assert (supply(engine).backing.evidence["devices"], supply(engine).presence.count) == (
+        "npu0, npu1, npu3",
+        2,
+    )
 
 
 def test_without_a_time_between_them_it_is_enough_that_they_are_there_together() -> None:
@@ -140,7 +143,7 @@ def test_parts_of_a_chip_are_that_chip() -> None:
     steps = [(1, signal("XID_43", device="npu0/gi1")), (2, signal("XID_43", device="npu0/gi2"))]
     assert ("raised", "node", SUPPLY) not in emitted(run(engine, steps))
     run(engine, [(3, signal("XID_43", device="npu1/gi1"))])
-    assert supply(engine).evidence["devices"] == "npu0, npu1"
+    assert supply(engine).backing.evidence["devices"] == "npu0, npu1"
 
 
 def test_what_is_injected_counts_for_nothing() -> None:
@@ -187,7 +190,7 @@ def test_it_ends_once_fewer_have_it_and_what_is_left_is_that_device_s_own() -> N
     engine = begin(tables(), chips=4)
     run(engine, [(1, brakes(0)), (2, brakes(1)), (3, brakes(2))])
     assert emitted(run(engine, [(4, brakes(0, "recover"))])) == [("cleared", "npu0", BRAKE)]
-    assert supply(engine).evidence["devices"] == "npu1, npu2"
+    assert supply(engine).backing.evidence["devices"] == "npu1, npu2"
     ended = emitted(run(engine, [(5, brakes(1, "recover"))]))
     assert ended[:2] == [("cleared", "npu1", BRAKE), ("cleared", "node", SUPPLY)]
     assert open_codes(engine) == [("die2", BRAKE)]
@@ -207,7 +210,7 @@ def test_a_duration_rule_keeps_it_while_its_devices_come_and_go() -> None:
     rule = lasting(SUPPLY, fault_s=0, recover_s=30, level=Level.PRE_SEPARATE_FAULT)
     engine = begin(tables(duration=[rule]), chips=2)
     run(engine, [(1, brakes(0)), (2, brakes(1)), (3, Tick()), (100, brakes(1, "recover"))])
-    assert supply(engine).recovered_ns == ns(100)
+    assert supply(engine).presence.recovered_ns == ns(100)
     run(engine, [(120, brakes(1))])
     assert wait(engine, 1000) == []
     run(engine, [(1000, brakes(0, "recover"))])
@@ -226,9 +229,9 @@ def test_what_only_a_person_ends_stays_when_the_devices_are_well_and_is_renewed_
     by_hand = row(SUPPLY, Level.PRE_SEPARATE_FAULT, kind=Kind.HOST, clear_on=ClearOn(operator=True))
     engine = begin(catalog(ROWS[0], by_hand, common_cause=[common(SUPPLY, BRAKE)]), chips=2)
     run(engine, [(1, brakes(0)), (2, brakes(1)), (3, brakes(0, "recover")), (3, brakes(1, "recover"))])
-    assert (supply(engine).present_ns, supply(engine).count) == (None, 1)
+    assert (supply(engine).presence.present_ns, supply(engine).presence.count) == (None, 1)
     run(engine, [(4, brakes(0)), (5, brakes(1))])
-    assert (supply(engine).present_ns, supply(engine).count) == (ns(5), 2)
+    assert (supply(engine).presence.present_ns, supply(engine).presence.count) == (ns(5), 2)
 
 
 def test_while_their_source_is_lost_nothing_ends() -> None:
@@ -242,7 +245,7 @@ def test_while_their_source_is_lost_nothing_ends() -> None:
 def test_a_device_that_falls_off_its_bus_keeps_its_fault_and_one_that_is_another_part_has_none() -> None:
     engine = begin(tables(), chips=2)
     run(engine, [(1, brakes(0)), (2, brakes(1)), (3, DeviceGone(source="ascend", device="npu1", reason="x"))])
-    assert supply(engine).evidence["devices"] == "npu0, npu1"
+    assert supply(engine).backing.evidence["devices"] == "npu0, npu1"
     replaced = run(engine, [(4, seen("npu1", "die9", "0000:01:00.0"))])
     assert ("cleared", "node", SUPPLY) in emitted(replaced)
 
@@ -254,14 +257,14 @@ def test_with_a_relation_that_absorbs_there_is_one_fault_of_the_node_and_none_of
     engine = begin(tables(relation=[ABSORBED]), chips=8)
     run(engine, [(1 + chip, brakes(chip)) for chip in range(8)])
     assert open_codes(engine) == [("slot:node", SUPPLY)]
-    assert supply(engine).evidence["devices"] == ", ".join(f"npu{chip}" for chip in range(8))
+    assert supply(engine).backing.evidence["devices"] == ", ".join(f"npu{chip}" for chip in range(8))
 
 
 def test_absorbed_faults_still_count_and_what_is_left_of_them_is_a_fault_again() -> None:
     engine = begin(tables(relation=[ABSORBED]), chips=3)
     run(engine, [(1, brakes(0)), (2, brakes(1)), (3, brakes(2)), (4, brakes(0, "recover"))])
     assert open_codes(engine) == [("slot:node", SUPPLY)]
-    assert supply(engine).evidence["devices"] == "npu1, npu2"
+    assert supply(engine).backing.evidence["devices"] == "npu1, npu2"
     ended = emitted(run(engine, [(5, brakes(2, "recover"))]))
     assert ended[:2] == [("raised", "npu1", BRAKE), ("cleared", "node", SUPPLY)]
     assert open_codes(engine) == [("die1", BRAKE)]
@@ -341,4 +344,4 @@ def test_it_stands_over_a_restart_and_a_compaction() -> None:
 def test_the_node_s_words_are_its_row_s() -> None:
     engine = begin(tables(), chips=2)
     run(engine, [(1, brakes(0)), (2, brakes(1))])
-    assert (supply(engine).name, supply(engine).rule) == (f"fault {SUPPLY}", f"common-{SUPPLY}")
+    assert (supply(engine).name, supply(engine).origin.rule) == (f"fault {SUPPLY}", f"common-{SUPPLY}")

@@ -43,7 +43,7 @@ def test_a_second_one_joins_the_fault_that_is_open_and_is_named_there() -> None:
     engine = begin(LINKS)
     run(engine, [(1, link(14, 0)), (1, link(9, 0)), (2, link(14, 3))])
     assert run(engine, [(3, link(9, 4))]) == []
-    assert (the_fault(engine).evidence["part"], the_fault(engine).count) == ("9, 14", 2)
+    assert (the_fault(engine).backing.evidence["part"], the_fault(engine).presence.count) == ("9, 14", 2)
 
 
 def test_the_fault_ends_only_once_none_of_them_has_risen_for_a_whole_window() -> None:

@@ -141,7 +141,7 @@ def test_a_once_does_not_interrupt_a_presence() -> None:
 def test_a_poll_that_began_before_a_once_still_ends_the_presence() -> None:
     engine = begin(tables())
     run(engine, [(1, signal(LINK_DOWN)), (20, signal(LINK_DOWN, "once")), (21, active(begun_s=19))])
-    assert condition(engine, LINK_DOWN).present_ns is None
+    assert condition(engine, LINK_DOWN).presence.present_ns is None
     assert emitted(wait(engine, 80, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
@@ -149,14 +149,14 @@ def test_a_poll_that_began_before_a_once_still_ends_the_recovery() -> None:
     engine = begin(tables())
     down(engine, (1, 30))
     run(engine, [(50, signal(LINK_DOWN, "once")), (51, active(LINK_DOWN, begun_s=49))])
-    assert condition(engine, LINK_DOWN).present_ns == ns(51)
+    assert condition(engine, LINK_DOWN).presence.present_ns == ns(51)
 
 
 def test_a_poll_from_before_the_recovery_begins_no_presence_in_the_hold_of_a_once() -> None:
     engine = begin(tables())
     down(engine, (1, 10))
     run(engine, [(11, signal(LINK_DOWN, "once")), (12, active(LINK_DOWN, begun_s=9))])
-    assert condition(engine, LINK_DOWN).present_ns is None
+    assert condition(engine, LINK_DOWN).presence.present_ns is None
 
 
 def test_a_passage_in_the_hold_of_a_once_is_another_occurrence() -> None:

@@ -30,8 +30,8 @@ def test_a_companion_of_an_open_root_opens_nothing_and_is_counted_there() -> Non
         ("raised", GPU, "XID_79")
     ]
     root = condition(engine, "XID_79")
-    assert (root.count, root.evidence) == (4, {"companions": "XID_45, XID_154"})
-    assert root.last_ns == ns(1)
+    assert (root.presence.count, root.backing.evidence) == (4, {"companions": "XID_45, XID_154"})
+    assert root.presence.last_ns == ns(1)
 
 
 def test_one_exactly_the_window_away_is_near_and_one_beyond_it_is_a_fault_of_its_own() -> None:
@@ -51,7 +51,7 @@ def test_a_companion_that_came_first_closes_as_absorbed_when_the_root_comes() ->
     ]
     assert events[-1].why == "absorbed: it goes with XID_79 on npu0"
     root = condition(engine, "XID_79")
-    assert (root.count, root.evidence["companions"]) == (3, "XID_45")
+    assert (root.presence.count, root.backing.evidence["companions"]) == (3, "XID_45")
 
 
 @pytest.mark.parametrize("codes", [("XID_45", "XID_154"), ("XID_154", "XID_45")])
@@ -102,7 +102,10 @@ def test_the_same_node_reaches_over_devices_and_the_same_job_only_over_its_own()
 def test_of_several_roots_the_strictest_open_one_takes_the_companion() -> None:
     engine = begin(TABLES)
     run(engine, [(1, gpu("XID_79")), (2, gpu("XID_48")), (3, gpu("XID_45"))])
-    assert [(one.code, one.count) for one in engine.view().conditions] == [("XID_79", 2), ("XID_48", 1)]
+    assert [(one.code, one.presence.count) for one in engine.view().conditions] == [
+        ("XID_79", 2),
+        ("XID_48", 1),
+    ]
 
 
 def test_a_companion_of_a_root_that_has_closed_gets_a_notice() -> None:

@@ -70,7 +70,7 @@ async def test_repeated_events_are_one_condition_that_counts_them(
         await stage.until(lambda: len(signals_of(stage.inputs, "npu3", HBM_CODE)) == 3, "three events")
         assert stage.kinds_of("npu3", HBM_CODE)[0] == "raised"
         assert stage.kinds_of("npu3", HBM_CODE).count("raised") == 1
-        assert stage.open_on("npu3")[HBM_CODE].count == 3
+        assert stage.open_on("npu3")[HBM_CODE].presence.count == 3
 
 
 async def test_a_recovery_before_its_fault_clears_nothing(node: EmulatedNode, spec: WorkerSpec) -> None:

@@ -60,7 +60,7 @@ async def test_a_link_that_went_down_while_nobody_looked_is_missed(joined: GpuNo
     async with judged(judge.kept(joined.spec()), judge) as stage:
         await stage.until(lambda: judge.open("gpu0") == DOWN)
         (condition,) = judge.engine.view().conditions
-        assert condition.evidence == {
+        assert condition.backing.evidence == {
             "links": "3",
             "links_up": "17",
             "links_missing": "1",

@@ -109,7 +109,7 @@ def nothing(*_: Any, **__: Any) -> None:
 
 # ---------------------------------------------------------------------- eligibility
 
-_wants = reset_blockers.wants
+_wants, _is_over = reset_blockers.wants, resets._is_over
 
 
 def wanting(change: Callable[[Condition], Condition]) -> Replacement:
@@ -119,8 +119,20 @@ def wanting(change: Callable[[Condition], Condition]) -> Replacement:
     return reset_blockers, "wants", wants
 
 
+def of_the_chip(condition: Condition) -> Condition:
+    return replace(condition, grade=replace(condition.grade, user_induced=False))
+
+
+def not_injected(condition: Condition) -> Condition:
+    return replace(condition, origin=replace(condition.origin, injected=False))
+
+
+def ends_what_is_shown(state: EngineState, condition: Condition, reset: Reset) -> bool:
+    return _is_over(state, replace(condition, presence=replace(condition.presence, present_ns=None)), reset)
+
+
 def asks_after_a_reload(state: EngineState, condition: Condition) -> bool:
-    live = reset_blockers.wants(state, condition) and reset_blockers.is_live(state, condition)
+    live = reset_blockers.wants(state, condition) and reset_blockers.is_live(state.era, condition.presence)
     return live and reset_policy._wants_one_now(state, condition)
 
 

@@ -1,7 +1,5 @@
 """Small, named defects of the policy, each in the place of one of its functions: each must be caught."""
 
-from dataclasses import replace
-
 from nodeagent.core.engine import Engine
 from nodeagent.core.machines import devices, reset_blockers, reset_policy, reset_proposals, resets, users
 from nodeagent.core.model import ActionResult, Claimed, PastResets
@@ -11,11 +9,14 @@ from tests.simulation.acting.defects import (
     count_the_asker,
     done_at_once,
     end_holding,
+    ends_what_is_shown,
     is_always_live,
     kept_despite,
     no,
     no_words,
+    not_injected,
     nothing,
+    of_the_chip,
     one_more,
     one_more_for_the_node,
     propose_approved,
@@ -60,9 +61,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("no poll has to confirm the fault", (starting_despite("no poll has shown"),)),
     Mutation("a fault of an earlier life is a reason", ((reset_blockers, "is_live", is_always_live),)),
     Mutation(
-        "the application's fault asks for a reset", (wanting(lambda one: replace(one, user_induced=False)),)
+        "the application's fault asks for a reset",
+        (wanting(of_the_chip),),
     ),
-    Mutation("a drill asks for a reset", (wanting(lambda one: replace(one, injected=False)),)),
+    Mutation(
+        "a drill asks for a reset",
+        (wanting(not_injected),),
+    ),
     Mutation("a reload asks for a reset", ((reset_policy, "asks", asks_after_a_reload),)),
     Mutation("a reset stays proposed though its fault is gone", (kept_despite("the fault is gone"),)),
     Mutation("a reset keeps the mode of its proposal", (kept_despite("the mode of resets"),)),
@@ -75,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("no poll has to verify", handlers={ActionResult: done_at_once}),
     Mutation("a poll begun before the result verifies", ((resets, "verified", verified_by_any_poll),)),
     Mutation("a poll that shows the fault verifies", ((resets, "verified", verified_whatever_it_shows),)),
-    Mutation("a reset ends what the polls still show", ((reset_blockers, "is_shown", no),)),
+    Mutation("a reset ends what the polls still show", ((resets, "_is_over", ends_what_is_shown),)),
     Mutation("it is tried for ever", ((resets, "_MOST_ATTEMPTS", 99),)),
     Mutation("one that failed and is not tried again is let go", ((resets, "has_failed", no),)),
     Mutation("a failed reset is not reported", ((resets, "raise_own", raise_no_failure),)),

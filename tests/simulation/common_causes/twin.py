@@ -52,8 +52,8 @@ class CommonCausesStand(Invariant):
         names = sorted(
             (one.name for one in view.devices if one.id in braked), key=lambda one: (len(one), one)
         )
-        if supply.evidence["devices"] != ", ".join(names):
-            raise Broken(self.name, f"it names {supply.evidence['devices']}, and it is of {names}")
+        if supply.backing.evidence["devices"] != ", ".join(names):
+            raise Broken(self.name, f"it names {supply.backing.evidence['devices']}, and it is of {names}")
 
     def _is_at_once(self, catalog: Catalog, braked: Braked) -> bool:
         """Whether enough of them lie near enough before one that came since the tables did."""

@@ -16,9 +16,9 @@ class DurationsAreExact(Invariant):
     def on_step(self, step: Step) -> None:
         self._twin.step(step)
         shown = {
-            (one.device_id, canonical(one.code)): one.timed_out
+            (one.device_id, canonical(one.code)): one.grade.timed_out
             for one in step.after.conditions
-            if not one.injected and _is_judged(step.catalog, one.code)
+            if not one.origin.injected and _is_judged(step.catalog, one.code)
         }
         self._twin.left_out &= {(one.device_id, canonical(one.code)) for one in step.after.conditions}
         shown = {fault: in_force for fault, in_force in shown.items() if fault not in self._twin.left_out}

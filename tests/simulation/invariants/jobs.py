@@ -37,8 +37,9 @@ class ThirdMovesTheJob(Invariant):
         came_ns += [step.now_ns] * max(1, given.count)
         third = sum(step.now_ns - at_ns <= DAY_NS for at_ns in came_ns) >= 3
         for condition in step.after.conditions:
-            same = (condition.device_id, canonical(condition.code)) == fault and not condition.injected
-            if same and condition.user_induced and condition.rescheduling is not third:
+            same = (condition.device_id, canonical(condition.code)) == fault and not condition.origin.injected
+            if same and condition.grade.user_induced and condition.grade.rescheduling is not third:
                 raise Broken(
-                    self.name, f"{condition.id}: {len(came_ns)} came, rescheduling {condition.rescheduling}"
+                    self.name,
+                    f"{condition.id}: {len(came_ns)} came, rescheduling {condition.grade.rescheduling}",
                 )

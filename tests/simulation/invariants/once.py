@@ -43,9 +43,14 @@ class OnceCloses(Invariant):
     def _check_late(self, step: Step, condition: Condition) -> None:
         last_ns = self._last_once_ns.get((condition.device_id, canonical(condition.code)))
         held_ns = _held_ns(step, condition.code, condition.source)
-        if last_ns is None or held_ns is None or condition.injected or condition.present_ns is not None:
+        if (
+            last_ns is None
+            or held_ns is None
+            or condition.origin.injected
+            or condition.presence.present_ns is not None
+        ):
             return
-        if step.now_ns <= last_ns + held_ns or condition.rule:
+        if step.now_ns <= last_ns + held_ns or condition.origin.rule:
             return
         if not self._observed.awaits(condition.source, condition.device_id, step.now_ns):
             raise Broken(

@@ -5,7 +5,7 @@ from nodeagent.core.model import ALL_DEVICES, ActiveSet, Condition, EventKind
 from tests.simulation.history import Broken, Step
 from tests.simulation.invariants.once import ONCE_HOLD_NS
 from tests.simulation.twins.observed import device_id
-from tests.simulation.twins.presence import Heard, Presence, fault_of
+from tests.simulation.twins.presence import Heard, PresenceTwin, fault_of
 from tests.simulation.twins.rows import duration_rule, is_known, is_related, row_of
 from tests.simulation.watch import Invariant
 
@@ -16,7 +16,7 @@ class PollsHeal(Invariant):
     name = "an active set heals both ways, and closes only what it can know of"
 
     def __init__(self) -> None:
-        self._presence = Presence()
+        self._presence = PresenceTwin()
 
     def on_step(self, step: Step) -> None:
         given = step.given
@@ -44,7 +44,7 @@ class PollsHeal(Invariant):
         there = {
             canonical(one.code): one
             for one in step.after.conditions
-            if one.device_id == device and not one.injected
+            if one.device_id == device and not one.origin.injected
         }
         for code in shown:
             row = row_of(step.catalog, code)
@@ -60,14 +60,14 @@ class PollsHeal(Invariant):
     def _is_over(self, step: Step, condition: Condition, given: ActiveSet, code: str) -> bool:
         heard = self._presence.heard.get((condition.device_id, code))
         row = row_of(step.catalog, code)
-        if heard is None or row is None or condition.rule or not is_known(step.catalog, code):
+        if heard is None or row is None or condition.origin.rule or not is_known(step.catalog, code):
             return False
         if heard.boot != self._presence.boot and row.clear_on.reboot and heard.source == given.source:
             return True
         if duration_rule(step.catalog, code) and _is_held_by_once(heard, step.now_ns):
             return False
         ends = row.clear_on.recover and heard.shown and heard.source == given.source
-        return ends and heard.last_ns < given.begun_ns and condition.recovered_ns is None
+        return ends and heard.last_ns < given.begun_ns and condition.presence.recovered_ns is None
 
 
 def _is_held_by_once(heard: Heard, now_ns: int) -> bool:

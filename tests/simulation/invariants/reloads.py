@@ -3,7 +3,7 @@
 from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.levels import milder
-from nodeagent.core.model import Backing, CatalogChanged, Condition, EventKind, Level, Promotion
+from nodeagent.core.model import Belief, CatalogChanged, Condition, EventKind, Level, Promotion
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant
@@ -57,8 +57,8 @@ class ReloadBeginsNothing(Invariant):
         if row is None or row.levels or is_related(step.catalog, condition.code):
             return
         rule = duration_rule(step.catalog, condition.code)
-        expected = {row.level} | ({rule.level} if rule is not None and condition.timed_out else set())
-        if condition.backing is Backing.DISREGARDED:
+        expected = {row.level} | ({rule.level} if rule is not None and condition.grade.timed_out else set())
+        if condition.backing.belief is Belief.DISREGARDED:
             expected = {milder(level, Level.SUB_HEALTH) for level in expected}
         if condition.level not in expected:
             raise Broken(self.name, f"{condition.id} has {condition.level}, its row {row.level}")

@@ -25,18 +25,22 @@ class ToleratedForItsTime(Invariant):
 
     def _check(self, step: Step, condition: Condition) -> None:
         limits_ns = _limits_ns(step.catalog, condition.level)
-        present_ns = condition.present_ns
-        if not limits_ns or present_ns is None or condition.opened_ns <= self._reloaded_ns:
+        present_ns = condition.presence.present_ns
+        if not limits_ns or present_ns is None or condition.presence.opened_ns <= self._reloaded_ns:
             return
-        if condition.user_induced or condition.injected or condition.recovered_ns is not None:
+        if (
+            condition.grade.user_induced
+            or condition.origin.injected
+            or condition.presence.recovered_ns is not None
+        ):
             return
-        since_ns = max(present_ns, condition.level_since_ns)
+        since_ns = max(present_ns, condition.grade.level_since_ns)
         passed = sum(step.now_ns > since_ns + limit_ns for limit_ns in limits_ns)
         awaited = self._observed.awaits(condition.source, condition.device_id, step.now_ns)
-        early = condition.phase > passed and present_ns == condition.opened_ns
-        if early or (condition.phase < passed and not awaited):
+        early = condition.grade.phase > passed and present_ns == condition.presence.opened_ns
+        if early or (condition.grade.phase < passed and not awaited):
             elapsed_s = (step.now_ns - since_ns) / 1e9
-            raise Broken(self.name, f"{condition.id} is in phase {condition.phase} after {elapsed_s} s")
+            raise Broken(self.name, f"{condition.id} is in phase {condition.grade.phase} after {elapsed_s} s")
 
 
 def _limits_ns(catalog: Catalog, level: Level) -> tuple[int, ...]:

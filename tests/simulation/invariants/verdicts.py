@@ -96,7 +96,7 @@ class UserInducedNeverIsolates(Invariant):
     def on_step(self, step: Step) -> None:
         if step.after is step.before:
             return
-        induced = {one.id for one in step.after.conditions if one.user_induced}
+        induced = {one.id for one in step.after.conditions if one.grade.user_induced}
         for device in step.after.devices:
             faults = [reason for reason in device.reasons if reason.kind not in ("source", "device")]
             only_induced = faults and all(reason.id in induced for reason in faults)
@@ -107,8 +107,10 @@ class UserInducedNeverIsolates(Invariant):
 def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stance]:
     settings = catalog.settings
     for condition in view.conditions:
-        if condition.affect_verdict and _reaches(view, condition.device_id, condition.affects, device):
-            if condition.user_induced or _restarts_its_job_only(view, condition, catalog):
+        if condition.grade.affect_verdict and _reaches(
+            view, condition.device_id, condition.grade.affects, device
+        ):
+            if condition.grade.user_induced or _restarts_its_job_only(view, condition, catalog):
                 yield Verdict.ALLOW, _of_its_job(view, condition)
             elif (
                 condition.level is Level.FREE_RESTART_NPU and _recovery(condition, catalog) is Recovery.VENDOR
@@ -116,7 +118,7 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
                 yield Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE
             else:
                 judged_by = settings_on(view, condition.device_id, settings)
-                yield stance_of(condition.level, condition.phase, judged_by)
+                yield stance_of(condition.level, condition.grade.phase, judged_by)
     for promotion in view.promotions:
         affects = _affects(promotion, catalog)
         if promotion.effective and _reaches(view, promotion.device_id, affects, device):
@@ -132,7 +134,7 @@ def _of_its_job(view: View, condition: Condition) -> Handling:
     (device,) = (each for each in view.devices if each.id == condition.device_id)
     if device.kind not in (Kind.CHIP, Kind.INSTANCE):
         return Handling.NONE
-    return Handling.RESCHEDULE if condition.rescheduling else Handling.RESTART_JOB
+    return Handling.RESCHEDULE if condition.grade.rescheduling else Handling.RESTART_JOB
 
 
 def _restarts_its_job_only(view: View, condition: Condition, catalog: Catalog) -> bool:
@@ -157,8 +159,8 @@ def _affects(promotion: Promotion, catalog: Catalog) -> Affects:
 
 def _levels(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Level]:
     for condition in view.conditions:
-        of_node = condition.affects is Affects.NODE and device.name == NODE
-        if condition.affect_verdict and (of_node or condition.device_id == device.id):
+        of_node = condition.grade.affects is Affects.NODE and device.name == NODE
+        if condition.grade.affect_verdict and (of_node or condition.device_id == device.id):
             yield condition.level
     for promotion in view.promotions:
         of_node = _affects(promotion, catalog) is Affects.NODE and device.name == NODE

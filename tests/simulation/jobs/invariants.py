@@ -208,7 +208,7 @@ class AskedForAReason(Invariant):
             raise Broken(self.name, f"{job.name} does not allow it")
         if job.by_operator or any(_to_be_done(step.after, job)):
             return
-        if any(one.user_induced and one.device_id in job.devices for one in step.after.conditions):
+        if any(one.grade.user_induced and one.device_id in job.devices for one in step.after.conditions):
             return
         handlings = {
             one.handling for one in step.after.devices if one.id in job.devices or one.name == "node"
@@ -221,7 +221,9 @@ class AskedForAReason(Invariant):
         by_id = {one.id: one for one in step.after.conditions}
         for reset in _to_be_done(step.after, job):
             asking = [by_id[each] for each in reset.conditions if each in by_id]
-            stopping = [one for one in asking if one.level is Level.RESTART_NPU and not one.user_induced]
+            stopping = [
+                one for one in asking if one.level is Level.RESTART_NPU and not one.grade.user_induced
+            ]
             if reset.asker_id in job.devices and stopping:
                 raise Broken(self.name, f"{job.name} runs on beside {reset.id}")
 
@@ -253,7 +255,7 @@ class HeldForAReason(Invariant):
             uses = not set(reset.members).isdisjoint(job.devices)
             if uses and not reset.has_ended and reset.mode is not ResetMode.DRY_RUN:
                 return reset.id
-        blameless = {one.id for one in step.after.conditions if one.user_induced}
+        blameless = {one.id for one in step.after.conditions if one.grade.user_induced}
         for device in step.after.devices:
             if device.id not in job.devices and device.name != "node":
                 continue

@@ -30,6 +30,7 @@ from nodeagent.core.model import (
     Kind,
     Level,
     Operator,
+    Presence,
     Promotion,
     Reason,
     Signal,
@@ -83,7 +84,7 @@ def end_with_fault(state: EngineState, condition: Condition, at_ns: int) -> None
 
 
 def count_first_only(state: EngineState, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
-    if condition.count == occurrences:
+    if condition.presence.count == occurrences:
         _occurred(state, condition, at_ns, occurrences)
 
 
@@ -103,7 +104,11 @@ def earlier(name: str, by_ns: int) -> Replacement:
 
 
 def once_stays(lookup: Any, condition: Condition) -> int | None:
-    is_once = condition.present_ns is None and condition.recovered_ns is None and not condition.injected
+    is_once = (
+        condition.presence.present_ns is None
+        and condition.presence.recovered_ns is None
+        and not condition.origin.injected
+    )
     return None if is_once else _clearing_ns(lookup, condition)
 
 
@@ -119,11 +124,11 @@ _started = engine._HANDLERS[Started]
 
 
 def recover_at_once(state: EngineState, condition: Condition) -> bool:
-    return _recover(state, replace(condition, timed_out=False))
+    return _recover(state, replace(condition, grade=replace(condition.grade, timed_out=False)))
 
 
 def recover_everywhere(state: EngineState, condition: Condition) -> bool:
-    alike = [one for one in state.all(Condition) if one.code == condition.code and not one.injected]
+    alike = [one for one in state.all(Condition) if one.code == condition.code and not one.origin.injected]
     return max(_recover(state, one) for one in alike)
 
 
@@ -157,7 +162,7 @@ _timed_out = ending._time_out
 
 
 def short_presence_counts(state: EngineState, condition: Condition) -> bool:
-    is_short = condition.present_ns is not None and not condition.timed_out
+    is_short = condition.presence.present_ns is not None and not condition.grade.timed_out
     if is_short and state.lookup.facts(condition.code).duration is not None:
         _occurred(state, condition, state.moment_ns)
     return _recover(state, condition)
@@ -165,11 +170,11 @@ def short_presence_counts(state: EngineState, condition: Condition) -> bool:
 
 def each_presence_counts(state: EngineState, condition: Condition) -> None:
     _timed_out(state, condition)
-    if condition.timed_out:
+    if condition.grade.timed_out:
         _occurred(state, condition, state.moment_ns)
 
 
-def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[EngineState, Signal], bool]:
+def once_leaves(change: Callable[[Presence, int], Presence]) -> Callable[[EngineState, Signal], bool]:
     """A ``once`` changes the presence of a fault that has a duration rule."""
 
     def signalled(state: EngineState, given: Signal) -> bool:
@@ -179,18 +184,19 @@ def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[Engi
         if device is None or facts.duration is None or not is_once:
             return changed
         condition = state.condition(device.id, facts.key)
-        if condition is not None and condition.present_ns is not None:
-            state.put(change(condition, state.moment_ns))
+        if condition is not None and condition.presence.present_ns is not None:
+            presence = change(condition.presence, state.moment_ns)
+            state.put(replace(condition, presence=presence))
         return changed
 
     return signalled
 
 
 once_prolongs = once_leaves(
-    lambda condition, now_ns: condition if condition.judged else replace(condition, present_ns=now_ns)
+    lambda presence, now_ns: presence if presence.judged else replace(presence, present_ns=now_ns)
 )
 once_ends = once_leaves(
-    lambda condition, now_ns: replace(condition, present_ns=None, judged=False, last_ns=now_ns)
+    lambda presence, now_ns: replace(presence, present_ns=None, judged=False, last_ns=now_ns)
 )
 
 
@@ -198,8 +204,13 @@ def once_interrupts_recovery(state: EngineState, given: Signal) -> bool:
     changed = _signalled(state, given)
     device = registry.find(state, given.device)
     condition = state.condition(device.id, state.lookup.facts(given.code).key) if device else None
-    if given.assertion is Assertion.ONCE and condition is not None and condition.recovered_ns is not None:
-        state.put(replace(condition, recovered_ns=state.moment_ns))
+    if (
+        given.assertion is Assertion.ONCE
+        and condition is not None
+        and condition.presence.recovered_ns is not None
+    ):
+        presence = replace(condition.presence, recovered_ns=state.moment_ns)
+        state.put(replace(condition, presence=presence))
     return changed
 
 

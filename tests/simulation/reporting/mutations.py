@@ -5,7 +5,7 @@ from typing import Any
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.catalog.settings import PublicSettings
 from nodeagent.core.faults import reported
-from nodeagent.core.model import Condition, PublicFault, Report
+from nodeagent.core.model import Condition, Origin, PublicFault, Report
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import EngineState
 from tests.simulation.mutations.mutation import Mutation
@@ -17,17 +17,17 @@ def _nothing(*_: Any) -> bool:
     return False
 
 
-def _early(lookup: Lookup, condition: Condition) -> int | None:
+def _early(lookup: Lookup, origin: Origin) -> int | None:
     """Beyond what a repetition that was not stored allows."""
-    due_ns = _silence_ns(lookup, condition)
-    if due_ns is None or condition.report is None:
+    due_ns = _silence_ns(lookup, origin)
+    if due_ns is None or origin.report is None:
         return due_ns
-    expiry_ns = lookup.settings.public.expiry_ns(condition.report.sender)
+    expiry_ns = lookup.settings.public.expiry_ns(origin.report.sender)
     return due_ns - expiry_ns // deadlines.RENEWALS - 1
 
 
-def _ended_by_anybody(state: EngineState, fault: PublicFault) -> list[Condition]:
-    return state.reported(fault.report)
+def _ended_by_anybody(state: EngineState, fault: PublicFault) -> list[tuple[Condition, Report]]:
+    return list(reported._open_under(state, fault.report))
 
 
 def _for_ever(_: PublicSettings, sender: str) -> int:

@@ -136,7 +136,11 @@ class ReportsStand(Invariant):
 
 
 def _open(view: View) -> set[Fault]:
-    return {(one.device_id, one.code, one.report.key) for one in view.conditions if one.report is not None}
+    return {
+        (one.device_id, one.code, one.origin.report.key)
+        for one in view.conditions
+        if one.origin.report is not None
+    }
 
 
 def _key(name: str, by: str) -> str:

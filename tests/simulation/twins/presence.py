@@ -24,7 +24,7 @@ class Heard:
     once_ns: int | None = None
 
 
-class Presence:
+class PresenceTwin:
     """``step`` is fed every step, in order. A fault is known from its raise to its clear."""
 
     def __init__(self) -> None:

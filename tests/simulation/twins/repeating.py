@@ -8,7 +8,7 @@ from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import (
     Assertion,
-    Backing,
+    Belief,
     CatalogChanged,
     CounterMark,
     Edge,
@@ -109,7 +109,7 @@ class FrequencyTwin:
 
     def _source(self, step: Step, fault: Fault) -> str:
         for one in (*step.after.conditions, *step.before.conditions):
-            if (one.device_id, canonical(one.code)) == fault and not one.injected:
+            if (one.device_id, canonical(one.code)) == fault and not one.origin.injected:
                 return one.source
         return ""
 
@@ -231,9 +231,9 @@ class FrequencyTwin:
 
     def _note_quiet(self, step: Step) -> None:
         present = {
-            (one.device_id, canonical(one.code)): one.present_ns is not None and one.recovered_ns is None
+            (one.device_id, canonical(one.code)): one.presence.is_shown
             for one in step.after.conditions
-            if not one.injected
+            if not one.origin.injected
         }
         ends_ns = {
             (one.device_id, canonical(one.code)): one.at_ns
@@ -295,9 +295,9 @@ def _once(step: Step) -> Fault | None:
 def is_line_alone(step: Step, fault: Fault) -> bool:
     """Whether only the kernel log reports it: that counts for nothing."""
     return any(
-        one.backing is not Backing.OWN
+        one.backing.belief is not Belief.OWN
         for one in step.after.conditions
-        if (one.device_id, canonical(one.code)) == fault and not one.injected
+        if (one.device_id, canonical(one.code)) == fault and not one.origin.injected
     )
 
 
@@ -309,7 +309,7 @@ def reaches_level(step: Step, fault: Fault, rule: FrequencyRule) -> bool:
     levels = [
         one.level
         for one in step.after.conditions
-        if (one.device_id, canonical(one.code)) == fault and not one.injected
+        if (one.device_id, canonical(one.code)) == fault and not one.origin.injected
     ]
     level = (levels + ([row.level] if row is not None else []))[0]
     return PRECEDENCE.index(level) >= PRECEDENCE.index(rule.at_least)

@@ -89,7 +89,7 @@ def test_the_third_recovery_of_one_link_within_hours_keeps_new_work_away(judge: 
     assert count(judge, "nvlink_recoveries_total.14", [1, 1, 1], 2 * HOUR_S) == ["NV_NVLINK_FLAPPING"]
     assert judge.view("gpu0").level == "PreSeparateNPU"
     (flapping,) = judge.engine.view().conditions
-    assert flapping.evidence["part"] == "14"
+    assert flapping.backing.evidence["part"] == "14"
     judge.skip(6 * HOUR_S)
     assert judge.open("gpu0") == {}
 
@@ -116,7 +116,7 @@ async def test_a_link_that_flaps_is_one_fault_that_names_it(
                 gpus.node.set("gpu1", field, 2, place=link)
             await stage.until(lambda: judge.open("gpu0") == {"NV_NVLINK_FLAPPING": "PreSeparateNPU"} or None)
             (flapping,) = [each for each in judge.engine.view().conditions if "FLAPPING" in each.code]
-            assert (flapping.evidence["part"], flapping.evidence["value"]) == ("14", "508")
+            assert (flapping.backing.evidence["part"], flapping.backing.evidence["value"]) == ("14", "508")
             await stage.until(lambda: "NV_NVLINK_ERROR_RATE" in judge.open("gpu1") or None)
             assert "NV_NVLINK_FLAPPING" not in judge.open("gpu1")
 

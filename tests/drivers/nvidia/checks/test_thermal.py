@@ -72,7 +72,7 @@ def test_heat_names_who_slows_the_gpu_down(judge: Judge) -> None:
     minutes_of(judge, "gpu0", HEAT_OF_DRIVER, 6)
     assert judge.open("gpu0") == {"NV_SLOWDOWN": "SubHealthFault"}
     (slowdown,) = judge.engine.view().conditions
-    assert (slowdown.evidence["metric"], slowdown.evidence["part"]) == (
+    assert (slowdown.backing.evidence["metric"], slowdown.backing.evidence["part"]) == (
         "thermal_slowdown_minutes_total",
         "sw_thermal",
     )
@@ -93,7 +93,7 @@ def test_a_brake_on_several_gpus_is_one_fault_of_the_node(judge: Judge) -> None:
     assert judge.open("gpu2") == judge.open("gpu3") == {}
     assert judge.open("node") == {"NV_POWER_BRAKE_NODE": "PreSeparateFault"}
     (fault,) = judge.engine.view().conditions
-    assert fault.evidence["devices"] == "gpu2, gpu3"
+    assert fault.backing.evidence["devices"] == "gpu2, gpu3"
     assert judge.view("node").verdict is Verdict.NO_NEW_JOBS
     assert judge.view("gpu2").verdict is Verdict.ALLOW
 

@@ -58,7 +58,7 @@ async def test_the_job_is_told_to_restart_and_nobody_is_blamed(h100: GpuNode, ju
         assert (view.verdict, view.handling) == (Verdict.ALLOW, Handling.RESTART_JOB)
         assert "needs no recovery" in view.reasons[0].text
         (condition,) = judge.engine.view().conditions
-        assert not condition.user_induced
+        assert not condition.grade.user_induced
 
 
 async def test_the_same_xid_with_an_action_that_asks_for_a_reset_isolates_at_once(

@@ -5,7 +5,7 @@ from nodeagent.core.machines.resets import OUTCOME
 from nodeagent.core.model import (
     ActionResult,
     ActiveSet,
-    Backing,
+    Belief,
     DeviceView,
     Event,
     EventKind,
@@ -161,7 +161,7 @@ class LimitIsReported(Invariant):
         row = row_of(step.catalog, event.code)
         if event.injected or event.user_induced or row is None or not row.clear_on.reset:
             return
-        lines_alone = {one.id for one in step.after.conditions if one.backing is not Backing.OWN}
+        lines_alone = {one.id for one in step.after.conditions if one.backing.belief is not Belief.OWN}
         if event.condition_id in lines_alone:
             return
         (device,) = [one for one in step.after.devices if one.id == event.device_id]

@@ -52,7 +52,7 @@ class HasAReason(_AtStart):
 
     def _not_a_reason(self, step: Step, condition: Condition) -> str:
         row = row_of(step.catalog, condition.code)
-        if condition.injected:
+        if condition.origin.injected:
             return "injected"
         if row is None or row.user_induced:
             return "the application's"
@@ -102,8 +102,8 @@ class NothingStandsInTheWay(_AtStart):
         separated = [
             one.id
             for one in step.after.conditions
-            if one.level in _SEPARATED and not one.injected and one.device_id in reset.members
-            if one.opened_ns <= event.at_ns
+            if one.level in _SEPARATED and not one.origin.injected and one.device_id in reset.members
+            if one.presence.opened_ns <= event.at_ns
         ]
         separated += [
             one.id
