@@ -2,8 +2,8 @@
 
 Only functions of a text alone: the parser of a table's file, what reads its rows and rules, and the compiler
 of regular expressions. All of ``fault_codes`` goes through them whenever its tables are loaded or a log is
-read with them. Processes that tests start compute these by
-themselves; loaded tables they find in one cache, as services do. Daemons on the shipped tables have a cache
+read with them. Processes that tests start compute these by themselves; they find loaded tables in one cache,
+as services do. Daemons on the shipped tables have a cache
 of their own, for the whole run: it keeps few, and other tables would push these out.
 """
 
@@ -26,7 +26,6 @@ from nodeagent.toml.fields import Report
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import ParsedFile, read_source
-from tests import compiled_once
 from tests.shipped import CACHE
 
 T = TypeVar("T")
@@ -51,7 +50,6 @@ def remember(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("CACHE_DIRECTORY", _cache.name)
     if CACHE not in os.environ:  # else it is that of the process that started this one
         patch.setenv(CACHE, _cache.name)
-    compiled_once.remember(patch)
 
 
 def with_shipped_tables() -> Mapping[str, str]:
