@@ -43,7 +43,9 @@ def _condition(state: EngineState, key: Key, before: Condition | None, after: Co
         _index(state, key, before, after)
         _group(state, key, before, after)
     elif judged_alike(before, after):
-        may_ask = after.level in RESET_LEVELS and _may_ask_now(state.era, before.presence, after.presence)
+        may_ask = after.grade.level in RESET_LEVELS and _may_ask_now(
+            state.era, before.presence, after.presence
+        )
         if may_ask or (state.cells[Job] and restarts_again(before, after)):
             state.unreviewed[after.device_id] = None
         deadlines.arm(state, key, after)

@@ -1,11 +1,16 @@
 """Stores of former versions: unpacked, and what of a view they knew."""
 
 import gzip
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.model import Carried, View
+from nodeagent.store import codec
 
 
 def unpacked(former: Path, into: Path) -> Path:
@@ -17,6 +22,13 @@ def unpacked(former: Path, into: Path) -> Path:
 
 async def no_stand_in() -> Catalog:
     raise AssertionError("every catalog is in the store")
+
+
+def view_of_then(view: View) -> dict[str, Any]:
+    """The view as those versions had it: their conditions had all fields themselves, as in the store."""
+    now: dict[str, Any] = json.loads(msgspec.json.encode(view))
+    stored = (codec.encode_input(Carried(cell=condition)) for condition in view.conditions)
+    return {**now, "conditions": [msgspec.msgpack.decode(body) for _, body in stored]}
 
 
 def by_id(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:

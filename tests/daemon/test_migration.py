@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
@@ -18,7 +17,7 @@ from nodeagent.store import tags
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Transaction
-from tests.daemon.former_stores import by_id, known_then, no_stand_in, unpacked
+from tests.daemon.former_stores import by_id, known_then, no_stand_in, unpacked, view_of_then
 from tests.store.samples import PATIENT
 
 FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-1"
@@ -73,7 +72,7 @@ async def test_all_that_was_open_then_is_open_now(state: Path) -> None:
     ledger, rebuilt = await opened(state)
     assert (ledger.durable, rebuilt.damages) == (True, ())
     assert [(event.device_id, event.verdict) for event in rebuilt.differences.events] == [*NEVER_READ.items()]
-    now = json.loads(msgspec.json.encode(rebuilt.engine.view()))
+    now = view_of_then(rebuilt.engine.view())
     then = the_view_of_then()
     for part in ("conditions", "promotions", "holds", "resets", "sources"):
         assert known_then(by_id(now[part]), by_id(then[part])) == by_id(then[part]), part

@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from nodeagent.core.model import Assertion, Signal
@@ -21,7 +20,7 @@ from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.store.disk.opening import read_life
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
-from tests.daemon.former_stores import by_id, known_then, no_stand_in, unpacked
+from tests.daemon.former_stores import by_id, known_then, no_stand_in, unpacked, view_of_then
 from tests.store.samples import PATIENT
 
 FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-2"
@@ -71,7 +70,7 @@ def test_the_store_of_then_holds_what_a_node_has_to_keep() -> None:
 async def test_all_of_it_is_there(state: Path) -> None:
     ledger, rebuilt = await opened(state)
 
-    now, then = json.loads(msgspec.json.encode(rebuilt.engine.view())), the_view_of_then()
+    now, then = view_of_then(rebuilt.engine.view()), the_view_of_then()
     assert (ledger.durable, rebuilt.damages, rebuilt.differences.events) == (True, (), ())
     for part in PARTS:
         assert known_then(by_id(now[part]), by_id(then[part])) == by_id(then[part]), part

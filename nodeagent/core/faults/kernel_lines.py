@@ -57,7 +57,7 @@ def confirm(state: EngineState, device: Device, facts: Facts, source: str) -> bo
     """Its driver reports a code: lines of it with a detail, or with another one, are confirmed too."""
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
-        is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
+        is_near = abs(state.moment_ns - condition.presence.occurred_ns) <= NEAR_NS
         if (
             condition.backing.belief is not Belief.OWN
             and is_near
@@ -117,7 +117,7 @@ def _first_ns(condition: Condition) -> int:
 def again(state: EngineState, before: Condition, after: Condition, source: str) -> Condition:
     """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
     silence_ns = _SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
-    is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
+    is_new = source == KERNEL_LOG and after.presence.occurred_ns - before.presence.occurred_ns > silence_ns
     if before.backing.belief is not Belief.DISREGARDED or not is_new:
         return after
     backing = replace(after.backing, belief=Belief.ALONE, believed_ns=after.occurred_ns)

@@ -51,7 +51,7 @@ def occurred(state: EngineState, condition: Condition) -> Condition:
     facts = state.lookup.facts(condition.code)
     if facts.relations is None or condition.origin.injected:
         return condition
-    device_id, at_ns = condition.device_id, condition.occurred_ns
+    device_id, at_ns = condition.device_id, condition.presence.occurred_ns
     ending.end_companion(state, device_id, facts.key)
     if facts.relations.levelled:
         _join(state, condition)

@@ -135,7 +135,7 @@ def _names_process(signal: Signal, before: Condition | None, at_ns: int) -> bool
     """Whether the kernel's line names the process that it hit, be it this signal or one shortly before."""
     if occupancy.names_process(signal.evidence):
         return True
-    if before is None or at_ns - before.occurred_ns > kernel_lines.NEAR_NS:
+    if before is None or at_ns - before.presence.occurred_ns > kernel_lines.NEAR_NS:
         return False
     return occupancy.names_process(before.backing.evidence)
 
@@ -206,7 +206,7 @@ def _renew(
     after = kernel_lines.again(state, condition, after, signal.source)
     after = _acknowledged(state, after, signal, facts)
     if condition.grade.user_induced:
-        same_occurrence = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
+        same_occurrence = at_ns - condition.presence.occurred_ns <= kernel_lines.NEAR_NS
         gathered = gathered_evidence(after.backing.evidence, signal.evidence, same_occurrence=same_occurrence)
         if gathered != after.backing.evidence:
             after = _with_evidence(after, gathered)

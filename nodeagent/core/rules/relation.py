@@ -62,7 +62,7 @@ def joined(state: EngineState, condition: Condition) -> Condition:
         return condition
     found = [
         rule.id
-        for rule in _joining(state, facts, condition.device_id, condition.occurred_ns)
+        for rule in _joining(state, facts, condition.device_id, condition.presence.occurred_ns)
         if rule.id not in condition.grade.relations
     ]
     if not found:
