@@ -9,8 +9,8 @@ from nodeagent.core.model import (
     Claimed,
     Condition,
     Device,
+    DeviceProcesses,
     DeviceView,
-    Held,
     Hold,
     Promotion,
     Reset,
@@ -41,7 +41,7 @@ def view_of(state: EngineState) -> View:
 
 def _device_view(state: EngineState, device: Device) -> DeviceView:
     now = judgement(state, device)
-    held = state.get(Held, device.id)
+    held = state.get(DeviceProcesses, device.id)
     claimed = state.get(Claimed, device.id)
     return DeviceView(
         id=device.id,

@@ -150,7 +150,7 @@ def processes_to_end(
     found: dict[int, DeviceUser] = {}
     for device, listed in users.items():
         if listed is None:
-            raise ResetRefused(f"who holds {device} is not known")
+            raise ResetRefused(f"the users of {device} are not known")
         for user in listed:
             if (user.pid, user.start_time) not in meant:
                 continue

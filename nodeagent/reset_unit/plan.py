@@ -276,7 +276,7 @@ def _others_on(request: ResetRequest, seen: ListedDevices) -> str:
     """
     ended = {(process.pid, process.start_time) for process in request.ended_first}
     found = [
-        f"{name} is held by {user.command or 'a process'} (pid {user.pid})"
+        f"{name} is used by {user.command or 'a process'} (pid {user.pid})"
         for name, users in seen.users.items()
         for user in users or ()
         if (user.pid, user.start_time) not in ended

@@ -31,11 +31,11 @@ from nodeagent.core.model import (
     EventKind,
     Handling,
     Holder,
-    Holders,
     Input,
     Kind,
     Level,
     Operator,
+    ProcessesListed,
     Signal,
     SourceBack,
     SourceLost,
@@ -178,10 +178,10 @@ def seen(device: str = "npu0", identity: str = "", pci: str = "", **words: Any) 
     return DeviceSeen(device=device, identity=identity, attributes=attributes, **words)
 
 
-def held(device: str, job: str | None) -> Holders:
+def held(device: str, job: str | None) -> ProcessesListed:
     """``job`` None: nobody holds the device."""
     holders = () if job is None else (Holder(pid=7, start_time=1, command="python", job=job),)
-    return Holders(device=device, holders=holders)
+    return ProcessesListed(device=device, holders=holders)
 
 
 def order(what: str, device: str = "npu0", who: str = "uid:1000", **words: Any) -> Operator:

@@ -58,7 +58,7 @@ async def test_story_10_a_holder_is_named_and_once_it_has_left_the_reset_is_done
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        waiting = await npus.event(EventKind.ACTION_PROPOSED, "it waits: npu5 is held by ")
+        waiting = await npus.event(EventKind.ACTION_PROPOSED, "it waits: npu5 is used by ")
         assert f"(pid {os.getpid()}" in waiting.why
         assert npus.node.calls(INBAND) == 0
         npus.node.let_go("npu5")
@@ -151,7 +151,7 @@ async def test_a_process_on_a_910b_that_has_dropped_keeps_all_from_a_reset(tmp_p
         npus.node.drop("npu3")
         await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         npus.pass_time(5)
-        await npus.event(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known")
+        await npus.event(EventKind.ACTION_PROPOSED, "it waits: the users of npu3 are not known")
         assert not any(npus.node.chip(name).resets for name in RING)
 
 
@@ -249,7 +249,7 @@ async def test_in_mode_ask_a_person_lets_it_go_on_or_not_and_silence_is_no(tmp_p
         await npus.announced(1)
         await npus.daemon.comes(lambda: npus.is_at("asking"), "the question")
         npus.pass_time(600)
-        await npus.event(EventKind.ACTION_FINISHED, "refused: nobody approved it in time")
+        await npus.event(EventKind.ACTION_FINISHED, "refused: it was not approved in time")
         assert npus.node.calls(INBAND) == 0
 
         npus.node.clear_code("npu3", BROKEN)

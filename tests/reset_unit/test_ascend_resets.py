@@ -118,7 +118,7 @@ def test_an_a3_whose_channel_is_not_fit_has_failed(emulate: Emulate) -> None:
 def test_a_job_that_came_since_the_daemon_looked_is_named_and_keeps_its_chips(emulate: Emulate) -> None:
     node = emulate("8x910B")
     node.hold("npu5", os.getpid())
-    with pytest.raises(ResetRefused, match=rf"^npu5 is held by \S+ \(pid {os.getpid()}\)$"):
+    with pytest.raises(ResetRefused, match=rf"^npu5 is used by \S+ \(pid {os.getpid()}\)$"):
         ascend.reset(order(node, "8x910B"))
     assert node.calls("dcmi_set_device_reset") == 0
 
@@ -238,7 +238,7 @@ def test_a_job_that_comes_between_two_tries_keeps_its_chips(
     monkeypatch.setattr(ascend, "FREE_LIMIT_S", 0.0)
     given = order(node, "8x910B")
     monkeypatch.setattr(time, "sleep", lambda _: node.hold("npu5", os.getpid()))
-    with pytest.raises(ResetRefused, match=r"^npu5 is held by"):
+    with pytest.raises(ResetRefused, match=r"^npu5 is used by"):
         ascend.reset(given)
     assert node.calls("dcmi_set_device_reset") == 1
 
@@ -323,6 +323,6 @@ def test_one_that_the_library_would_kill_keeps_its_chips_like_any_other(emulate:
     node = emulate("16xA3")
     (node.directory / "custom_process.cfg").write_text(f"AllowKilledWhenResetNPU:python:{os.getpid()}\n")
     node.hold("npu5", os.getpid())
-    with pytest.raises(ResetRefused, match=r"^npu5 is held by"):
+    with pytest.raises(ResetRefused, match=r"^npu5 is used by"):
         ascend.reset(order(node, "16xA3"))
     assert node.calls("dcmi_set_device_reset") == 0

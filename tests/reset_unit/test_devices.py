@@ -203,7 +203,7 @@ def test_what_runs_in_our_own_container_is_nobodys_to_end(
 
 
 def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[str, DeviceUser]) -> None:
-    with pytest.raises(ResetRefused, match=r"^who holds npu1 is not known$"):
+    with pytest.raises(ResetRefused, match=r"^the users of npu1 are not known$"):
         processes_to_end([JobProcess(pid=41, start_time=7)], {"npu0": (others["job"],), "npu1": None}, PROCFS)
 
 

@@ -36,7 +36,9 @@ async def test_the_job_moves_the_group_is_drained_and_reset_and_all_eight_may_be
         await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         await _polled_again(npus, "npu3")
         npus.pass_time(5)
-        await npus.event(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known; npu3 is held by")
+        await npus.event(
+            EventKind.ACTION_PROPOSED, "it waits: the users of npu3 are not known; npu3 is used by"
+        )
         job.terminate()
         await job.wait()
         for name in RING:

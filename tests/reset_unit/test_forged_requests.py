@@ -222,7 +222,7 @@ def test_hooks_are_not_run_while_somebody_uses_the_devices(reset_unit: ResetUnit
     reset_unit.node.hold("npu2", os.getpid())
     result = reset_unit.do()
     assert result.state == "refused"
-    assert re.fullmatch(rf"npu2 is held by \S+ \(pid {os.getpid()}\)", result.reason)
+    assert re.fullmatch(rf"npu2 is used by \S+ \(pid {os.getpid()}\)", result.reason)
     assert not (tmp_path / "hook").exists()
 
 

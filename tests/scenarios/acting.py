@@ -20,10 +20,10 @@ from nodeagent.core.model import (
     JobBegun,
     JobEnded,
     JobPolicy,
-    JobSaid,
-    JobWord,
     Operator,
     Peer,
+    RunEvent,
+    RunReported,
 )
 from tests.scenarios.wording import options_of
 
@@ -41,11 +41,11 @@ def read(words: Sequence[str]) -> Input:
         case ["job", job, "begins", *flags]:
             return _begins(job, set(flags), options)
         case ["job", job, "says", what]:
-            return JobSaid(
+            return RunReported(
                 job=job,
                 number=int(options["number"]),
                 run=int(options["run"]),
-                what=JobWord(what),
+                what=RunEvent(what),
                 status=int(options["status"]) if "status" in options else None,
             )
         case ["job", job, "leaves"]:

@@ -31,10 +31,10 @@ from nodeagent.core.model import (
     DeviceSeen,
     Edge,
     Holder,
-    Holders,
     Input,
     Kind,
     Operator,
+    ProcessesListed,
     Signal,
     SourceBack,
     SourceLost,
@@ -147,8 +147,8 @@ def seen(words: Sequence[str]) -> DeviceSeen:
     )
 
 
-def _held(device: str, job: str) -> Holders:
+def _held(device: str, job: str) -> ProcessesListed:
     """A job is one process, of the same number on every device; another job is another one."""
     pid = sum(map(ord, job))
     holders = () if job == "nobody" else (Holder(pid=pid, start_time=1, command="python", job=job),)
-    return Holders(device=device, holders=holders)
+    return ProcessesListed(device=device, holders=holders)

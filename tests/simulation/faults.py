@@ -7,7 +7,7 @@ where a rule is wrong if it is.
 from collections.abc import Callable
 
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.model import Holder, Holders
+from nodeagent.core.model import Holder, ProcessesListed
 from tests.core.build import HBM, LINK_DOWN
 from tests.simulation.catalogs import (
     CHIP_CODES,
@@ -86,7 +86,7 @@ def volley(world: World) -> Activity:
     jobs = ("job-a", "job-b") if world.rng.random() < 0.5 else ("",)
     for part in world.chips():
         holder = Holder(pid=7, start_time=1, command="python", job=world.rng.choice(jobs))
-        world.say(Holders(device=part.name, holders=(holder,)))
+        world.say(ProcessesListed(device=part.name, holders=(holder,)))
     yield MINUTE_NS
     for _ in range(world.rng.randint(1, 3)):
         world.occur(first, code)

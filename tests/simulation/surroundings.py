@@ -4,7 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.model import NODE, Assertion, CounterMark, Edge, Holder, Holders, Kind, Operator, Signal
+from nodeagent.core.model import (
+    NODE,
+    Assertion,
+    CounterMark,
+    Edge,
+    Holder,
+    Kind,
+    Operator,
+    ProcessesListed,
+    Signal,
+)
 from tests.core.build import HBM
 from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, PROGRAMS_ON_NODE, STORM
 from tests.simulation.faults import HOUR_NS, MINUTE_NS, a_chip, about
@@ -58,7 +68,7 @@ def jobs(world: World) -> Activity:
     for _ in range(world.rng.randint(1, 4)):
         part, job = a_chip(world), world.rng.choice(("", "job-a", "job-b", None))
         holder = Holder(pid=world.rng.randint(1, 3), start_time=1, command="python", job=job or "")
-        world.say(Holders(device=part.name, holders=() if job is None else (holder,)))
+        world.say(ProcessesListed(device=part.name, holders=() if job is None else (holder,)))
         yield world.rng.choice((0, SECOND_NS, MINUTE_NS))
 
 

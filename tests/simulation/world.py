@@ -17,10 +17,10 @@ from nodeagent.core.model import (
     Assertion,
     DeviceSeen,
     Holder,
-    Holders,
     Input,
     Kind,
     Loss,
+    ProcessesListed,
     Signal,
     SourceAbsent,
     SourceBack,
@@ -263,7 +263,7 @@ class World:
         """Once to each worker, then as they change."""
         if part.holders != part.reported_holders and self.hears(part):
             part.reported_holders = part.holders
-            self.say(Holders(device=part.name, holders=part.holders or ()))
+            self.say(ProcessesListed(device=part.name, holders=part.holders or ()))
 
     def lose(self, source: str, reason: str, how: Loss = Loss.NOT_READ) -> None:
         self.lost.add(source)

@@ -21,7 +21,7 @@ from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.sections import JobsConfig
-from nodeagent.core.model import JobSaid, JobView, JobWord, Peer, View
+from nodeagent.core.model import JobView, Peer, RunEvent, RunReported, View
 from nodeagent.store.event_feed import EventFeed
 
 
@@ -77,7 +77,7 @@ class Shared:
         return self.proven if of_cgroup else self.unproven
 
 
-INFORMS_ONLY: Final = frozenset({JobWord.SUSPECTED, JobWord.SUSPENDED, JobWord.CLEARED})
+INFORMS_ONLY: Final = frozenset({RunEvent.SUSPECTED, RunEvent.SUSPENDED, RunEvent.CLEARED})
 """They move no job."""
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Spending:
         if not self._share.bytes.affords(self._who, size):
             await self._owe(size)
 
-    async def pay_for(self, report: JobSaid) -> JobSaid | None:
+    async def pay_for(self, report: RunReported) -> RunReported | None:
         """As much of it as there are bytes for, None for nothing."""
         if self._share.bytes.affords(
             self._who, size_of(report.why, *report.evidence, *report.evidence.values())

@@ -16,9 +16,9 @@ from nodeagent.core.model import (
     Belief,
     Condition,
     Device,
+    DeviceProcesses,
     EventKind,
     Grade,
-    Held,
     Kind,
     Level,
     Origin,
@@ -107,7 +107,7 @@ def condition_of(
     """As it begins at ``at_ns``; not put yet. ``occurred_ns`` is its newest occurrence, maybe before that."""
     suffix = limits.INJECTED if signal.injected else ""
     key = limits.number_of_code(facts.key, signal.injected)
-    held = state.get(Held, state.chip_of(device).id)
+    held = state.get(DeviceProcesses, state.chip_of(device).id)
     condition = Condition(
         id=limits.next_id(state, Condition, device.id, facts.code + suffix, key),
         device_id=device.id,

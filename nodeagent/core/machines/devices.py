@@ -25,9 +25,9 @@ from nodeagent.core.model import (
     Condition,
     Device,
     DeviceGone,
+    DeviceProcesses,
     DeviceSeen,
     EventKind,
-    Held,
     Hold,
     Job,
     Kind,
@@ -295,7 +295,7 @@ def _merged(state: EngineState, moved: Cell) -> Cell | None:
             past = state.get(PastResets, moved.device_id)
             resets_ns = sorted({*moved.resets_ns, *(past.resets_ns if past else ())})
             return replace(moved, resets_ns=tuple(resets_ns))
-        case Held() | Shown() | Claimed():
+        case DeviceProcesses() | Shown() | Claimed():
             return moved if state.get(type(moved), moved.device_id) is None else None
         case Source():
             return moved if state.get(Source, moved.name, moved.device_id) is None else None

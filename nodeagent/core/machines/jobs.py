@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import job_views
-from nodeagent.core.model import AGENT, EventKind, Job, JobSaid, JobStage, JobWord
+from nodeagent.core.model import AGENT, EventKind, Job, JobStage, RunEvent, RunReported
 from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import EngineState
 
@@ -178,13 +178,13 @@ def durations(job: Job) -> Mapping[str, str]:
     return {name: f"{(at_ns - since_ns) / 1e9:.3f}" for name, at_ns in steps if at_ns is not None}
 
 
-def text_of_end(report: JobSaid) -> str:
-    how = "stopped" if report.what is JobWord.STOPPED else "ended by itself"
+def text_of_end(report: RunReported) -> str:
+    how = "stopped" if report.what is RunEvent.STOPPED else "ended by itself"
     status = "" if report.status is None else f" with status {report.status}"
     return f"run {report.run} {how}{status}" + (f": {report.why}" if report.why else "")
 
 
-def evidence_of(report: JobSaid) -> Mapping[str, str]:
+def evidence_of(report: RunReported) -> Mapping[str, str]:
     status = {} if report.status is None else {_STATUS: str(report.status)}
     of_it = {"said": report.what.value, "number": str(report.number), "run": str(report.run)}
     return {**report.evidence, **of_it, **status}

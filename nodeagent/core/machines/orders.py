@@ -24,7 +24,7 @@ from nodeagent.core.machines import (
     reset_refusal,
 )
 from nodeagent.core.machines.jobs import Cause
-from nodeagent.core.machines.reset_refusal import Said
+from nodeagent.core.machines.reset_refusal import ReasonAndKey
 from nodeagent.core.model import (
     NODE,
     Claimed,
@@ -284,7 +284,7 @@ def _pending_reset(state: EngineState, wanted: str) -> Reset | Answered:
     return answers.unknown(f"action_id: {problem}; pending: {there}{off}", setting)
 
 
-def _if_switched_off(state: EngineState, device: Device | None) -> Said:
+def _if_switched_off(state: EngineState, device: Device | None) -> ReasonAndKey:
     """That resets of it are switched off, if they are, as an addition to another text."""
     if device is None or not reset_refusal.can_be_ordered(device):
         return reset_refusal.NOTHING

@@ -22,8 +22,8 @@ from nodeagent.core.model import (
     Claimed,
     Condition,
     Device,
+    DeviceProcesses,
     Era,
-    Held,
     Hold,
     Holder,
     HoldKind,
@@ -90,7 +90,7 @@ def exhausted(state: EngineState, members: tuple[str, ...], settings: ResetSetti
     )
 
 
-def limit_words(state: EngineState, spent: str, settings: ResetSettings) -> str:
+def limit_text(state: EngineState, spent: str, settings: ResetSettings) -> str:
     """The text about a device that has had all its resets."""
     hours = settings.limit_window_ns / 3.6e12
     return f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
@@ -163,7 +163,7 @@ def has_registered_jobs(registered: frozenset[str], job: str) -> bool:
 def users_of_registered_jobs(state: EngineState, reset: Reset, settings: ResetSettings) -> tuple[Holder, ...]:
     """The processes of these jobs on any chip of the group, each once."""
     registered = registered_jobs(state, reset, settings)
-    held = (state.get(Held, device_id) for device_id in reset.members)
+    held = (state.get(DeviceProcesses, device_id) for device_id in reset.members)
     every = (holder for cell in held if cell is not None for holder in cell.holders)
     return tuple(dict.fromkeys(holder for holder in every if has_registered_jobs(registered, holder.job)))
 
@@ -252,16 +252,16 @@ def users(
                 "who uses it is unknown; power-cycle the node"
             )
             continue
-        held = state.get(Held, device_id)
+        held = state.get(DeviceProcesses, device_id)
         if held is None or not held.is_current:
-            yield f"who holds {name} is not known"
+            yield f"the users of {name} are not known"
         for holder in held.holders if held is not None else ():
             if has_registered_jobs(ended_first, holder.job):
                 continue
             if any(occupancy.is_process_of(holder, job) for job in without):
                 continue
             job = f", job {holder.job}" if holder.job else ""
-            yield f"{name} is held by {holder.command or 'a process'} (pid {holder.pid}{job})"
+            yield f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})"
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
             if job in ended_first or occupancy.is_supervised(state, job):
@@ -278,7 +278,7 @@ def users(
 
 def are_known(state: EngineState, members: tuple[str, ...]) -> bool:
     """Whether all of them are there and observed, and the processes on them known."""
-    held = [state.get(Held, device_id) for device_id in members]
+    held = [state.get(DeviceProcesses, device_id) for device_id in members]
     observed = (unobserved_reason(state, state.device(device_id)) is None for device_id in members)
     return all(each is not None and each.is_current for each in held) and all(observed)
 
@@ -330,7 +330,7 @@ def of_start(
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
     if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):
-        found.append("the store was damaged and nobody has acknowledged it (nodeagent release node)")
+        found.append("the store was damaged and has not been acknowledged (nodeagent release node)")
     return tuple(found)
 
 

@@ -131,7 +131,7 @@ def due(state: EngineState, reset: Reset) -> None:
         else:
             _wait(state, reset, ResetTrigger.ANNOUNCED)
     elif reset.stage is ResetStage.ASKING:
-        refuse(state, reset, "nobody approved it in time")
+        refuse(state, reset, "it was not approved in time")
     elif reset.stage is ResetStage.WAITING:
         if state.moment_ns < _valid_until_ns(reset, settings):
             _start_or_wait(state, reset)
@@ -287,5 +287,5 @@ def _emit_limit(state: EngineState, device: Device, spent: str, settings: ResetS
     code = "reset_limit_reached"
     if state.condition(device.id, state.lookup.facts(code).key) is not None:
         return False
-    resets.raise_own(state, device.id, code, reset_blockers.limit_words(state, spent, settings))
+    resets.raise_own(state, device.id, code, reset_blockers.limit_text(state, spent, settings))
     return True

@@ -12,16 +12,16 @@ from nodeagent.core.model import Condition, Device, Kind, Reset, ResetMode
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import EngineState
 
-Said = tuple[str, str]
+ReasonAndKey = tuple[str, str]
 """The text for the person, and the key of the configuration that it is about; ("", ""): nothing."""
 
-NOTHING: Said = ("", "")
+NOTHING: ReasonAndKey = ("", "")
 
 DONE = (ResetMode.ASK, ResetMode.ON)
 """The modes in which resets are done."""
 
 
-def why_switched_off(settings: ResetSettings, device: Device) -> Said:
+def why_switched_off(settings: ResetSettings, device: Device) -> ReasonAndKey:
     """Why a reset of the device would not be done, and how a person has it done all the same."""
     if settings.forbidden:
         again = "once that is over, reload the configuration"
@@ -42,7 +42,7 @@ def can_be_ordered(device: Device) -> bool:
     return device.kind is Kind.CHIP and device.vendor != "" and not device.traits.no_reset
 
 
-def why_switched_off_for_faults(state: EngineState, device: Device) -> Said:
+def why_switched_off_for_faults(state: EngineState, device: Device) -> ReasonAndKey:
     """The same of a chip with faults that only a reset ends, as an addition to another text."""
     said, key = why_switched_off(state.lookup.settings.reset, device)
     ended = [each.code for each in state.on(Condition, device.id) if reset_blockers.wants(state, each)]
@@ -51,7 +51,7 @@ def why_switched_off_for_faults(state: EngineState, device: Device) -> Said:
     return f"; a reset ends {', '.join(dict.fromkeys(ended))}, but {said}", key
 
 
-def why_refused(state: EngineState, device: Device, once: bool) -> Said:
+def why_refused(state: EngineState, device: Device, once: bool) -> ReasonAndKey:
     """Why it begins nothing, ("", "") where it begins. ``once``: it is to be done though resets are switched
     off here; nothing else gives way.
     """
@@ -90,7 +90,7 @@ def _for_now(state: EngineState, members: tuple[str, ...]) -> str:
     if reason := reset_blockers.barrier(state, members):
         return f"{reason}; clear that and release it first"
     if spent := reset_blockers.exhausted(state, members, settings):
-        return reset_blockers.limit_words(state, spent, settings)
+        return reset_blockers.limit_text(state, spent, settings)
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return f"{limits.MAX_RESETS} resets are kept already"
     return ""

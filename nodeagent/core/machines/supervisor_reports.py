@@ -18,10 +18,10 @@ from nodeagent.core.model import (
     Job,
     JobBegun,
     JobEnded,
-    JobSaid,
     JobStage,
-    JobWord,
     Refused,
+    RunEvent,
+    RunReported,
 )
 from nodeagent.core.state import limits, occupancy, registry
 from nodeagent.core.state.state import EngineState
@@ -138,7 +138,7 @@ def _no_room(state: EngineState, given: JobBegun, full: str) -> bool:
 # ---------------------------------------------------------------------- reports of a run
 
 
-def run_reported(state: EngineState, given: JobSaid) -> bool:
+def run_reported(state: EngineState, given: RunReported) -> bool:
     """Once each: what has no greater number than the last was taken before."""
     job = state.get(Job, given.job)
     if job is None or job.stage is JobStage.ENDED or given.number <= job.said:
@@ -149,7 +149,7 @@ def run_reported(state: EngineState, given: JobSaid) -> bool:
     return True
 
 
-def _started(state: EngineState, job: Job, given: JobSaid) -> None:
+def _started(state: EngineState, job: Job, given: RunReported) -> None:
     if given.run >= job.run:
         if job.stage is JobStage.HOLDING or given.run > job.run:
             job = _found_running(state, job, given.run)
@@ -161,7 +161,7 @@ def _started(state: EngineState, job: Job, given: JobSaid) -> None:
         jobs.emit_event(state, EventKind.JOB_RERUN, job, why, evidence, given.run)
 
 
-def _ended_run(state: EngineState, job: Job, given: JobSaid) -> None:
+def _ended_run(state: EngineState, job: Job, given: RunReported) -> None:
     """Nothing of the run is left, by this report. One that was asked stays so, and its event comes, when the
     lists of processes show the same (``job_review``).
     """
@@ -174,12 +174,12 @@ def _ended_run(state: EngineState, job: Job, given: JobSaid) -> None:
     jobs.emit_event(state, EventKind.JOB_STOPPED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _suspected(state: EngineState, job: Job, given: JobSaid) -> None:
+def _suspected(state: EngineState, job: Job, given: RunReported) -> None:
     why = given.why or f"run {given.run} seems to make no progress"
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _suspended(state: EngineState, job: Job, given: JobSaid) -> None:
+def _suspended(state: EngineState, job: Job, given: RunReported) -> None:
     if given.run == job.run:
         job = replace(job, suspended=True)
         state.put(job)
@@ -187,7 +187,7 @@ def _suspended(state: EngineState, job: Job, given: JobSaid) -> None:
     jobs.emit_event(state, EventKind.JOB_SUSPENDED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _cleared(state: EngineState, job: Job, given: JobSaid) -> None:
+def _cleared(state: EngineState, job: Job, given: RunReported) -> None:
     if given.run == job.run:
         job = replace(job, suspended=False)
         state.put(job)
@@ -195,7 +195,7 @@ def _cleared(state: EngineState, job: Job, given: JobSaid) -> None:
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
-def _unkillable(state: EngineState, job: Job, given: JobSaid) -> None:
+def _unkillable(state: EngineState, job: Job, given: RunReported) -> None:
     """The job leaves. Whether a chip takes no new work for that depends on the processes that the daemon
     sees: no report takes a chip out of service.
     """
@@ -204,14 +204,14 @@ def _unkillable(state: EngineState, job: Job, given: JobSaid) -> None:
     jobs.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 
-_BY_KIND: Final[dict[JobWord, Callable[[EngineState, Job, JobSaid], None]]] = {
-    JobWord.STARTED: _started,
-    JobWord.STOPPED: _ended_run,
-    JobWord.EXITED: _ended_run,
-    JobWord.SUSPECTED: _suspected,
-    JobWord.SUSPENDED: _suspended,
-    JobWord.CLEARED: _cleared,
-    JobWord.UNKILLABLE: _unkillable,
+_BY_KIND: Final[dict[RunEvent, Callable[[EngineState, Job, RunReported], None]]] = {
+    RunEvent.STARTED: _started,
+    RunEvent.STOPPED: _ended_run,
+    RunEvent.EXITED: _ended_run,
+    RunEvent.SUSPECTED: _suspected,
+    RunEvent.SUSPENDED: _suspended,
+    RunEvent.CLEARED: _cleared,
+    RunEvent.UNKILLABLE: _unkillable,
 }
 
 

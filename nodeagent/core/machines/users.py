@@ -6,22 +6,22 @@ What follows from that is worked out in ``occupancy``. Nothing is opened here.
 from dataclasses import replace
 
 from nodeagent.core.faults import ending
-from nodeagent.core.model import Claimed, Claims, Held, Holders
+from nodeagent.core.model import Claimed, Claims, DeviceProcesses, ProcessesListed
 from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import EngineState
 
 
-def listed(state: EngineState, given: Holders) -> bool:
+def listed(state: EngineState, given: ProcessesListed) -> bool:
     """The processes on a device. True if they are the first since the start, or differ from those before."""
     device = registry.find(state, given.device)
     if device is None:
         return False
-    before = state.get(Held, device.id)
+    before = state.get(DeviceProcesses, device.id)
     if not given.known:
         return _unreadable(state, before)
     if before is not None and before.holders == given.holders and before.is_current:
         return False
-    after = Held(device_id=device.id, holders=given.holders)
+    after = DeviceProcesses(device_id=device.id, holders=given.holders)
     if before is not None:
         left = tuple(holder for holder in before.holders if holder not in given.holders)
         if left:
@@ -34,7 +34,7 @@ def listed(state: EngineState, given: Holders) -> bool:
     return True
 
 
-def _unreadable(state: EngineState, before: Held | None) -> bool:
+def _unreadable(state: EngineState, before: DeviceProcesses | None) -> bool:
     if before is None or not before.is_current:
         return False
     state.put(replace(before, is_current=False))
@@ -59,7 +59,7 @@ def claimed(state: EngineState, given: Claims) -> bool:
 
 def began_again(state: EngineState) -> None:
     """After a start of the daemon: the processes on devices are not known yet."""
-    for cell in state.all(Held):
+    for cell in state.all(DeviceProcesses):
         state.put(replace(cell, is_current=False))
 
 
@@ -67,6 +67,6 @@ def rebooted(state: EngineState) -> None:
     """No process outlives its boot, and no job: the scheduler places it again, or its hook never came."""
     for claimed in state.all(Claimed):
         state.put(replace(claimed, jobs=()))
-    for cell in state.all(Held):
+    for cell in state.all(DeviceProcesses):
         ending.close_after_job(state, cell.device_id, ())
         state.drop(cell)

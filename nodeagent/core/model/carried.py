@@ -14,8 +14,8 @@ from nodeagent.core.model.inputs import (
     DeviceGone,
     DeviceSeen,
     Edge,
-    Holders,
     Operator,
+    ProcessesListed,
     PublicFaults,
     ResetsRecorded,
     Signal,
@@ -26,7 +26,7 @@ from nodeagent.core.model.inputs import (
     TablesRejected,
     Tick,
 )
-from nodeagent.core.model.jobs import JobBegun, JobEnded, JobSaid
+from nodeagent.core.model.jobs import JobBegun, JobEnded, RunReported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Carried:
 Input = (
     Signal
     | ActiveSet
-    | Holders
+    | ProcessesListed
     | Edge
     | CounterMark
     | DeviceSeen
@@ -54,7 +54,7 @@ Input = (
     | Claims
     | PublicFaults
     | JobBegun
-    | JobSaid
+    | RunReported
     | JobEnded
     | ActionStarted
     | ActionResult

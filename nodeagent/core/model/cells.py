@@ -113,7 +113,7 @@ class Severity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class DeviceProcesses:
     """The processes on a device as last reported, and those that were the last to leave, at ``left_ns``.
 
     ``is_current``: reported since the daemon's last start, and readable since.
@@ -209,7 +209,7 @@ Cell = (
     | Claimed
     | Job
     | Severity
-    | Held
+    | DeviceProcesses
     | Source
     | Baseline
     | Shown

@@ -97,7 +97,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holders:
+class ProcessesListed:
     """The processes on a device, sent on change only. An empty tuple means known to be free.
 
     Not ``known``: they could be read before, and cannot any more.

@@ -29,7 +29,7 @@ class Wanted(StrEnum):
     LEAVE = "leave"
 
 
-class JobWord(StrEnum):
+class RunEvent(StrEnum):
     """What a supervisor reports of a run."""
 
     STARTED = "started"
@@ -106,13 +106,13 @@ class JobBegun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSaid:
+class RunReported:
     """A report of a supervisor. ``number`` grows with each: one that is not greater was taken before."""
 
     job: str
     number: int
     run: int
-    what: JobWord
+    what: RunEvent
     why: str = ""
     status: int | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Job:
     stopped: bool = False
     """Its supervisor reported that nothing of the asked run is left; lists of processes must confirm that."""
 
-    end: JobSaid | None = None
+    end: RunReported | None = None
     """That report, until they confirm it."""
 
     started: bool = False

@@ -16,9 +16,9 @@ from nodeagent.core.model import (
     Claimed,
     Condition,
     Device,
+    DeviceProcesses,
     Era,
     Grade,
-    Held,
     Hold,
     Job,
     Noticed,
@@ -107,7 +107,7 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Era: lambda _: ("era",),
     Source: lambda cell: ("source", cell.name, cell.device_id),
     Device: lambda cell: ("device", cell.id),
-    Held: lambda cell: ("held", cell.device_id),
+    DeviceProcesses: lambda cell: ("held", cell.device_id),
     Severity: lambda cell: ("severity", cell.code),
     Ordinal: lambda cell: ("ordinal", cell.device_id, cell.key),
     Claimed: lambda cell: ("claimed", cell.device_id),
@@ -136,7 +136,7 @@ class _Tags(dict[type, str]):
         return self.setdefault(of, of.__name__.lower())
 
 
-TAGS = _Tags()
+TAGS = _Tags({DeviceProcesses: "held"})
 """What the keys of cells begin with, by their type."""
 
 

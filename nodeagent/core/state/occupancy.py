@@ -9,7 +9,7 @@ for each. Everything here only reads the state.
 from collections.abc import Iterator, Mapping
 
 from nodeagent.core.catalog.settings import SECOND_NS
-from nodeagent.core.model import Claimed, Device, Held, Holder, Job, JobStage
+from nodeagent.core.model import Claimed, Device, DeviceProcesses, Holder, Job, JobStage
 from nodeagent.core.state.names import NO_CGROUP, cgroup_of, natural
 from nodeagent.core.state.state import EngineState
 
@@ -42,7 +42,7 @@ def is_idle(state: EngineState, device_id: str) -> bool:
 
 def is_known(state: EngineState, device_id: str) -> bool:
     """Whether the processes on the device were reported since the start, and can still be read."""
-    held = state.get(Held, device_id)
+    held = state.get(DeviceProcesses, device_id)
     return held is not None and held.is_current
 
 
@@ -63,11 +63,11 @@ def same_job(state: EngineState, one: str, other: str) -> bool:
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
 
 
-def _on_chip(state: EngineState, device_id: str) -> Held | None:
-    return state.get(Held, state.chip_of(state.device(device_id)).id)
+def _on_chip(state: EngineState, device_id: str) -> DeviceProcesses | None:
+    return state.get(DeviceProcesses, state.chip_of(state.device(device_id)).id)
 
 
-def _of_late(state: EngineState, held: Held, within_ns: int) -> tuple[Holder, ...]:
+def _of_late(state: EngineState, held: DeviceProcesses, within_ns: int) -> tuple[Holder, ...]:
     return held.holders + (held.left if state.moment_ns - held.left_ns <= within_ns else ())
 
 
@@ -182,7 +182,7 @@ def is_process_of(holder: Holder, job: Job) -> bool:
 def _processes_of(state: EngineState, job: Job) -> Iterator[tuple[str, Holder]]:
     """Its processes on its chips as last listed, with the id of the chip."""
     for chip_id in sorted(chips_of(state, job)):
-        held = state.get(Held, chip_id)
+        held = state.get(DeviceProcesses, chip_id)
         for holder in held.holders if held is not None else ():
             if is_process_of(holder, job):
                 yield chip_id, holder
@@ -193,10 +193,10 @@ def left_of(state: EngineState, job: Job) -> str:
     processes shows none.
     """
     for chip_id in sorted(chips_of(state, job)):
-        held = state.get(Held, chip_id)
+        held = state.get(DeviceProcesses, chip_id)
         if held is not None and not held.is_current:
-            return f"who holds {state.device(chip_id).name} is not known"
+            return f"the users of {state.device(chip_id).name} are not known"
     for chip_id, holder in _processes_of(state, job):
         name = state.device(chip_id).name
-        return f"{name} is held by {holder.command or 'a process'} (pid {holder.pid})"
+        return f"{name} is used by {holder.command or 'a process'} (pid {holder.pid})"
     return ""

@@ -15,9 +15,9 @@ from nodeagent.core.model import (
     NODE,
     Assertion,
     Holder,
-    Holders,
     Input,
     Loss,
+    ProcessesListed,
     Signal,
     SourceAbsent,
     SourceBack,
@@ -398,7 +398,7 @@ class HolderChanges:
     def __init__(self) -> None:
         self._known: dict[str, tuple[Holder, ...]] = {}
 
-    def changed(self, reply: Reply) -> tuple[list[Holders], bool]:
+    def changed(self, reply: Reply) -> tuple[list[ProcessesListed], bool]:
         """What is to be reported, if anything, and whether a process may have come.
 
         A reset may wait for nothing but to see its fault once more: a process that has come must be known by

@@ -20,7 +20,7 @@ from nodeagent.core.model import (
     DeviceSeen,
     Hold,
     Holder,
-    Holders,
+    ProcessesListed,
     Promotion,
     Signal,
 )
@@ -74,10 +74,10 @@ def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: StampClock)
     )
 
 
-def holders(reply: wire.Reply) -> Holders:
+def holders(reply: wire.Reply) -> ProcessesListed:
     if reply.holders is None:
-        return Holders(device=reply.device, holders=(), known=False)
-    return Holders(
+        return ProcessesListed(device=reply.device, holders=(), known=False)
+    return ProcessesListed(
         device=reply.device,
         holders=tuple(
             Holder(pid=said.pid, start_time=said.start_time, command=said.command, job=said.job)

@@ -273,7 +273,7 @@ def _check_free(chips: Mapping[str, DcmiChip], procfs: Path) -> None:
     until_s = time.monotonic() + FREE_LIMIT_S
     while on_chip := [(name, pid) for name, chip in chips.items() for pid in chip.processes()]:
         if time.monotonic() >= until_s:
-            named = [f"{name} is held by {_command(procfs, pid)} (pid {pid})" for name, pid in on_chip]
+            named = [f"{name} is used by {_command(procfs, pid)} (pid {pid})" for name, pid in on_chip]
             more = [f"{len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
             raise ResetRefused("; ".join(named[:MAX_NAMED] + more))
         time.sleep(min(POLL_EACH_S, FREE_LIMIT_S))

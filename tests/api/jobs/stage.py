@@ -21,10 +21,10 @@ from nodeagent.core.model import (
     Event,
     EventKind,
     Holder,
-    Holders,
     Input,
     JobView,
     Outcome,
+    ProcessesListed,
     SourceBack,
     Started,
 )
@@ -86,7 +86,7 @@ class DoorStage:
         await self.pump.ask(*inputs)
 
     async def hold(self, chip: str, *holders: Holder) -> None:
-        await self.do(Holders(device=chip, holders=holders))
+        await self.do(ProcessesListed(device=chip, holders=holders))
 
     async def claim(self, job: str, *chips: str) -> None:
         await self.do(*(Claims(device=chip, job=job, kind="training", claimed=True) for chip in chips))

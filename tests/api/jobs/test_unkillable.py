@@ -20,7 +20,6 @@ from nodeagent.core.model import (
     EventKind,
     Grade,
     Holder,
-    Holders,
     JobStage,
     JobView,
     Kind,
@@ -28,6 +27,7 @@ from nodeagent.core.model import (
     Origin,
     Peer,
     Presence,
+    ProcessesListed,
     Recommendation,
     Signal,
     View,
@@ -191,7 +191,7 @@ def test_a_later_life_of_the_daemon_goes_on_with_it_and_clears_it(watch: Watch) 
 def test_what_an_earlier_version_told_of_the_node_ends_once_nothing_is_stuck_there(watch: Watch) -> None:
     thread(watch.procfs, PID, "D", SigPnd=KILL)
     watch.hold("npu0", STUCK)
-    watch.show(conditions=(fault("node-id", job="slurm:7.0", why="npu0 is held by python3 (pid 42)"),))
+    watch.show(conditions=(fault("node-id", job="slurm:7.0", why="npu0 is used by python3 (pid 42)"),))
     assert watch.look() == []
     assert watch.look(LASTS_S) == [("npu0", "occur"), ("node", "recover")]
 
@@ -297,7 +297,7 @@ async def test_it_comes_and_goes_without_any_supervisor(
     monkeypatch.setattr(unkillable, "LASTS_S", 0.2)
     async with watched(tmp_path) as stage:
         with frozen() as pid:
-            await stage.do(Holders(device="npu1", holders=(holder(pid),)))
+            await stage.do(ProcessesListed(device="npu1", holders=(holder(pid),)))
             await stage.comes(lambda: open_on(stage) == {"npu1"}, "the fault")
         await stage.comes(lambda: open_on(stage) == set(), "its end")
         assert stage.device("npu1").verdict.value == "ALLOW"

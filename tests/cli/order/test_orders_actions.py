@@ -59,7 +59,7 @@ def test_a_dry_run_shows_group_holders_claims_limits_and_steps_and_changes_nothi
 ) -> None:
     nodeagent("claim", "npu1", "--job", "slurm:7", "--kind", "training")
     node.chips.hold("npu2", os.getpid())
-    plan = rehearsed(nodeagent, "npu2 is held by")
+    plan = rehearsed(nodeagent, "npu2 is used by")
     before = status(nodeagent)["seq"]
     shown = nodeagent("reset", "npu3", "--dry-run")
 
@@ -271,7 +271,7 @@ def test_one_that_is_ordered_once_in_mode_dry_run_is_done_and_reported_and_audit
     with acting(tmp_path, mode="dry-run", more="trust_process_list = true") as node:
         node.chips.hold("npu0", os.getpid())
         node.chips.raise_code("npu3", RESET_NEEDED, severity=2)
-        node.stream.until("it waits: npu0 is held by")
+        node.stream.until("it waits: npu0 is used by")
         (on_paper,) = status(nodeagent)["actions"]
         plan = nodeagent("reset", "npu3", "--once", "--dry-run", "-o", "json").json[0]["plan"]
         ordered = nodeagent("reset", "npu3", "--once", "--reason", "hung")
@@ -285,7 +285,7 @@ def test_one_that_is_ordered_once_in_mode_dry_run_is_done_and_reported_and_audit
         entry = nodeagent("audit", "-n", "9", "-o", "json").json
 
     assert (plan["refused"], plan["once"], plan["mode"]) == ("", True, "on")
-    assert any(each.startswith("npu0 is held by") for each in plan["blocked_by"])
+    assert any(each.startswith("npu0 is used by") for each in plan["blocked_by"])
     assert "mode: on, once, although resets are switched off\n" in ordered.out
     assert (action["mode"], action["once"], action["who"]) == ("on", True, "uid:0")
     assert (again.status, f"{action['id']} of npu3, " in again.err) == (1, True)

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.catalog.catalog import ClearOn
-from nodeagent.core.model import Holder, Holders, Kind, Level, Started
+from nodeagent.core.model import Holder, Kind, Level, ProcessesListed, Started
 from tests.core.build import (
     DAY_S,
     HBM,
@@ -86,7 +86,7 @@ def test_a_job_that_came_later_does_not_keep_it_open() -> None:
     engine = begin(JOB_END)
     run(engine, [(1, held("npu0", "a")), (2, xid("XID_31", "npu0"))])
     later = Holder(pid=7, start_time=2, command="python", job="b")
-    events = run(engine, [(3, Holders(device="npu0", holders=(later,)))])
+    events = run(engine, [(3, ProcessesListed(device="npu0", holders=(later,)))])
     assert emitted(events) == [("cleared", "npu0", "XID_31")]
 
 
@@ -101,7 +101,7 @@ def test_those_that_stand_for_them_are_not_those_that_came_later() -> None:
     engine = begin(JOB_END)
     run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", "b"))])
     later = Holder(pid=7, start_time=2, command="python", job="c")
-    events = run(engine, [(4, Holders(device="npu0", holders=(later,)))])
+    events = run(engine, [(4, ProcessesListed(device="npu0", holders=(later,)))])
     assert emitted(events) == [("cleared", "npu0", "XID_31")]
 
 

@@ -13,15 +13,15 @@ from nodeagent.core.model import (
     JobBegun,
     JobEnded,
     JobPolicy,
-    JobSaid,
     JobStage,
     JobView,
-    JobWord,
     Kind,
     Level,
     Operator,
     Peer,
     ResetMode,
+    RunEvent,
+    RunReported,
 )
 from tests.core.build import held, ns, order, row
 from tests.core.resets.ring import Ring, ring_catalog
@@ -72,23 +72,23 @@ class Place(Ring):
         words = {"peer": Peer(pid=70, start_time=1, uid=1000), "kind": "training", **words}
         self.do(JobBegun(job=job, policy=policy, devices=chips or ("npu0",), **words))
 
-    def say(self, what: JobWord, job: str = JOB, run: int | None = None, **words: Any) -> list[Event]:
+    def say(self, what: RunEvent, job: str = JOB, run: int | None = None, **words: Any) -> list[Event]:
         """With its next number, and of the run that is known."""
         number = self.numbers[job] = self.numbers.get(job, 0) + 1
         run = self.job(job).run if run is None else run
-        return self.do(JobSaid(job=job, number=number, run=run, what=what, **words))
+        return self.do(RunReported(job=job, number=number, run=run, what=what, **words))
 
     def run(self, policy: JobPolicy = IN_PLACE, job: str = JOB, *chips: str) -> None:
         """It begins, its command starts, and holds its chips."""
         self.begin(policy, job, *chips)
-        self.say(JobWord.STARTED, job)
+        self.say(RunEvent.STARTED, job)
         for chip in chips or ("npu0",):
             self.do(held(chip, job))
         self.wait(100)
 
     def stop(self, job: str = JOB, *chips: str) -> None:
         """As it was asked to; a poll shows that nothing of it is left."""
-        self.say(JobWord.STOPPED, job)
+        self.say(RunEvent.STOPPED, job)
         for chip in chips or ("npu0",):
             self.do(held(chip, None))
 

@@ -22,11 +22,11 @@ from nodeagent.core.model import (
     JobBegun,
     JobEnded,
     JobPolicy,
-    JobSaid,
     JobStage,
-    JobWord,
     Peer,
     ResetMode,
+    RunEvent,
+    RunReported,
     Started,
     Tick,
 )
@@ -98,11 +98,11 @@ begins = st.builds(
     _policies,
 )
 said = st.builds(
-    lambda job, number, run, what: JobSaid(job=job, number=number, run=run, what=what, status=1),
+    lambda job, number, run, what: RunReported(job=job, number=number, run=run, what=what, status=1),
     _jobs,
     st.integers(1, 12),
     _runs,
-    st.sampled_from((*3 * (JobWord.STOPPED, JobWord.STARTED), *JobWord)),
+    st.sampled_from((*3 * (RunEvent.STOPPED, RunEvent.STARTED), *RunEvent)),
 )
 inputs: st.SearchStrategy[Input] = st.one_of(
     begins,
@@ -134,9 +134,9 @@ def _recovery(chip: str, job: str, policy: JobPolicy, breaks: Steps) -> Steps:
     """A job begins, its chip breaks, it stops and is run again, with something else in the middle."""
     peer = Peer(pid=3, start_time=1, uid=1000)
     begun = JobBegun(job=job, kind="training", peer=peer, devices=(chip,), policy=policy)
-    words = (JobWord.STARTED, JobWord.STOPPED, JobWord.STARTED)
+    words = (RunEvent.STARTED, RunEvent.STOPPED, RunEvent.STARTED)
     started, stopped, again = (
-        JobSaid(job=job, number=20 + at, run=1 + at // 2, what=what) for at, what in enumerate(words)
+        RunReported(job=job, number=20 + at, run=1 + at // 2, what=what) for at, what in enumerate(words)
     )
     heals = of_resets.round_of(
         chip, helps=True, breaks=[*breaks, (ns(1), stopped), (ns(1), held(chip, None))]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.model import JobPolicy, JobStage, JobWord, Wanted
+from nodeagent.core.model import JobPolicy, JobStage, RunEvent, Wanted
 from tests.core.build import held, order
 from tests.core.jobs.place import IN_PLACE, JOB, OTHER, WATCHED, YIELDS, Place
 from tests.core.resets.ring import BROKEN
@@ -42,7 +42,7 @@ def test_one_that_does_not_yield_runs_on_and_the_other_leaves_in_the_end() -> No
     place.wait(30)
     assert place.stage(OTHER) is JobStage.RUNNING
     assert place.hindered() == (
-        f"npu1 is held by python (pid 7, job {OTHER})",
+        f"npu1 is used by python (pid 7, job {OTHER})",
         f"npu1 is used by the job {OTHER}",
     )
     place.wait(600)
@@ -141,5 +141,5 @@ def test_a_neighbour_that_stopped_and_started_again_keeps_its_count_of_runs() ->
     place.stop(JOB, "npu0")
     place.stop(OTHER, "npu1")
     place.help()
-    place.say(JobWord.STARTED, OTHER)
+    place.say(RunEvent.STARTED, OTHER)
     assert (place.job(OTHER).run, place.job_events()[-1]) == (2, ("job_rerun", "run 2 has started"))

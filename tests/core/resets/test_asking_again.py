@@ -15,7 +15,7 @@ def _refused_in_vain(mode: ResetMode = ResetMode.ON) -> Ring:
     ring.do(held("npu1", "slurm:7"))
     ring.propose_and_start()
     ring.wait(3600)
-    assert ring.emitted()[-1][1].startswith("refused: it could not be done in time; npu1 is held by ")
+    assert ring.emitted()[-1][1].startswith("refused: it could not be done in time; npu1 is used by ")
     return ring
 
 
@@ -63,7 +63,7 @@ def test_a_fault_that_nobody_sees_any_more_does_not_ask_again() -> None:
     assert ring.emitted()[-1] == ("action_finished", "refused: it could not be done in time; " + HELD)
 
 
-HELD = "npu1 is held by python (pid 7, job slurm:7); no poll has shown the fault since it was proposed"
+HELD = "npu1 is used by python (pid 7, job slurm:7); no poll has shown the fault since it was proposed"
 
 
 def test_what_a_person_refused_is_not_asked_again() -> None:

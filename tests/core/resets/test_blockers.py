@@ -5,15 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.model import (
-    Claims,
-    DeviceGone,
-    EventKind,
-    Holder,
-    Holders,
-    Level,
-    Operator,
-)
+from nodeagent.core.model import Claims, DeviceGone, EventKind, Holder, Level, Operator, ProcessesListed
 from tests.core.build import back, held, lost, ns, order, seen, signal
 from tests.core.resets.ring import BROKEN, Ring, ring_catalog
 
@@ -34,7 +26,7 @@ def test_a_holder_is_named_and_when_it_leaves_the_reset_is_done() -> None:
     ring = Ring()
     ring.do(held("npu1", "slurm:7"))
     ring.propose_and_start()
-    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is held by python (pid 7, job slurm:7)")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is used by python (pid 7, job slurm:7)")
     assert ring.actions == []
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
@@ -43,19 +35,19 @@ def test_a_holder_is_named_and_when_it_leaves_the_reset_is_done() -> None:
 def test_of_many_processes_some_are_named() -> None:
     ring = Ring()
     crowd = tuple(Holder(pid=pid, start_time=1, command="python", job="") for pid in range(1, 40))
-    ring.do(Holders(device="npu1", holders=crowd))
+    ring.do(ProcessesListed(device="npu1", holders=crowd))
     ring.propose_and_start()
     words = ring.emitted()[-1][1].split("; ")
-    assert words[0] == "it waits: npu1 is held by python (pid 1)"
-    assert words[15:] == ["npu1 is held by python (pid 16)", "23 more"]
+    assert words[0] == "it waits: npu1 is used by python (pid 1)"
+    assert words[15:] == ["npu1 is used by python (pid 16)", "23 more"]
     assert ring.actions == []
 
 
 def test_a_process_whose_name_nobody_can_read_holds_a_chip_too() -> None:
     ring = Ring()
-    ring.do(Holders(device="npu1", holders=(Holder(pid=7, start_time=0, command="", job=""),)))
+    ring.do(ProcessesListed(device="npu1", holders=(Holder(pid=7, start_time=0, command="", job=""),)))
     ring.propose_and_start()
-    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is held by a process (pid 7)")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is used by a process (pid 7)")
     assert ring.actions == []
 
 
@@ -72,7 +64,7 @@ def test_where_nobody_knows_who_holds_a_chip_it_counts_as_held() -> None:
     ring = Ring(free=False)
     ring.propose_and_start()
     assert ring.emitted()[-1][1] == (
-        "it waits: who holds npu0 is not known; who holds npu1 is not known; "
+        "it waits: the users of npu0 are not known; the users of npu1 are not known; "
         'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
         "(reset.trust_process_list = false)"
     )
@@ -92,7 +84,7 @@ def test_what_could_not_be_done_in_time_is_refused() -> None:
     ring.propose_and_start()
     ring.wait(3600)
     assert ring.emitted()[-1][1] == (
-        "refused: it could not be done in time; npu1 is held by python (pid 7, job slurm:7)"
+        "refused: it could not be done in time; npu1 is used by python (pid 7, job slurm:7)"
     )
     assert ring.verdicts() == ["ISOLATE", "ALLOW"]
     ring.wait(3600)
@@ -176,14 +168,14 @@ def test_no_other_process_is_ended(claimed: str, job: str, code: str, settings: 
     ring.do(held("npu1", job))
     ring.propose_and_start(code)
     assert ring.actions == []
-    assert "npu1 is held by python (pid 7" in ring.emitted()[-1][1]
+    assert "npu1 is used by python (pid 7" in ring.emitted()[-1][1]
 
 
 def test_a_chip_whose_processes_cannot_be_read_any_more_is_not_free() -> None:
     ring = Ring()
-    ring.do(Holders(device="npu1", holders=(), known=False))
+    ring.do(ProcessesListed(device="npu1", holders=(), known=False))
     ring.propose_and_start()
-    assert ring.emitted()[-1] == ("action_proposed", "it waits: who holds npu1 is not known")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: the users of npu1 are not known")
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
 

@@ -28,7 +28,7 @@ def test_it_names_the_group_who_is_in_the_way_and_the_limits() -> None:
     assert (found.devices, found.mode, found.refused) == (("npu1", "npu0"), ResetMode.ON, "")
     assert found.blocked_by == (
         "npu1 is claimed by the training slurm:7",
-        "npu0 is held by python (pid 7, job slurm:7.0)",
+        "npu0 is used by python (pid 7, job slurm:7.0)",
     )
     assert found.used == (
         Used(device="npu1", resets=0, limit=3),

@@ -59,7 +59,7 @@ def test_one_that_failed_and_could_not_be_tried_again_needs_a_person() -> None:
     ring.wait(3541)
     assert ring.emitted()[-1] == (
         "action_finished",
-        "failed: it could not be done in time; npu1 is held by python (pid 7, job slurm:8)",
+        "failed: it could not be done in time; npu1 is used by python (pid 7, job slurm:8)",
     )
     assert (ring.open_on("npu0"), ring.open_on("npu1")) == ([BROKEN, "reset_failed"], ["reset_failed"])
     assert ring.verdicts() == ["ISOLATE", "ISOLATE"]

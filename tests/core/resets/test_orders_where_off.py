@@ -220,7 +220,7 @@ def test_whoever_is_on_the_group_keeps_it_waiting(mode: ResetMode) -> None:
     assert (ring.stages(), ring.actions) == ([ResetStage.WAITING], [])
     (reset,) = ring.engine.view().resets
     assert reset.hindered == (
-        "npu1 is held by python (pid 7, job slurm:8)",
+        "npu1 is used by python (pid 7, job slurm:8)",
         "npu0 is claimed by the job slurm:7",
     )
 

@@ -131,7 +131,7 @@ def test_silence_is_a_refusal() -> None:
     ring = Ring(ring_catalog(ResetMode.ASK))
     ring.propose_and_start()
     ring.wait(600)
-    assert ring.emitted()[-1] == ("action_finished", "refused: nobody approved it in time")
+    assert ring.emitted()[-1] == ("action_finished", "refused: it was not approved in time")
 
 
 def test_off_proposes_nothing() -> None:

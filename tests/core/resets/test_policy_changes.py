@@ -38,7 +38,9 @@ def test_who_held_a_chip_before_a_start_says_nothing_of_who_does_now() -> None:
     ring.start()
     ring.poll_all(BROKEN)
     ring.wait(10.001)
-    assert ring.emitted()[-1][1] == "it waits: who holds npu0 is not known; who holds npu1 is not known"
+    assert (
+        ring.emitted()[-1][1] == "it waits: the users of npu0 are not known; the users of npu1 are not known"
+    )
     ring.do(held("npu1", "slurm:7"))
     ring.do(held("npu0", None))
     assert ring.actions == []
@@ -231,5 +233,5 @@ def test_what_waits_for_a_holder_and_a_cool_down_is_refused_in_time_all_the_same
     ring.wait(3600)
     assert ring.emitted()[-1] == (
         "action_finished",
-        "refused: it could not be done in time; npu9 is held by python (pid 7, job slurm:9)",
+        "refused: it could not be done in time; npu9 is used by python (pid 7, job slurm:9)",
     )

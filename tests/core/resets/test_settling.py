@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nodeagent.core.model import ActionState, Claims, Holders, Loss
+from nodeagent.core.model import ActionState, Claims, Loss, ProcessesListed
 from tests.core.build import back, held, lost, order
 from tests.core.resets.ring import BROKEN, Ring
 
@@ -105,11 +105,11 @@ def test_the_state_shows_at_once_what_is_in_the_way() -> None:
 def test_who_is_on_a_chip_that_cannot_be_asked_is_told_after_a_while() -> None:
     ring = waiting()
     before = len(ring.emitted())
-    ring.do(Holders(device="npu4", holders=(), known=False))
+    ring.do(ProcessesListed(device="npu4", holders=(), known=False))
     ring.wait(9)
     assert told(ring, before) == []
     ring.wait(1)
-    assert told(ring, before) == [f"{CLAIMED}; who holds npu4 is not known"]
+    assert told(ring, before) == [f"{CLAIMED}; the users of npu4 are not known"]
 
 
 def test_a_second_attempt_tells_anew_what_it_waits_for() -> None:

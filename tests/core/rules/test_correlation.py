@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import DeviceGone, EventKind, Holders, Input, Level, Started, Tick, Window
+from nodeagent.core.model import DeviceGone, EventKind, Input, Level, ProcessesListed, Started, Tick, Window
 from tests.core.build import (
     HBM,
     begin,
@@ -136,7 +136,7 @@ def test_after_a_reboot_nobody_knows_who_held_what() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [Started(boot_id="boot-1", version="1"), Holders(device="npu1", holders=(), known=False)],
+    [Started(boot_id="boot-1", version="1"), ProcessesListed(device="npu1", holders=(), known=False)],
     ids=["since the start", "as they cannot be read any more"],
 )
 def test_who_holds_what_is_unknown_too_where_it_was_known_once(given: Input) -> None:

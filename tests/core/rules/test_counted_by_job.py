@@ -3,7 +3,17 @@
 import pytest
 
 from nodeagent.core.catalog.catalog import ClearOn
-from nodeagent.core.model import Claims, CountedBy, EventKind, Handling, Holder, Holders, Input, Level, Window
+from nodeagent.core.model import (
+    Claims,
+    CountedBy,
+    EventKind,
+    Handling,
+    Holder,
+    Input,
+    Level,
+    ProcessesListed,
+    Window,
+)
 from tests.core.build import begin, catalog, device_view, held, ns, of, repeat, row, run, seen, wait, xid
 
 CODE = "XID_13"
@@ -32,9 +42,9 @@ def fault(pid: int | None = None, place: str = "", device: str = "npu0") -> Inpu
     )
 
 
-def two_jobs(device: str = "npu0") -> Holders:
+def two_jobs(device: str = "npu0") -> ProcessesListed:
     holders = tuple(Holder(pid=pid, start_time=1, command="python", job=f"job-{pid}") for pid in (7, 8))
-    return Holders(device=device, holders=holders)
+    return ProcessesListed(device=device, holders=holders)
 
 
 @pytest.mark.parametrize(

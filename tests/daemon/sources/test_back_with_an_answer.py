@@ -1,7 +1,7 @@
 """The order in which an answer's parts are taken: what runs on or begins with it must know the rest."""
 
 from nodeagent import wire
-from nodeagent.core.model import ActiveSet, Holders, Kind, SourceBack
+from nodeagent.core.model import ActiveSet, Kind, ProcessesListed, SourceBack
 from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.translate import StampClock
 
@@ -46,8 +46,8 @@ def test_a_process_that_has_come_is_told_before_what_is_active_and_one_that_has_
     changed = [type(given) for given in observation.reply(answer(8))]
     left = [type(given) for given in observation.reply(answer())]
 
-    assert came == changed == [Holders, ActiveSet]
-    assert left == [ActiveSet, Holders]
+    assert came == changed == [ProcessesListed, ActiveSet]
+    assert left == [ActiveSet, ProcessesListed]
 
 
 def test_processes_that_cannot_be_read_any_more_are_told_once_and_before_what_is_active() -> None:
@@ -59,5 +59,5 @@ def test_processes_that_cannot_be_read_any_more_are_told_once_and_before_what_is
 
     lost, again = observation.reply(unread), observation.reply(unread)
 
-    assert lost[0] == Holders(device="npu0", holders=(), known=False)
-    assert [type(given) for given in (*lost, *again)] == [Holders, ActiveSet, ActiveSet]
+    assert lost[0] == ProcessesListed(device="npu0", holders=(), known=False)
+    assert [type(given) for given in (*lost, *again)] == [ProcessesListed, ActiveSet, ActiveSet]

@@ -10,7 +10,7 @@ from nodeagent.core.model import (
     DeviceGone,
     DeviceSeen,
     Edge,
-    Holders,
+    ProcessesListed,
     Signal,
     SourceBack,
     SourceLost,
@@ -98,7 +98,9 @@ async def test_holders_are_told_when_they_change_and_not_when_they_are_listed_in
             put(control / "held-chip0", pids)
             await stage.polled("chip0", times=3)
         reported = [
-            [each.pid for each in given.holders] for given in stage.inputs if isinstance(given, Holders)
+            [each.pid for each in given.holders]
+            for given in stage.inputs
+            if isinstance(given, ProcessesListed)
         ]
         assert reported == [[7, 8], [8], []]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.model import Holders
+from nodeagent.core.model import ProcessesListed
 from nodeagent.daemon.workers.worker import WorkerSpec
 from nodeagent.drivers.ascend.driver import AscendDriver
 from nodeagent.drivers.ascend.users import (
@@ -263,8 +263,8 @@ async def test_holders_are_unknown_while_the_list_fails(node: EmulatedNode, spec
         await stage.until(lambda: not holders_of(stage, "npu3")[-1].known, "unknown holders")
 
 
-def holders_of(stage: Judged, device: str) -> list[Holders]:
-    return [one for one in stage.inputs if isinstance(one, Holders) and one.device == device]
+def holders_of(stage: Judged, device: str) -> list[ProcessesListed]:
+    return [one for one in stage.inputs if isinstance(one, ProcessesListed) and one.device == device]
 
 
 KEY = "AllowKilledWhenResetNPU"

@@ -3,7 +3,7 @@
 import pynvml
 import pytest
 
-from nodeagent.core.model import DeviceSeen, Holders, Verdict
+from nodeagent.core.model import DeviceSeen, ProcessesListed, Verdict
 from nodeagent.drivers.nvidia import events
 from nodeagent.drivers.nvidia.checks.memory import MemoryState
 from nodeagent.drivers.nvidia.events import Doubles, EventOwner, GpuEvents
@@ -261,7 +261,7 @@ async def test_processes_that_were_listed_and_are_refused_now_are_unknown(
         await stage.back()
         await stage.until(lambda: judge.view("gpu1").holders == ())
         h100.node.answer(NOT_SUPPORTED, "gpu1", "nvmlDeviceGetComputeRunningProcesses*")
-        unknown = Holders(device="gpu1", holders=(), known=False)
+        unknown = ProcessesListed(device="gpu1", holders=(), known=False)
         await stage.until(lambda: unknown in stage.inputs)
 
 

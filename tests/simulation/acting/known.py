@@ -13,8 +13,8 @@ from nodeagent.core.model import (
     Claims,
     EventKind,
     Holder,
-    Holders,
     Operator,
+    ProcessesListed,
     Signal,
     Started,
 )
@@ -60,7 +60,7 @@ class Known(Invariant):
                 self._signalled(step, given)
             case ActiveSet() as given:
                 self._polled(step, given)
-            case Holders() as given:
+            case ProcessesListed() as given:
                 if device := device_id(step.after, given.device):
                     self.holders[device] = given.holders
             case Claims() as given:
@@ -80,7 +80,7 @@ class Known(Invariant):
         """Who uses it as far as is known, "" if nobody; unknown counts as somebody."""
         (view,) = [one for one in step.after.devices if one.id == device]
         if device not in self.holders or not self._observed.observes(view.vendor, device):
-            return f"who holds {view.name} is not known"
+            return f"the users of {view.name} are not known"
         if self.holders[device] or self.claims.get(device):
             return f"{view.name} is used by {self.holders[device]} {self.claims.get(device)}"
         return "" if self.claims else "nobody ever claimed anything"

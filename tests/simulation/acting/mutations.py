@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a reset counts from its start", ((reset_blockers, "count_from_now", nothing),)),
     Mutation("the cool-down is ignored", ((reset_blockers, "cooled_ns", cooled_at_once),)),
     Mutation("a second group is reset meanwhile", ((reset_blockers, "_is_under_way", no),)),
-    Mutation("a holder is ignored", (users_without("is held by"),)),
+    Mutation("a holder is ignored", (users_without("is used by"),)),
     Mutation("a claim is ignored", (users_without("is claimed by"),)),
     Mutation("a chip is free if nobody knows who holds it", (users_without("is not known"),)),
     Mutation("a process list is trusted", (users_without("no job hook has called"),)),

@@ -1,14 +1,6 @@
 """One device's faults are its own; a new part begins with nothing."""
 
-from nodeagent.core.model import (
-    ALL_DEVICES,
-    ActiveSet,
-    CounterMark,
-    Edge,
-    EventKind,
-    Holders,
-    Signal,
-)
+from nodeagent.core.model import ALL_DEVICES, ActiveSet, CounterMark, Edge, EventKind, ProcessesListed, Signal
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.rows import is_known, is_related
 from tests.simulation.watch import Invariant
@@ -24,7 +16,7 @@ class NoOtherDevice(Invariant):
     def on_step(self, step: Step) -> None:
         given = step.given
         if (
-            not isinstance(given, Signal | ActiveSet | Holders | Edge | CounterMark)
+            not isinstance(given, Signal | ActiveSet | ProcessesListed | Edge | CounterMark)
             or given.device == ALL_DEVICES
         ):
             return

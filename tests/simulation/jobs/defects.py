@@ -5,7 +5,7 @@ from typing import Any
 
 from nodeagent.core.machines import job_review, jobs, supervisor_reports
 from nodeagent.core.machines.jobs import Cause, JobTrigger
-from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
+from nodeagent.core.model import Job, JobBegun, JobStage, Reset, RunReported
 from nodeagent.core.state.state import EngineState
 
 _said, _begun = supervisor_reports.run_reported, supervisor_reports.begun
@@ -37,7 +37,7 @@ def out_of_the_way_as_it_leaves(job: Job) -> bool:
 # ---------------------------------------------------------------------- what is said
 
 
-def said_again(state: EngineState, given: JobSaid) -> bool:
+def said_again(state: EngineState, given: RunReported) -> bool:
     """What was taken before is taken once more."""
     job = state.get(Job, given.job)
     if job is not None and given.number <= job.said:
@@ -45,7 +45,7 @@ def said_again(state: EngineState, given: JobSaid) -> bool:
     return _said(state, given)
 
 
-def said_and_not_kept(state: EngineState, given: JobSaid) -> bool:
+def said_and_not_kept(state: EngineState, given: RunReported) -> bool:
     """Its number is forgotten."""
     before = state.get(Job, given.job)
     changed = _said(state, given)
@@ -55,7 +55,7 @@ def said_and_not_kept(state: EngineState, given: JobSaid) -> bool:
     return changed
 
 
-def said_and_not_stored(state: EngineState, given: JobSaid) -> bool:
+def said_and_not_stored(state: EngineState, given: RunReported) -> bool:
     _said(state, given)
     return False
 

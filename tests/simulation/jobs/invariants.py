@@ -7,14 +7,14 @@ from nodeagent.core.model import (
     Event,
     Handling,
     JobBegun,
-    JobSaid,
     JobStage,
     JobView,
-    JobWord,
     Level,
     Outcome,
     Reset,
     ResetMode,
+    RunEvent,
+    RunReported,
     Started,
     Verdict,
     View,
@@ -118,7 +118,7 @@ class SaidOnceReportedOnce(Invariant):
         self._to_be_reported: dict[str, int] = {}
 
     def on_step(self, step: Step) -> None:
-        if isinstance(step.given, JobSaid):
+        if isinstance(step.given, RunReported):
             self._said(step, step.given)
             return
         after = _supervised(step.after)
@@ -131,7 +131,7 @@ class SaidOnceReportedOnce(Invariant):
             if len(_events_of(step, name, number)) != is_held:
                 raise Broken(self.name, f"{number} of {name}, which is {job}, was reported: {is_held}")
 
-    def _said(self, step: Step, given: JobSaid) -> None:
+    def _said(self, step: Step, given: RunReported) -> None:
         before = _supervised(step.before).get(given.job)
         reported = _events_of(step, given.job, given.number)
         if before is None or before.stage is JobStage.ENDED or given.number <= before.said:
@@ -140,8 +140,8 @@ class SaidOnceReportedOnce(Invariant):
             return
         after = _supervised(step.after)[given.job]
         self._to_be_reported.pop(given.job, None)
-        wanted = 0 if given.what is JobWord.STARTED and given.run == 1 else 1
-        has_ended = given.what in (JobWord.STOPPED, JobWord.EXITED) and given.run >= before.run
+        wanted = 0 if given.what is RunEvent.STARTED and given.run == 1 else 1
+        has_ended = given.what in (RunEvent.STOPPED, RunEvent.EXITED) and given.run >= before.run
         if has_ended and after.stage is JobStage.ASKED:
             self._to_be_reported[given.job], wanted = given.number, 0
         if len(reported) != wanted or after.said != given.number:
@@ -248,7 +248,7 @@ class HeldForAReason(Invariant):
     def _found_running(self, step: Step, name: str) -> bool:
         """Its supervisor made the run while nobody could be asked."""
         given = step.given
-        return isinstance(given, JobBegun | JobSaid) and given.job == name
+        return isinstance(given, JobBegun | RunReported) and given.job == name
 
     def _bars(self, step: Step, job: JobView) -> str:
         for reset in step.after.resets:

@@ -2,7 +2,7 @@
 
 from nodeagent.core import follow
 from nodeagent.core.machines import job_review, job_views, jobs, supervisor_reports
-from nodeagent.core.model import Job, JobBegun, JobSaid
+from nodeagent.core.model import Job, JobBegun, RunReported
 from nodeagent.core.state import occupancy
 from tests.simulation.acting.defects import users_without
 from tests.simulation.jobs.defects import (
@@ -34,9 +34,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         ((occupancy, "is_out_of_the_way", out_of_the_way_as_it_leaves),),
     ),
     Mutation("a job that uses a chip is ignored", (users_without("is used by the job"),)),
-    Mutation("what was said is taken again", handlers={JobSaid: said_again}),
-    Mutation("how much was said is forgotten", handlers={JobSaid: said_and_not_kept}),
-    Mutation("what was said is not stored", handlers={JobSaid: said_and_not_stored}),
+    Mutation("what was said is taken again", handlers={RunReported: said_again}),
+    Mutation("how much was said is forgotten", handlers={RunReported: said_and_not_kept}),
+    Mutation("what was said is not stored", handlers={RunReported: said_and_not_stored}),
     Mutation("a supervisor that connects again is another", handlers={JobBegun: begun_anew}),
     Mutation("a job that begins is taken as running", handlers={JobBegun: begun_whatever_runs}),
     Mutation("a reboot ends no job", ((supervisor_reports, "rebooted", none),)),

@@ -24,13 +24,13 @@ from nodeagent.core.model import (
     EventKind,
     Handling,
     Hold,
-    Holders,
     HoldKind,
     Input,
     Kind,
     Level,
     Operator,
     Presence,
+    ProcessesListed,
     Promotion,
     Reason,
     Signal,
@@ -339,12 +339,12 @@ def start_fires(self: Engine, now_ns: int, given: Input) -> bool:
     return changed
 
 
-def takes_unstored(state: EngineState, given: Holders) -> bool:
+def takes_unstored(state: EngineState, given: ProcessesListed) -> bool:
     _holders(state, given)
     return False
 
 
-_holders = engine._HANDLERS[Holders]
+_holders = engine._HANDLERS[ProcessesListed]
 
 
 def starting_without_sources(state: EngineState, given: Started) -> bool:

@@ -15,8 +15,8 @@ from nodeagent.core.model import (
     ActiveSet,
     CatalogChanged,
     Hold,
-    Holders,
     Ordinal,
+    ProcessesListed,
     Signal,
     SourceAbsent,
     Started,
@@ -152,7 +152,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a compaction loses the counts", (carrying_no(Window),)),
     Mutation("a compaction loses the holds", (carrying_no(Hold),)),
     Mutation("a compaction loses the numbers given", (carrying_no(Ordinal),)),
-    Mutation("holders are not stored", handlers={Holders: takes_unstored}),
+    Mutation("holders are not stored", handlers={ProcessesListed: takes_unstored}),
     Mutation(
         "an id comes twice",
         ((limits, "next_id", lambda _, __, device_id, name, *___: f"{device_id}/{name}#1"),),

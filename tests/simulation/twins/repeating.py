@@ -14,9 +14,9 @@ from nodeagent.core.model import (
     Edge,
     EventKind,
     Holder,
-    Holders,
     Kind,
     Operator,
+    ProcessesListed,
     Signal,
     Started,
 )
@@ -67,7 +67,7 @@ class FrequencyTwin:
         self._lasting.step(step)
         self._observed.step(step)
         given = step.given
-        if isinstance(given, Holders):
+        if isinstance(given, ProcessesListed):
             self._hold(step, given)
         elif isinstance(given, Started):
             self._reported_since_start.clear()
@@ -194,7 +194,7 @@ class FrequencyTwin:
             ]
         self._queues.update(leaving)
 
-    def _hold(self, step: Step, given: Holders) -> None:
+    def _hold(self, step: Step, given: ProcessesListed) -> None:
         """Of each process ever listed here: when it left, None while it is there."""
         device = device_id(step.before, given.device)
         if not device:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from nodeagent.core.model import Handling, Holders, Verdict
+from nodeagent.core.model import Handling, ProcessesListed, Verdict
 from nodeagent.drivers.nvidia.checks.telemetry import OFF
 from nodeagent.drivers.nvidia.gpu import SELDOM
 from tests.daemon.staged import Staged, staged
@@ -223,5 +223,5 @@ async def test_a_process_that_nvml_lists_and_nobody_sees_is_not_none(h100: GpuNo
         assert [held for held in held_by(stage, "gpu0") if held.known] == []
 
 
-def held_by(stage: Staged, device: str) -> list[Holders]:
-    return [given for given in stage.inputs if isinstance(given, Holders) and given.device == device]
+def held_by(stage: Staged, device: str) -> list[ProcessesListed]:
+    return [given for given in stage.inputs if isinstance(given, ProcessesListed) and given.device == device]

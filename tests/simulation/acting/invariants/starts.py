@@ -125,7 +125,7 @@ class ModeAllowsIt(_AtStart):
         if event.evidence["mode"] != mode.value:
             return f"started in mode {event.evidence['mode']}, the mode is {mode}"
         if mode is ResetMode.ASK and not reset.who and reset.id not in self.known.approved:
-            return "nobody approved it"
+            return "it was not approved"
         return "" if mode is not ResetMode.OFF else "resets are off"
 
 
