@@ -9,7 +9,7 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from nodeagent.core.model import Event, EventKind, JobStage, RunEvent, View, Wanted
+from nodeagent.core.model import Event, EventKind, JobStage, RunReportKind, View, Wanted
 from nodeagent.job.model import RunReason
 
 CLAIMED: Final = "claimed"
@@ -41,7 +41,7 @@ ENDED: Final = "ended"
 
 _STAGES: Final = (*(stage.value for stage in JobStage if stage is not JobStage.ENDED), CLAIMED)
 _RERUNS: Final = (*(why.value for why in RunReason if why is not RunReason.FIRST), OTHER)
-_SUSPICIONS: Final = (RunEvent.SUSPENDED.value, RunEvent.CLEARED.value)
+_SUSPICIONS: Final = (RunReportKind.SUSPENDED.value, RunReportKind.CLEARED.value)
 _CAUSES: Final = (FAULT, ORDER, SUSPENDED)
 _OUTCOMES: Final = (IN_PLACE, LEFT, ENDED)
 _PHASES: Final = ("stop", "heal", "rerun", "total")
@@ -75,10 +75,10 @@ class JobCounts:
             case EventKind.JOB_ASKED:
                 self._asked(name, event)
             case EventKind.JOB_SUSPENDED:
-                self._suspicions[RunEvent.SUSPENDED.value] += 1
+                self._suspicions[RunReportKind.SUSPENDED.value] += 1
                 self._under_way.setdefault(name, _Recovery(SUSPENDED, event.at_ns))
-            case EventKind.JOB_SUSPECTED if event.evidence.get("said") == RunEvent.CLEARED:
-                self._suspicions[RunEvent.CLEARED.value] += 1
+            case EventKind.JOB_SUSPECTED if event.evidence.get("said") == RunReportKind.CLEARED:
+                self._suspicions[RunReportKind.CLEARED.value] += 1
                 self._forget_suspension(name)
             case EventKind.JOB_RERUN:
                 self._rerun(name, event)

@@ -22,8 +22,8 @@ from nodeagent.core.model import (
     JobPolicy,
     Operator,
     Peer,
-    RunEvent,
     RunReported,
+    RunReportKind,
 )
 from tests.scenarios.wording import options_of
 
@@ -45,7 +45,7 @@ def read(words: Sequence[str]) -> Input:
                 job=job,
                 number=int(options["number"]),
                 run=int(options["run"]),
-                what=RunEvent(what),
+                what=RunReportKind(what),
                 status=int(options["status"]) if "status" in options else None,
             )
         case ["job", job, "leaves"]:

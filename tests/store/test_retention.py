@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.model import CatalogChanged, EventKind, Input, RunEvent, RunReported
+from nodeagent.core.model import CatalogChanged, EventKind, Input, RunReported, RunReportKind
 from nodeagent.store.disk import retention
 from nodeagent.store.disk.retention import RetentionPolicy
 from nodeagent.store.ledger import Ledger
@@ -153,7 +153,7 @@ LONG_TEXT = "x" * 4000
 def of_jobs(number: int, *, events: int) -> Transaction:
     """What a supervisor says, with its events."""
     said: tuple[Input, ...] = tuple(
-        RunReported(job="slurm:7.0", number=each, run=1, what=RunEvent.SUSPECTED, why=LONG_TEXT)
+        RunReported(job="slurm:7.0", number=each, run=1, what=RunReportKind.SUSPECTED, why=LONG_TEXT)
         for each in range(number, number + events)
     )
     of_it = tuple(

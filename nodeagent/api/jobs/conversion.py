@@ -9,7 +9,7 @@ from typing import Final
 from nodeagent.api import request_fields
 from nodeagent.api.jobs import limits
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.core.model import JobEnded, JobPolicy, JobView, RunEvent, RunReported, View, Wanted
+from nodeagent.core.model import JobEnded, JobPolicy, JobView, RunReported, RunReportKind, View, Wanted
 from nodeagent.job import lines
 from nodeagent.job.model import RunReport, RunRequest, Wish
 from nodeagent.system.processes import printable
@@ -42,7 +42,7 @@ def report(job: str, line: RunReport) -> RunReported:
         job=job,
         number=_number("number", line.number, _MOST),
         run=_number("run", line.run, _MOST_RUNS),
-        what=RunEvent(line.what.value),
+        what=RunReportKind(line.what.value),
         why=_text(line.why, limits.MAX_WHY_CHARACTERS),
         status=_status(line.status),
         evidence=_evidence(line),
@@ -83,7 +83,7 @@ def _status(value: int | None) -> int | None:
 
 
 def _evidence(line: RunReport) -> dict[str, str]:
-    most_characters = limits.MAX_EVIDENCE_CHARACTERS.get(RunEvent(line.what.value))
+    most_characters = limits.MAX_EVIDENCE_CHARACTERS.get(RunReportKind(line.what.value))
     if most_characters is None:
         return {}
     entries = list(line.evidence.items())[: limits.MAX_EVIDENCE]

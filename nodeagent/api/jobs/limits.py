@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodeagent.api.access.limits import Limit, RateLimit, a_day, a_second
-from nodeagent.core.model import RunEvent
+from nodeagent.core.model import RunReportKind
 from nodeagent.core.state.limits import MAX_JOBS, MAX_JOBS_OF_USER, MAX_JOBS_UNPROVEN
 
 SUPERVISORS: Final = Limit(what="supervisors", each=MAX_JOBS_OF_USER, total=MAX_JOBS, kept=0)
@@ -66,9 +66,9 @@ MAX_UNREAD_BYTES: Final = 128 * 1024
 MAX_WHY_CHARACTERS: Final = 512
 MAX_EVIDENCE: Final = 16
 
-MAX_EVIDENCE_CHARACTERS: Final[Mapping[RunEvent, int]] = {
-    RunEvent.SUSPENDED: 1024,
-    RunEvent.EXITED: 256,
+MAX_EVIDENCE_CHARACTERS: Final[Mapping[RunReportKind, int]] = {
+    RunReportKind.SUSPENDED: 1024,
+    RunReportKind.EXITED: 256,
 }
 """The length of each value, by what is reported: of a hang that is confirmed, and of a failure its class and
 line. Other reports have none. One event holds all of it, and goes to every subscriber.

@@ -21,7 +21,7 @@ from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.sections import JobsConfig
-from nodeagent.core.model import JobView, Peer, RunEvent, RunReported, View
+from nodeagent.core.model import JobView, Peer, RunReported, RunReportKind, View
 from nodeagent.store.event_feed import EventFeed
 
 
@@ -77,7 +77,7 @@ class Shared:
         return self.proven if of_cgroup else self.unproven
 
 
-INFORMS_ONLY: Final = frozenset({RunEvent.SUSPECTED, RunEvent.SUSPENDED, RunEvent.CLEARED})
+INFORMS_ONLY: Final = frozenset({RunReportKind.SUSPECTED, RunReportKind.SUSPENDED, RunReportKind.CLEARED})
 """They move no job."""
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from nodeagent.core.judge.events import emit
 from nodeagent.core.machines import job_views
-from nodeagent.core.model import AGENT, EventKind, Job, JobStage, RunEvent, RunReported
+from nodeagent.core.model import AGENT, EventKind, Job, JobStage, RunReported, RunReportKind
 from nodeagent.core.state import limits, occupancy
 from nodeagent.core.state.state import EngineState
 
@@ -179,7 +179,7 @@ def durations(job: Job) -> Mapping[str, str]:
 
 
 def text_of_end(report: RunReported) -> str:
-    how = "stopped" if report.what is RunEvent.STOPPED else "ended by itself"
+    how = "stopped" if report.what is RunReportKind.STOPPED else "ended by itself"
     status = "" if report.status is None else f" with status {report.status}"
     return f"run {report.run} {how}{status}" + (f": {report.why}" if report.why else "")
 

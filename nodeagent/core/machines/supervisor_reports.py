@@ -20,8 +20,8 @@ from nodeagent.core.model import (
     JobEnded,
     JobStage,
     Refused,
-    RunEvent,
     RunReported,
+    RunReportKind,
 )
 from nodeagent.core.state import limits, occupancy, registry
 from nodeagent.core.state.state import EngineState
@@ -204,14 +204,14 @@ def _unkillable(state: EngineState, job: Job, given: RunReported) -> None:
     jobs.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 
-_BY_KIND: Final[dict[RunEvent, Callable[[EngineState, Job, RunReported], None]]] = {
-    RunEvent.STARTED: _started,
-    RunEvent.STOPPED: _ended_run,
-    RunEvent.EXITED: _ended_run,
-    RunEvent.SUSPECTED: _suspected,
-    RunEvent.SUSPENDED: _suspended,
-    RunEvent.CLEARED: _cleared,
-    RunEvent.UNKILLABLE: _unkillable,
+_BY_KIND: Final[dict[RunReportKind, Callable[[EngineState, Job, RunReported], None]]] = {
+    RunReportKind.STARTED: _started,
+    RunReportKind.STOPPED: _ended_run,
+    RunReportKind.EXITED: _ended_run,
+    RunReportKind.SUSPECTED: _suspected,
+    RunReportKind.SUSPENDED: _suspended,
+    RunReportKind.CLEARED: _cleared,
+    RunReportKind.UNKILLABLE: _unkillable,
 }
 
 

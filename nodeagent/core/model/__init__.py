@@ -96,8 +96,8 @@ if TYPE_CHECKING:
         JobView,
         Peer,
         Recommendation,
-        RunEvent,
         RunReported,
+        RunReportKind,
         Wanted,
     )
     from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
@@ -185,7 +185,7 @@ __all__ = [
     "ResetStage",
     "ResetsRecorded",
     "RuleCell",
-    "RunEvent",
+    "RunReportKind",
     "RunReported",
     "Severity",
     "Shown",

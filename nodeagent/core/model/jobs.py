@@ -29,7 +29,7 @@ class Wanted(StrEnum):
     LEAVE = "leave"
 
 
-class RunEvent(StrEnum):
+class RunReportKind(StrEnum):
     """What a supervisor reports of a run."""
 
     STARTED = "started"
@@ -112,7 +112,7 @@ class RunReported:
     job: str
     number: int
     run: int
-    what: RunEvent
+    what: RunReportKind
     why: str = ""
     status: int | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)

@@ -20,8 +20,8 @@ from nodeagent.core.model import (
     Operator,
     Peer,
     ResetMode,
-    RunEvent,
     RunReported,
+    RunReportKind,
 )
 from tests.core.build import held, ns, order, row
 from tests.core.resets.ring import Ring, ring_catalog
@@ -72,7 +72,7 @@ class Place(Ring):
         words = {"peer": Peer(pid=70, start_time=1, uid=1000), "kind": "training", **words}
         self.do(JobBegun(job=job, policy=policy, devices=chips or ("npu0",), **words))
 
-    def say(self, what: RunEvent, job: str = JOB, run: int | None = None, **words: Any) -> list[Event]:
+    def say(self, what: RunReportKind, job: str = JOB, run: int | None = None, **words: Any) -> list[Event]:
         """With its next number, and of the run that is known."""
         number = self.numbers[job] = self.numbers.get(job, 0) + 1
         run = self.job(job).run if run is None else run
@@ -81,14 +81,14 @@ class Place(Ring):
     def run(self, policy: JobPolicy = IN_PLACE, job: str = JOB, *chips: str) -> None:
         """It begins, its command starts, and holds its chips."""
         self.begin(policy, job, *chips)
-        self.say(RunEvent.STARTED, job)
+        self.say(RunReportKind.STARTED, job)
         for chip in chips or ("npu0",):
             self.do(held(chip, job))
         self.wait(100)
 
     def stop(self, job: str = JOB, *chips: str) -> None:
         """As it was asked to; a poll shows that nothing of it is left."""
-        self.say(RunEvent.STOPPED, job)
+        self.say(RunReportKind.STOPPED, job)
         for chip in chips or ("npu0",):
             self.do(held(chip, None))
 

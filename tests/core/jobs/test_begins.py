@@ -2,7 +2,16 @@
 
 import pytest
 
-from nodeagent.core.model import EventKind, JobStage, Peer, Recommendation, Refused, RunEvent, Started, Wanted
+from nodeagent.core.model import (
+    EventKind,
+    JobStage,
+    Peer,
+    Recommendation,
+    Refused,
+    RunReportKind,
+    Started,
+    Wanted,
+)
 from nodeagent.core.state import limits
 from tests.core.build import DAY_S, held
 from tests.core.jobs.place import IN_PLACE, JOB, MOVES, OTHER, WATCHED, Place
@@ -20,7 +29,7 @@ def test_one_on_well_chips_is_granted_at_once() -> None:
 def test_the_first_start_of_a_command_is_no_event() -> None:
     place = Place()
     place.begin()
-    assert place.say(RunEvent.STARTED) == []
+    assert place.say(RunReportKind.STARTED) == []
 
 
 def test_its_event_is_of_the_node_and_names_it() -> None:
@@ -105,7 +114,7 @@ def test_one_that_is_about_to_make_a_later_run_has_ended_the_former() -> None:
 def test_another_supervisor_of_that_name_that_begins_anew_is_another_job() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.SUSPENDED)
+    place.say(RunReportKind.SUSPENDED)
     place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
     assert (place.job().said, place.job().run) == (0, 1)
     assert place.job_events()[2:] == [
@@ -139,7 +148,7 @@ def test_another_one_is_not_told_to_leave_for_what_one_before_it_left() -> None:
 def test_one_that_was_started_again_on_its_journal_goes_on() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.SUSPENDED)
+    place.say(RunReportKind.SUSPENDED)
     place.begin(peer=Peer(pid=71, start_time=2, uid=1000), run=2)
     assert (place.job().said, place.job().run) == (2, 2)
 
@@ -167,7 +176,7 @@ def test_one_that_has_ended_uses_nothing_and_says_nothing() -> None:
     place = Place()
     place.run()
     place.leave()
-    assert place.say(RunEvent.STARTED) == []
+    assert place.say(RunReportKind.STARTED) == []
     place.do(held("npu0", None))
     place.propose_and_start()
     assert len(place.actions) == 1

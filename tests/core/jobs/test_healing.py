@@ -3,7 +3,15 @@
 import pytest
 
 from nodeagent.core.catalog.settings import Mode
-from nodeagent.core.model import ActionState, EventKind, JobStage, Recommendation, ResetMode, RunEvent, Wanted
+from nodeagent.core.model import (
+    ActionState,
+    EventKind,
+    JobStage,
+    Recommendation,
+    ResetMode,
+    RunReportKind,
+    Wanted,
+)
 from tests.core.build import held, order
 from tests.core.jobs.place import BOTH, IN_PLACE, JOB, MOVES, WATCHED, Place, job_catalog
 from tests.core.resets.ring import BROKEN
@@ -23,7 +31,7 @@ def test_it_is_held_once_it_has_stopped_and_no_process_of_it_is_left() -> None:
     place = Place()
     place.run()
     place.fault()
-    place.say(RunEvent.STOPPED, status=143)
+    place.say(RunReportKind.STOPPED, status=143)
     assert (place.stage(), place.job_events()[-1][0]) == (JobStage.ASKED, "job_asked")
     place.do(held("npu0", None))
     assert (place.stage(), place.job().wanted, place.job().run) == (JobStage.HOLDING, Wanted.HOLD, 2)
@@ -38,7 +46,7 @@ def test_a_process_of_another_job_does_not_keep_it() -> None:
     place.run()
     place.fault()
     place.do(held("npu0", "slurm:8.0"))
-    place.say(RunEvent.STOPPED)
+    place.say(RunReportKind.STOPPED)
     assert place.stage() is JobStage.HOLDING
 
 
@@ -47,7 +55,7 @@ def test_while_nobody_knows_who_holds_its_chip_it_has_not_stopped() -> None:
     place.run()
     place.fault()
     place.restart()
-    place.say(RunEvent.STOPPED)
+    place.say(RunReportKind.STOPPED)
     assert place.stage() is JobStage.ASKED
     place.do(held("npu0", None))
     assert place.stage() is JobStage.HOLDING
@@ -58,7 +66,7 @@ def test_where_no_cgroup_tells_its_processes_any_bare_process_keeps_it() -> None
     place.run(IN_PLACE, "pid:70")
     place.do(held("npu0", ""))
     place.fault()
-    place.say(RunEvent.STOPPED, "pid:70")
+    place.say(RunReportKind.STOPPED, "pid:70")
     assert place.stage("pid:70") is JobStage.ASKED
     place.do(held("npu0", None))
     assert place.stage("pid:70") is JobStage.HOLDING
@@ -112,7 +120,7 @@ def test_it_is_run_again_once_the_reset_is_verified() -> None:
     job = place.job()
     assert (job.stage, job.wanted, job.run) == (JobStage.RUNNING, Wanted.RUN, 2)
     place.wait(1)
-    place.say(RunEvent.STARTED)
+    place.say(RunReportKind.STARTED)
     assert place.job_events()[-1] == ("job_rerun", "run 2 has started")
 
 
@@ -124,7 +132,7 @@ def test_how_long_each_step_took_is_in_the_event_of_the_new_run() -> None:
     place.poll_all(BROKEN)
     place.stop()
     place.help()
-    place.say(RunEvent.STARTED)
+    place.say(RunReportKind.STARTED)
     (event,) = [event for event in place.events if event.kind is EventKind.JOB_RERUN]
     assert event.evidence["stopped_after_s"] == "1.000"
     assert event.evidence["granted_after_s"] == "7.000"
@@ -168,14 +176,14 @@ def test_one_that_ends_by_itself_while_it_is_asked_has_stopped() -> None:
     place.run()
     place.fault()
     place.do(held("npu0", None))
-    place.say(RunEvent.EXITED, status=1)
+    place.say(RunReportKind.EXITED, status=1)
     assert place.stage() is JobStage.HOLDING
 
 
 def test_one_that_ends_by_itself_is_granted_its_next_run_at_once() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.EXITED, status=1)
+    place.say(RunReportKind.EXITED, status=1)
     assert (place.stage(), place.job().run) == (JobStage.RUNNING, 2)
     assert place.job_events()[-1] == ("job_stopped", "run 1 ended by itself with status 1")
 
@@ -189,7 +197,7 @@ def test_one_that_ends_by_itself_beside_a_reset_makes_room_for_it_though_it_need
     place.wait(10.001)
     assert (place.stage(), place.actions) == (JobStage.RUNNING, [])
     place.do(held("npu1", None))
-    place.say(RunEvent.EXITED, status=1)
+    place.say(RunReportKind.EXITED, status=1)
     assert (place.stage(), len(place.actions)) == (JobStage.HOLDING, 1)
     place.help()
     assert place.stage() is JobStage.RUNNING
@@ -203,7 +211,7 @@ def test_one_that_is_only_watched_makes_room_for_no_reset_between_two_runs() -> 
     place.poll_all(BROKEN)
     place.wait(10.001)
     place.do(held("npu1", None))
-    place.say(RunEvent.EXITED, status=1)
+    place.say(RunReportKind.EXITED, status=1)
     assert (place.stage(), place.job().run, place.actions) == (JobStage.RUNNING, 2, [])
 
 
@@ -263,7 +271,7 @@ def test_between_two_runs_such_a_chip_is_free_and_is_reset() -> None:
     place.run()
     place.fault("FreeRestartNPU")
     place.do(held("npu0", None))
-    place.say(RunEvent.EXITED, status=1)
+    place.say(RunReportKind.EXITED, status=1)
     assert place.stage() is JobStage.HOLDING
     place.wait(1)
     place.poll_all("FreeRestartNPU")

@@ -25,8 +25,8 @@ from nodeagent.core.model import (
     JobStage,
     Peer,
     ResetMode,
-    RunEvent,
     RunReported,
+    RunReportKind,
     Started,
     Tick,
 )
@@ -102,7 +102,7 @@ said = st.builds(
     _jobs,
     st.integers(1, 12),
     _runs,
-    st.sampled_from((*3 * (RunEvent.STOPPED, RunEvent.STARTED), *RunEvent)),
+    st.sampled_from((*3 * (RunReportKind.STOPPED, RunReportKind.STARTED), *RunReportKind)),
 )
 inputs: st.SearchStrategy[Input] = st.one_of(
     begins,
@@ -134,7 +134,7 @@ def _recovery(chip: str, job: str, policy: JobPolicy, breaks: Steps) -> Steps:
     """A job begins, its chip breaks, it stops and is run again, with something else in the middle."""
     peer = Peer(pid=3, start_time=1, uid=1000)
     begun = JobBegun(job=job, kind="training", peer=peer, devices=(chip,), policy=policy)
-    words = (RunEvent.STARTED, RunEvent.STOPPED, RunEvent.STARTED)
+    words = (RunReportKind.STARTED, RunReportKind.STOPPED, RunReportKind.STARTED)
     started, stopped, again = (
         RunReported(job=job, number=20 + at, run=1 + at // 2, what=what) for at, what in enumerate(words)
     )

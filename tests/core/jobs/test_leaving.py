@@ -14,7 +14,7 @@ from nodeagent.core.model import (
     Level,
     Recommendation,
     ResetMode,
-    RunEvent,
+    RunReportKind,
     Signal,
     SourceBack,
     Verdict,
@@ -59,7 +59,7 @@ def test_one_that_says_it_has_stopped_and_has_not() -> None:
     place.fault()
     place.wait(1)
     place.poll_all(BROKEN)
-    place.say(RunEvent.STOPPED)
+    place.say(RunReportKind.STOPPED)
     place.wait(60)
     assert place.job_events()[-1] == (
         "job_asked",
@@ -108,7 +108,7 @@ def test_one_whose_chips_have_had_all_their_resets() -> None:
     place.wait(100)
     place.fault()
     assert leaves(place) == (Wanted.RUN, True)
-    place.say(RunEvent.EXITED, status=1)
+    place.say(RunReportKind.EXITED, status=1)
     assert leaves(place) == (Wanted.LEAVE, True)
 
 
@@ -263,7 +263,7 @@ def test_such_a_fault_of_a_job_before_it_sends_nobody_away() -> None:
 def test_one_that_says_that_a_process_cannot_be_ended_leaves_and_nothing_takes_less_work() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.UNKILLABLE, why="pid 7 does not end")
+    place.say(RunReportKind.UNKILLABLE, why="pid 7 does not end")
     assert leaves(place) == (Wanted.LEAVE, False)
     assert (place.open_on("node"), place.open_on("npu0")) == ([], [])
     assert place.verdicts(["node", "npu0"]) == ["ALLOW", "ALLOW"]
@@ -273,7 +273,7 @@ def test_one_whose_process_was_seen_not_to_end_leaves_a_chip_that_takes_no_new_w
     place = Place()
     place.run()
     place.do(stuck("npu0"))
-    place.say(RunEvent.UNKILLABLE, why="pid 7 does not end")
+    place.say(RunReportKind.UNKILLABLE, why="pid 7 does not end")
     assert leaves(place) == (Wanted.LEAVE, True)
     assert place.open_on("npu0") == ["process_unkillable"]
     place.do(stuck("npu0", Assertion.RECOVER))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.model import JobPolicy, JobStage, RunEvent, Wanted
+from nodeagent.core.model import JobPolicy, JobStage, RunReportKind, Wanted
 from tests.core.build import held, order
 from tests.core.jobs.place import IN_PLACE, JOB, OTHER, WATCHED, YIELDS, Place
 from tests.core.resets.ring import BROKEN
@@ -141,5 +141,5 @@ def test_a_neighbour_that_stopped_and_started_again_keeps_its_count_of_runs() ->
     place.stop(JOB, "npu0")
     place.stop(OTHER, "npu1")
     place.help()
-    place.say(RunEvent.STARTED, OTHER)
+    place.say(RunReportKind.STARTED, OTHER)
     assert (place.job(OTHER).run, place.job_events()[-1]) == (2, ("job_rerun", "run 2 has started"))

@@ -1,6 +1,6 @@
 """Orders of operators: stop a job, and run it again."""
 
-from nodeagent.core.model import ActionState, JobStage, Refused, RunEvent, Wanted
+from nodeagent.core.model import ActionState, JobStage, Refused, RunReportKind, Wanted
 from tests.core.build import held
 from tests.core.jobs.place import JOB, MOVES, WATCHED, Place
 from tests.core.resets.ring import BROKEN
@@ -138,5 +138,5 @@ def test_a_stopped_one_whose_supervisor_ran_it_while_nobody_could_be_asked_is_st
     place.run()
     place.order("stop_job")
     place.stop()
-    place.say(RunEvent.STARTED)
+    place.say(RunReportKind.STARTED)
     assert place.job().wanted is Wanted.STOP

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.model import EventKind, JobStage, RunEvent, RunReported
+from nodeagent.core.model import EventKind, JobStage, RunReported, RunReportKind
 from tests.core.build import held
 from tests.core.jobs.place import JOB, OTHER, Place
 
@@ -10,7 +10,7 @@ from tests.core.jobs.place import JOB, OTHER, Place
 def test_what_was_said_is_taken_once() -> None:
     place = Place()
     place.run()
-    said = RunReported(job=JOB, number=5, run=1, what=RunEvent.EXITED, status=1)
+    said = RunReported(job=JOB, number=5, run=1, what=RunReportKind.EXITED, status=1)
     assert len(place.do(said)) == 1
     assert place.do(said) == []
     assert (place.job().said, place.job().run) == (5, 2)
@@ -19,7 +19,7 @@ def test_what_was_said_is_taken_once() -> None:
 def test_what_is_said_twice_is_not_stored_twice() -> None:
     place = Place()
     place.run()
-    said = RunReported(job=JOB, number=5, run=1, what=RunEvent.SUSPECTED)
+    said = RunReported(job=JOB, number=5, run=1, what=RunReportKind.SUSPECTED)
     place.do(said)
     stored = len(place.records)
     place.do(said)
@@ -28,12 +28,12 @@ def test_what_is_said_twice_is_not_stored_twice() -> None:
 
 def test_of_a_job_that_is_not_known_nothing_is_taken() -> None:
     place = Place()
-    assert place.do(RunReported(job=OTHER, number=1, run=1, what=RunEvent.STARTED)) == []
+    assert place.do(RunReported(job=OTHER, number=1, run=1, what=RunReportKind.STARTED)) == []
     assert place.engine.view().jobs == ()
 
 
-@pytest.mark.parametrize("what", [RunEvent.STOPPED, RunEvent.EXITED])
-def test_the_end_of_a_former_run_ends_no_later_one(what: RunEvent) -> None:
+@pytest.mark.parametrize("what", [RunReportKind.STOPPED, RunReportKind.EXITED])
+def test_the_end_of_a_former_run_ends_no_later_one(what: RunReportKind) -> None:
     place = Place()
     place.begin(run=3, is_running=True)
     place.say(what, run=2)
@@ -45,20 +45,20 @@ def test_a_start_that_nobody_granted_is_a_run() -> None:
     place = Place()
     place.fault()
     place.begin()
-    place.say(RunEvent.STARTED)
+    place.say(RunReportKind.STARTED)
     assert place.stage() is JobStage.ASKED
 
 
 @pytest.mark.parametrize(
     ("what", "kind"),
     [
-        (RunEvent.SUSPECTED, "job_suspected"),
-        (RunEvent.SUSPENDED, "job_suspended"),
-        (RunEvent.CLEARED, "job_suspected"),
+        (RunReportKind.SUSPECTED, "job_suspected"),
+        (RunReportKind.SUSPENDED, "job_suspended"),
+        (RunReportKind.CLEARED, "job_suspected"),
     ],
 )
 def test_a_run_that_stands_still_is_told_and_goes_on_as_far_as_the_daemon_is_concerned(
-    what: RunEvent, kind: str
+    what: RunReportKind, kind: str
 ) -> None:
     place = Place()
     place.run()
@@ -72,16 +72,16 @@ def test_a_run_that_stands_still_is_told_and_goes_on_as_far_as_the_daemon_is_con
 def test_a_supervisor_that_stops_a_suspended_run_by_itself_makes_the_next_one() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.SUSPENDED)
+    place.say(RunReportKind.SUSPENDED)
     place.do(held("npu0", None))
-    place.say(RunEvent.STOPPED)
+    place.say(RunReportKind.STOPPED)
     assert (place.stage(), place.job().run) == (JobStage.RUNNING, 2)
 
 
 def test_the_status_of_a_run_is_in_its_event() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.EXITED, status=137, why="killed")
+    place.say(RunReportKind.EXITED, status=137, why="killed")
     (event,) = [event for event in place.events if event.kind is EventKind.JOB_STOPPED]
     assert (event.why, event.evidence["status"]) == ("run 1 ended by itself with status 137: killed", "137")
 
@@ -89,7 +89,7 @@ def test_the_status_of_a_run_is_in_its_event() -> None:
 def test_a_run_that_ended_by_itself_has_no_times_of_a_recovery() -> None:
     place = Place()
     place.run()
-    place.say(RunEvent.EXITED, status=1)
-    place.say(RunEvent.STARTED)
+    place.say(RunReportKind.EXITED, status=1)
+    place.say(RunReportKind.STARTED)
     (event,) = [event for event in place.events if event.kind is EventKind.JOB_RERUN]
     assert event.evidence == {"said": "started", "number": "3", "run": "2"}

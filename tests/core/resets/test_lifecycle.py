@@ -158,7 +158,13 @@ def test_one_that_an_earlier_version_ended_asks_again_as_it_did_there(name: str)
 def test_one_that_an_earlier_version_ended_is_as_if_it_had_ended_here(name: str) -> None:
     (then,), (here,) = (ring.engine.view().resets for ring in (opened(name), ended_here(name)))
     assert (then.stage, then.outcome, then.may_ask_again) == (here.stage, here.outcome, here.may_ask_again)
-    assert (then.result, then.hindered, then.codes) == (here.result, here.hindered, here.codes)
+    assert (in_present_terms(then.result), then.codes) == (here.result, here.codes)
+    assert tuple(map(in_present_terms, then.hindered)) == here.hindered
+
+
+def in_present_terms(text: str) -> str:
+    """A stored text stays as the earlier version wrote it: it is shown, and decides nothing."""
+    return text.replace("is held by", "is used by")
 
 
 def test_outcome_and_whether_it_may_ask_again_are_fields() -> None:

@@ -13,8 +13,8 @@ from nodeagent.core.model import (
     Outcome,
     Reset,
     ResetMode,
-    RunEvent,
     RunReported,
+    RunReportKind,
     Started,
     Verdict,
     View,
@@ -140,8 +140,8 @@ class SaidOnceReportedOnce(Invariant):
             return
         after = _supervised(step.after)[given.job]
         self._to_be_reported.pop(given.job, None)
-        wanted = 0 if given.what is RunEvent.STARTED and given.run == 1 else 1
-        has_ended = given.what in (RunEvent.STOPPED, RunEvent.EXITED) and given.run >= before.run
+        wanted = 0 if given.what is RunReportKind.STARTED and given.run == 1 else 1
+        has_ended = given.what in (RunReportKind.STOPPED, RunReportKind.EXITED) and given.run >= before.run
         if has_ended and after.stage is JobStage.ASKED:
             self._to_be_reported[given.job], wanted = given.number, 0
         if len(reported) != wanted or after.said != given.number:

@@ -14,8 +14,8 @@ from nodeagent.core.model import (
     JobEnded,
     JobPolicy,
     Peer,
-    RunEvent,
     RunReported,
+    RunReportKind,
     Wanted,
 )
 from tests.simulation.world import Activity, Part, World
@@ -71,7 +71,7 @@ class Supervisor:
             policy=self.policy,
         )
 
-    def say(self, what: RunEvent, status: int | None = None) -> None:
+    def say(self, what: RunReportKind, status: int | None = None) -> None:
         self.number += 1
         said = RunReported(job=self.name, number=self.number, run=self.run, what=what, status=status)
         self.every.append(said)
@@ -103,9 +103,9 @@ class Supervisor:
         self.stops_in = -1
         for part in self.parts:
             part.holders = (*(part.holders or ()), self.process)
-        self.say(RunEvent.STARTED)
+        self.say(RunReportKind.STARTED)
 
-    def end(self, what: RunEvent | None, status: int | None = None, leaves_it: bool = False) -> None:
+    def end(self, what: RunReportKind | None, status: int | None = None, leaves_it: bool = False) -> None:
         """Its process is gone, or, where it lies, stays for a while. ``what`` is what it says."""
         process, self.process = self.process, None
         if process is not None and leaves_it:
@@ -128,14 +128,14 @@ class Supervisor:
         if self.stops_in < 0:
             how = self.world.rng.choice(_STOPS)
             if self.wish is Wanted.STOP and how == "lies":
-                self.end(RunEvent.STOPPED, leaves_it=True)
+                self.end(RunReportKind.STOPPED, leaves_it=True)
                 return
             if how == "stuck" and self.world.rng.random() < 0.3:
-                self.say(RunEvent.UNKILLABLE)
+                self.say(RunReportKind.UNKILLABLE)
             times = {"soon": (0, 1, 3), "late": (40, 58, 59, 60, 61)}
             self.stops_in = self.world.rng.choice(times.get(how, (300,)))
         elif self.stops_in == 0 or self.wish is Wanted.LEAVE:
-            self.end(RunEvent.STOPPED)
+            self.end(RunReportKind.STOPPED)
         else:
             self.stops_in -= 1
 
@@ -144,7 +144,7 @@ class Supervisor:
         self.pid += 1
         self.connected = -1
         if self.process is not None:
-            self.end(RunEvent.EXITED)
+            self.end(RunReportKind.EXITED)
         self.unsaid = list(self.every)
 
 
@@ -227,9 +227,11 @@ def _steps(supervisor: Supervisor) -> bool:
     elif supervisor.wish in (Wanted.STOP, Wanted.LEAVE) and supervisor.connected == world.lives:
         supervisor.obey()
     elif chance < 0.02 or (world.proposed and chance > 0.96):
-        supervisor.end(RunEvent.EXITED, status=1)
+        supervisor.end(RunReportKind.EXITED, status=1)
     elif chance < 0.04:
-        supervisor.say(world.rng.choice((RunEvent.SUSPECTED, RunEvent.SUSPENDED, RunEvent.CLEARED)))
+        supervisor.say(
+            world.rng.choice((RunReportKind.SUSPECTED, RunReportKind.SUSPENDED, RunReportKind.CLEARED))
+        )
     if 0.04 <= chance < 0.05:
         supervisor.begin_anew()
     return chance < 0.998
