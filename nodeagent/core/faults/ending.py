@@ -213,7 +213,7 @@ def count_in_root(state: EngineState, root_id: str, code: str, count: int) -> No
     root = state.get(Condition, root_id)
     assert root is not None, f"no root {root_id}"
     presence = changed(root.presence, count=root.presence.count + count)
-    backing = changed(root.backing, evidence=_naming(root.backing.evidence, code))
+    backing = replace(root.backing, evidence=_naming(root.backing.evidence, code))
     state.put(changed(root, presence=presence, backing=backing))
 
 

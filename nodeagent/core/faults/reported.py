@@ -103,7 +103,7 @@ def began_again(state: EngineState) -> None:
     """
     for condition in state.all(Condition):
         if condition.origin.report is not None:
-            state.put(changed(condition, origin=changed(condition.origin, reported_ns=state.moment_ns)))
+            state.put(changed(condition, origin=replace(condition.origin, reported_ns=state.moment_ns)))
 
 
 def named_in(event: Event) -> Report | None:
@@ -219,7 +219,7 @@ def _renewed(state: EngineState, condition: Condition) -> bool:
     if not expiry_ns or now_ns - origin.reported_ns < expiry_ns // RENEWALS:
         return False
     presence = changed(presence, last_ns=max(presence.last_ns, now_ns))
-    state.put(changed(condition, presence=presence, origin=changed(origin, reported_ns=now_ns)))
+    state.put(changed(condition, presence=presence, origin=replace(origin, reported_ns=now_ns)))
     return True
 
 

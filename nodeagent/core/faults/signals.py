@@ -201,7 +201,7 @@ def _renew(
         # A repeated report of the rule that raised it brings present values.
         after = _with_evidence(after, {**condition.backing.evidence, **signal.evidence})
     if signal.report is not None:
-        after = changed(after, origin=changed(after.origin, report=signal.report, reported_ns=at_ns))
+        after = changed(after, origin=replace(after.origin, report=signal.report, reported_ns=at_ns))
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)
     after = _acknowledged(state, after, signal, facts)
@@ -236,7 +236,7 @@ def _reported_again(
 
 
 def _with_evidence(condition: Condition, evidence: Mapping[str, str]) -> Condition:
-    return changed(condition, backing=changed(condition.backing, evidence=evidence))
+    return changed(condition, backing=replace(condition.backing, evidence=evidence))
 
 
 def appear(state: EngineState, condition: Condition, source: str, at_ns: int) -> Condition:

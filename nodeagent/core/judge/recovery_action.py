@@ -14,7 +14,7 @@ from nodeagent.core.state.state import EngineState
 
 def chip_needs_no_recovery(state: EngineState, condition: Condition) -> bool:
     """Whether the driver, or the fault itself, shows that the chip needs no recovery from it."""
-    if condition.level not in BELOW_RESET:
+    if condition.grade.level not in BELOW_RESET:
         return False
     match _recovery(state, condition):
         case Recovery.NONE:
@@ -32,12 +32,12 @@ def only_restarts_its_job(state: EngineState, condition: Condition) -> bool:
     """
     if condition.grade.user_induced:
         return True
-    return condition.level in JOB_LEVELS and chip_needs_no_recovery(state, condition)
+    return condition.grade.level in JOB_LEVELS and chip_needs_no_recovery(state, condition)
 
 
 def waits_for_idle(state: EngineState, condition: Condition) -> bool:
     """Whether work may continue with it until the chip is reset."""
-    return condition.level is Level.FREE_RESTART_NPU and _recovery(state, condition) is Recovery.VENDOR
+    return condition.grade.level is Level.FREE_RESTART_NPU and _recovery(state, condition) is Recovery.VENDOR
 
 
 def stance_of(state: EngineState, condition: Condition) -> Stance:
@@ -46,7 +46,7 @@ def stance_of(state: EngineState, condition: Condition) -> Stance:
         return of_job_stance(kind, rescheduling=condition.grade.rescheduling)
     if waits_for_idle(state, condition):
         return WHEN_IDLE
-    return stance(condition.level, condition.grade.phase, state.lookup_on(condition.device_id).settings)
+    return stance(condition.grade.level, condition.grade.phase, state.lookup_on(condition.device_id).settings)
 
 
 def _recovery(state: EngineState, condition: Condition) -> Recovery:

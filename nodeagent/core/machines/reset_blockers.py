@@ -45,7 +45,7 @@ def wants(state: EngineState, condition: Condition) -> bool:
     """A level that a reset ends, by a fault that a reset ends; not an injected one, not one that only
     restarts its job, and not one that only a kernel line reports.
     """
-    if condition.level not in RESET_LEVELS:
+    if condition.grade.level not in RESET_LEVELS:
         return False
     if (
         condition.origin.injected

@@ -330,9 +330,9 @@ def _close_absent(state: EngineState, given: ActiveSet, device: Device | None) -
     changed = ending.end_absent_companions(state, given.source, device_id, shown, given.begun_ns)
     still: set[tuple[str, str]] = set()
     for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
-        key = state.lookup.facts(condition.code).key
         if condition.source != given.source or condition.origin.injected or condition.origin.rule:
             continue
+        key = state.lookup.facts(condition.code).key
         if key in shown:
             still.add((condition.device_id, key))
         elif condition.presence.present_ns is not None and condition.presence.last_ns < given.begun_ns:

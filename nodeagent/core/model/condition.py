@@ -1,7 +1,7 @@
 """A fault open on a device: its identity, and four values that change by themselves.
 
-What a function needs of a condition is mostly one of them: it takes that one. None has slots: each occurrence
-of a fault replaces some, see ``state.cells.changed``.
+What a function needs of a condition is mostly one of them: it takes that one. Each occurrence
+of a fault replaces a condition and its presence, which have no slots: see ``state.cells.changed``.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Presence:
         return self.present_ns is not None and self.recovered_ns is None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
     """How severe the fault is, and for what.
 
@@ -71,7 +71,7 @@ class Grade:
     rescheduling: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backing:
     """What supports the fault: ``belief`` is which source does, ``evidence`` what the sources reported.
 
@@ -84,7 +84,7 @@ class Backing:
     evidence: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """What opened the fault: a signal of a source; or ``rule``, from what that watches; or an operator who
     ``injected`` it.

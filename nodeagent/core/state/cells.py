@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from nodeagent.core.catalog.levels import JOB_LEVELS
 from nodeagent.core.model import (
     Absorbed,
-    Backing,
     Baseline,
     Claimed,
     Condition,
@@ -23,7 +22,6 @@ from nodeagent.core.model import (
     Job,
     Noticed,
     Ordinal,
-    Origin,
     PastResets,
     Presence,
     Promotion,
@@ -101,7 +99,7 @@ class Timers:
             heapq.heapify(self._heap)
 
 
-C = TypeVar("C", Condition, Presence, Grade, Backing, Origin, Promotion, Sighting, Window)
+C = TypeVar("C", Condition, Presence, Promotion, Sighting, Window)
 
 KEYS: dict[type, Callable[[Any], Key]] = {
     Era: lambda _: ("era",),
