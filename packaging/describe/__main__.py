@@ -1,5 +1,5 @@
-"""Writes what says what is in the packages: ``python -m describe BUILD DIST ARCHITECTURE [COMPRESSION]``. Run
-by build.sh.
+"""Writes what says what is in the packages. Run by build.sh:
+``python -m describe BUILD DIST ARCHITECTURE [COMPRESSION]``.
 
 BUILD has ``lib`` and ``emulator``, as they lie in /usr/lib/nodeagent on a node. Into ``lib`` goes what
 ``nodeagent version`` tells. Into ``BUILD/describe/PACKAGE`` go the bill of materials, the copyright file and

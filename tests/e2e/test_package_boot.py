@@ -25,6 +25,7 @@ from tests.e2e.installed_node import (
 )
 from tests.e2e.machine import Machine, until
 from tests.journals import FILE, Entry, write_journal
+from tests.sources import only_named
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 BRIDGE = "nodeagent-slurm.service"
@@ -39,8 +40,15 @@ sysfs = "/var/lib/nodeagent/emulator/sys"
 
 @pytest.fixture(scope="module")
 def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Its first start is with all sources, as on a node; later ones are with those that the tests need."""
     with machine_with(package, tmp_path_factory.mktemp("node")) as machine:
+        machine.write("/etc/nodeagent-test.toml", configured())
         yield machine
+
+
+def configured(more: str = "") -> str:
+    """Each source that is on starts a process: half of what a start of the daemon takes."""
+    return only_named(f"{CONFIGURATION}{more}\n[drivers.previous_boot]\n")
 
 
 def notices_of_the_previous_boot(node: Machine) -> list[dict[str, Any]]:
@@ -158,12 +166,12 @@ def test_reload_keeps_the_process(node: Machine) -> None:
 
 def test_a_refused_reload_fails_with_the_reason_and_is_seen_until_it_is_mended(node: Machine) -> None:
     before = node.property_of(UNIT, "MainPID")
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
+    node.write("/etc/nodeagent-test.toml", configured("[agnt]\n"))
     refused = node.run("systemctl", "reload", UNIT, check=False)
     logged = node.read("journalctl", "--unit", UNIT, "--no-pager")
     standing = conditions(node)
 
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION)
+    node.write("/etc/nodeagent-test.toml", configured())
     node.run("systemctl", "reload", UNIT)
 
     reason = '/etc/nodeagent-test.toml:5: agnt: unknown key; the nearest known is "agent"'
@@ -178,13 +186,13 @@ def test_a_restart_with_a_broken_configuration_keeps_watching(
     node: Machine, write_kernel_line: WriteKernelLine
 ) -> None:
     device = new_device()
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
+    node.write("/etc/nodeagent-test.toml", configured("[agnt]\n"))
     node.run("systemctl", "restart", UNIT)
     write_kernel_line(fallen_off_the_bus(device))
     events = events_once_open(node, device)
     standing = conditions(node)
 
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION)
+    node.write("/etc/nodeagent-test.toml", configured())
     node.run("systemctl", "reload", UNIT)
 
     assert raised(events) == [(device, "XID_79")]
@@ -195,11 +203,11 @@ def test_a_restart_with_a_broken_configuration_keeps_watching(
 def test_without_a_configuration_that_ever_worked_a_mended_one_is_taken_by_itself(node: Machine) -> None:
     node.run("systemctl", "stop", UNIT)
     node.run("rm", "/var/lib/nodeagent/last-good.toml")
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
+    node.write("/etc/nodeagent-test.toml", configured("[agnt]\n"))
     failed = node.run("systemctl", "start", UNIT, check=False)
     until(lambda: node.property_of(UNIT, "NRestarts"), lambda restarts: restarts not in ("0", ""))
 
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION)
+    node.write("/etc/nodeagent-test.toml", configured())
 
     assert failed.returncode != 0
     assert "code=exited, status=78/CONFIG" in node.read("journalctl", "--unit", UNIT, "--no-pager")
@@ -308,7 +316,7 @@ def test_the_daemon_finds_the_chips_of_the_emulator_once_that_is_installed(
         lambda: node.run("nodeagent", "emulator", "show", check=False).returncode,
         lambda status: status == 0,
     )
-    node.write("/etc/nodeagent-test.toml", CONFIGURATION + EMULATED)
+    node.write("/etc/nodeagent-test.toml", configured(EMULATED))
 
     node.run("systemctl", "restart", UNIT)
 
