@@ -92,6 +92,10 @@ class Slurm:
             raise
         return node_of(text)
 
+    async def configuration(self) -> str:
+        """What ``scontrol show config`` prints."""
+        return await self._run("scontrol", "show", "config")
+
     async def drain(self, name: str, reason: str) -> None:
         await self._run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
 
