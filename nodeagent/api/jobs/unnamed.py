@@ -20,6 +20,7 @@ from nodeagent.system.slurm_jobs import step_above
 
 UNNAMED: Final = "supervisor_unnamed"
 LOOK_EACH_S: Final = 5.0
+_KEY: Final = canonical(UNNAMED)
 
 
 class UnnamedSupervisors:
@@ -42,7 +43,7 @@ class UnnamedSupervisors:
         """What has begun, or is over."""
         view = self._feed.current.view
         found = self._found(view)
-        is_open = any(canonical(each.code) == UNNAMED and not each.injected for each in view.conditions)
+        is_open = any(canonical(each.code) == _KEY and not each.injected for each in view.conditions)
         if bool(found) == is_open:
             return None
         assertion = Assertion.OCCUR if found else Assertion.RECOVER

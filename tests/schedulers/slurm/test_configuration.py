@@ -18,6 +18,7 @@ FITS = {
     "AuthInfo": "socket=/run/munge/munge.socket.2,cred_expire=30",
     "JobFileAppend": "1",
     "ProctrackType": "proctrack/cgroup",
+    "CgroupJobIdPaths": "yes",
 }
 
 
@@ -62,7 +63,7 @@ def test_other_forms_of_a_value_that_fits(key: str, value: str) -> None:
 def test_from_26_05_on_the_paths_of_cgroups_matter() -> None:
     assert found(SLURM_VERSION="26.05.2", CgroupJobIdPaths="no") == ["CgroupJobIdPaths"]
     assert found(SLURM_VERSION="26.05.2", CgroupJobIdPaths="yes") == []
-    assert found(SLURM_VERSION="25.11.1") == []
+    assert found(SLURM_VERSION="25.11.1", CgroupJobIdPaths="no") == []
 
 
 def test_of_several_prologs_one_has_to_be_ours(tmp_path: Path) -> None:
