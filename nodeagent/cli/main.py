@@ -201,6 +201,9 @@ SLURM: Final = LazyGroup(
         "health": CommandPart(
             "order.slurm:health_command", "Check once; drain or resume this node in Slurm."
         ),
+        "check": CommandPart(
+            "order.slurm:check_command", "Report what of Slurm's configuration does not fit."
+        ),
     },
 )
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.system.processes import read
+from nodeagent.system.slurm_jobs import SLUID, job_by_record, number_of
 
 _ROOT_UID: Final = 0
 _SHOWN_DIGITS: Final = 12
@@ -95,6 +96,8 @@ _FORMS: Final = (
     _Form(_at(rf"/slurm(?:_[^/]+)?/uid_(?P<uid>\d+)/job_(?P<job>\d+){_STEP}"), _of_slurm, 3),
     # Slurm, version 2: in system.slice, unless CgroupSlice of cgroup.conf(5) differs.
     _Form(_at(rf"{_SLICE}+/(?:[^/]+_)?slurmstepd\.scope/job_(?P<job>\d+){_STEP}"), _of_slurm, 3),
+    # From Slurm 26.05 on by its SLUID, unless cgroup.conf has CgroupJobIdPaths=yes.
+    _Form(_at(rf"{_SLICE}+/(?:[^/]+_)?slurmstepd\.scope/(?P<job>{SLUID}){_STEP}"), _of_slurm, 3),
     # The kubelet: by cgroupfs, by systemd, and by systemd with an engine that takes SLICE:PREFIX:ID, which is
     # systemd's, for the name of a folder.
     _Form(_at(rf"(?:/kubelet)?/kubepods(?:/{_QOS})?/pod{_POD}"), _of_pod, 2, _IN_POD),
@@ -121,13 +124,24 @@ _FORMS: Final = (
 )
 
 
+_BY_SLUID: Final = re.compile(rf"slurm:({SLUID})(\.\S+)?")
+
+
 def job_of_process(procfs: Path, pid: int, uid: int | None = None) -> str:
     """``slurm:JOB.STEP``, ``pod:UID`` or ``container:ID``, the first of these that is proven, else "".
 
-    ``procfs`` is ``proc`` of a root whose cgroups are in ``sys/fs/cgroup``. With ``uid`` a job of Slurm is
-    one of that user alone. Raises ``OSError`` once the process has ended, or where it may not be looked at.
+    A job of Slurm whose cgroup has its SLUID, or none, has its number by the prolog's record; without that
+    JOB is the SLUID, or the process has no job of Slurm. ``procfs`` is ``proc`` of a root whose cgroups are
+    in ``sys/fs/cgroup``. With ``uid`` a job of Slurm is one of that user alone. Raises ``OSError`` once the
+    process has ended, or where it may not be looked at.
     """
-    return job_of(read(procfs / str(pid) / "cgroup"), procfs.parent / "sys/fs/cgroup", uid)
+    root = procfs.parent
+    name = job_of(read(procfs / str(pid) / "cgroup"), root / "sys/fs/cgroup", uid)
+    if not name.startswith("slurm:"):
+        return job_by_record(procfs, pid) or name
+    found = _BY_SLUID.fullmatch(name)
+    number = "" if found is None else number_of(root, found[1])
+    return name if found is None or not number else f"slurm:{number}{found[2] or ''}"
 
 
 def job_of(text: str, cgroupfs: Path, uid: int | None = None) -> str:

@@ -5,6 +5,7 @@ Only the name of the command is read, because its arguments may hold secrets. No
 
 import re
 import signal
+from collections.abc import Iterator
 from enum import Enum, auto
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,8 @@ _EXITING: Final = 0x4
 
 _PENDING: Final = re.compile(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", re.MULTILINE)
 """The signals that wait for a thread, and for the whole process (proc_pid_status(5))."""
+
+_USERS: Final = re.compile(r"^Uid:(.*)$", re.MULTILINE)
 
 _KILL: Final = 1 << (signal.SIGKILL - 1)
 
@@ -89,6 +92,27 @@ def stat_of(folder: Path) -> tuple[str, list[str]]:
     """
     head, _, tail = read(folder / "stat").rpartition(")")
     return head.partition("(")[2], tail.split()
+
+
+def ancestry(pid: int, procfs: Path) -> Iterator[tuple[int, int]]:
+    """(pid, start time) of the process and of those above it, as far up as they can be seen."""
+    seen = set[int]()
+    while pid > 0 and pid not in seen:
+        seen.add(pid)
+        try:
+            fields = stat_of(procfs / str(pid))[1]
+        except OSError:
+            return
+        yield pid, int(fields[START])
+        pid = int(fields[PARENT])
+
+
+def users_of(folder: Path) -> list[int]:
+    """The uids of a process: real, effective, saved, of file systems (proc_pid_status(5)). Raises
+    ``OSError``.
+    """
+    found = _USERS.search(read(folder / "status"))
+    return [] if found is None else [int(number) for number in found[1].split()]
 
 
 def printable(command: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness.configuration import ROOT
 from tests.slurm.cluster import Cluster, cluster
-from tests.slurm.node import CODE, Bridged, bridged
+from tests.slurm.node import CODE, FAULT, Bridged, bridged
 
 pytestmark = pytest.mark.root
 
@@ -32,9 +32,9 @@ async def test_a_fault_drains_its_node_alone_with_the_code_where_sinfo_shows_it(
     assert three_nodes.state("n2") == ["IDLE"]
 
     n2.fail()
-    assert await n2.is_drained() == f"{CODE} npu3 (nodeagent #SEQ)"
+    assert await n2.is_drained() == f"NA:{CODE} npu3 (nodeagent #SEQ)"
     listed = three_nodes.run("sinfo", "-R", "--noheader").split()
-    assert listed[:2] == [CODE, "npu3"]
+    assert listed[:2] == [f"NA:{CODE}", "npu3"]
     assert [three_nodes.state(each) for each in ("n1", "n3")] == [["IDLE"], ["IDLE"]]
     shown = int(re.findall(r"#(\d+)", three_nodes.reason("n2"))[0])
     (event,) = [each for each in n2.node.subscriber.events if each.seq == shown]
@@ -58,7 +58,7 @@ async def test_a_chip_that_a_test_of_the_site_takes_out_drains_its_node_until_it
     at = ("--socket", n2.folder / "c.sock")
 
     assert (await n2.node.daemon.command(*report, *at))[0] == 0
-    assert await n2.is_drained() == "SITE_NCCL_TEST npu3 (nodeagent #SEQ)"
+    assert await n2.is_drained() == "NA:SITE_NCCL_TEST npu3 (nodeagent #SEQ)"
     assert [three_nodes.state(each) for each in ("n1", "n3")] == [["IDLE"], ["IDLE"]]
 
     assert (await n2.node.daemon.command(*report, "--recover", *at))[0] == 0
@@ -150,7 +150,7 @@ async def test_what_happens_while_slurm_does_not_answer_is_done_when_it_does(
 
     start = three_nodes.start_controller if away == "controller" else three_nodes.start_munge
     start()
-    assert await n2.is_drained() == f"{CODE} npu3 (nodeagent #SEQ)"
+    assert await n2.is_drained() == f"NA:{CODE} npu3 (nodeagent #SEQ)"
     await n2.acknowledged()
     assert "Slurm answers again" in n2.said
 
@@ -180,7 +180,7 @@ async def test_a_node_that_got_another_name_is_drained_under_it(tmp_path: Path) 
             slurm.configure()
             slurm.start_controller()
             slurm.start_node("new")
-            assert await node.is_drained("new") == f"{CODE} npu3 (nodeagent #SEQ)"
+            assert await node.is_drained("new") == f"NA:{CODE} npu3 (nodeagent #SEQ)"
 
 
 async def test_a_restart_of_the_daemon_changes_nothing_and_the_drain_ends_after_it(
@@ -241,3 +241,34 @@ async def test_a_name_that_another_user_acknowledges_under_is_refused_in_words(
     assert n2.bridge is not None
     assert await n2.bridge.wait() == 1, n2.said
     assert "consumer 'slurm' belongs to uid:65534" in n2.said.splitlines()[-1]
+
+
+async def test_of_eight_chips_that_are_reset_together_sinfo_shows_the_one_that_failed_and_its_code(
+    three_nodes: Cluster, n2: Bridged
+) -> None:
+    n2.keys = [AT_ONCE]
+    n2.node.mode = "on"
+    await n2.start()
+    await n2.acknowledged()
+    n2.node.node.raise_code("npu3", FAULT)
+    assert await n2.is_drained() == f"NA:{CODE} npu3 (nodeagent #SEQ)"
+    listed = three_nodes.run("sinfo", "-R", "--noheader")
+    assert listed.startswith(f"NA:{CODE} npu3")
+
+
+async def test_a_worse_fault_renews_the_reason_and_the_comment_lists_both(
+    three_nodes: Cluster, n2: Bridged
+) -> None:
+    n2.keys = [AT_ONCE]
+    await n2.start()
+    n2.node.node.raise_code("npu1", 0x80A18008)
+    assert (await n2.is_drained()).startswith("NA:80A18008 npu1")
+    n2.node.node.raise_code("npu3", 0x80DF8402)
+    await n2.comes(
+        lambda: "NA:80DF8402 npu3" in three_nodes.reason("n2"), f"another reason: {three_nodes.reason('n2')}"
+    )
+    shown = "Comment=nodeagent: 80DF8402 npu3, 80A18008 npu1"
+    await n2.comes(lambda: shown in three_nodes.run("scontrol", "show", "node", "n2"), "the comment")
+
+    n2.node.node.clear_code("npu3", 0x80DF8402)
+    n2.node.node.clear_code("npu1", 0x80A18008)

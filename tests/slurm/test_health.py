@@ -58,7 +58,7 @@ async def said_again(node: Bridged, words: str) -> None:
 
 async def test_it_drains_a_faulty_node_and_resumes_it_when_it_is_well(slurm: Cluster, n1: Bridged) -> None:
     n1.fail()
-    assert await n1.is_drained("n1") == f"{CODE} npu3 (nodeagent #SEQ)"
+    assert await n1.is_drained("n1") == f"NA:{CODE} npu3 (nodeagent)"
 
     n1.mend()
     await n1.comes(lambda: slurm.state("n1") == ["IDLE"], "n1 works again")
@@ -74,7 +74,7 @@ async def test_it_leaves_the_drain_of_a_person(slurm: Cluster, n1: Bridged) -> N
 async def test_a_node_is_judged_without_the_daemon_too(slurm: Cluster, n1: Bridged) -> None:
     n1.fail()
     await n1.node.kill()
-    assert await n1.is_drained("n1") == f"{CODE} npu3 (nodeagent #SEQ)"
+    assert await n1.is_drained("n1") == f"NA:{CODE} npu3 (nodeagent)"
 
 
 async def test_a_program_gets_what_it_did_as_fields(slurm: Cluster, n1: Bridged) -> None:

@@ -1,6 +1,7 @@
 """Prolog and epilog, run by a real slurmd, with a real daemon on emulated chips."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -51,7 +52,7 @@ async def test_a_job_claims_the_chips_that_slurm_gave_it_until_it_has_left(
     job = await begins(n1, "--gres=npu:3")
     assert slurm.job(job)["GRES"] == "npu:3(IDX:1-3)"
     mine = {f"npu{number}": [f"slurm:{job}"] for number in (1, 2, 3)}
-    assert await claims(n1) == {"npu0": [f"slurm:{first}"], **mine}
+    await claimed(n1, {"npu0": [f"slurm:{first}"], **mine})
 
     await ends(n1, job)
     await claimed(n1, {"npu0": [f"slurm:{first}"]})
@@ -223,3 +224,42 @@ async def test_a_job_begins_though_nothing_can_be_written(
 
 def test_the_hooks_can_be_run_where_they_are() -> None:
     assert sorted(hook.name for hook in HOOKS.iterdir() if os.access(hook, os.X_OK)) == ["epilog", "prolog"]
+
+
+async def test_jobs_without_chips_call_no_command_of_slurm(tmp_path: Path) -> None:
+    """The environment tells the chips of gres/gpu, so nothing is asked where no other gres has chips."""
+    devices = gres(tmp_path)["gres.conf"].splitlines()[-1]
+    with cluster(
+        tmp_path / "slurm",
+        nodes=("n1",),
+        settings=hooked(tmp_path, NODEAGENT_CHIPS="gpu=npu npu=npu") | {"GresTypes": "gpu,npu"},
+        of_nodes="Gres=gpu:2",
+        files={"gres.conf": f"{devices}\n"},
+    ) as slurm:
+        async with bridged(tmp_path / "n1", slurm, "n1") as n1:
+            await n1.start_daemon()
+            slurm.run("sdiag", "--reset")
+            job = slurm.submit("sleep 1000", "--gres=gpu:1")
+            await claimed(n1, {"npu0": [f"slurm:{job}"]})
+            numbers = [slurm.submit("true") for _ in range(10)]
+
+            def ended() -> bool:
+                listed = slurm.run("squeue", "--noheader", "--states=all", "--format=%A %T").splitlines()
+                return all(f"{each} COMPLETED" in listed for each in numbers)
+
+            await n1.comes(ended, "ten jobs without chips")
+            asked = slurm.run("sdiag")
+            assert "REQUEST_JOB_INFO_SINGLE" not in asked
+
+
+async def test_a_job_begins_at_once_though_the_daemon_hangs(slurm: Cluster, n1: Bridged) -> None:
+    """The claim is made once the daemon answers."""
+    await n1.start_daemon()
+    process = n1.node.daemon.process
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        job = await begins(n1, "--gres=npu:1")
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    await claimed(n1, {"npu0": [f"slurm:{job}"]})

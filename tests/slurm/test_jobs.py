@@ -1,42 +1,20 @@
 """Jobs of a real cluster under ``nodeagent job run``, when a chip fails and when a person ends them."""
 
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from tests.harness.configuration import ROOT
 from tests.slurm.cluster import HAS_CGROUPS, Cluster, cluster
 from tests.slurm.hooks import claimed, claims, gres, hooked
 from tests.slurm.node import Bridged, bridged
+from tests.slurm.supervised import RUNS, script
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(not HAS_CGROUPS, reason="cgroups' first version is not mounted: steps have no groups"),
 ]
-
-HEALS: Final = 0x80A18008
-"""RestartNPU: in mode "on" its chip is reset."""
-
-SCRIPT: Final = """
-export NODEAGENT_JOBS_SOCKET="{folder}/$SLURMD_NODENAME/jobs.sock" PYTHONPATH="{root}"
-echo "$SLURMD_NODENAME: schedule $MA_SCHEDULE_CNT begins"
-exec {python} -m nodeagent.job run --in-place --placements 3 --grace {grace} --state {state} -- \\
-    sh -c '{command}'
-"""
-RUNS: Final = (
-    'echo "run on $SLURMD_NODENAME: MA_SCHEDULE_CNT=$MA_SCHEDULE_CNT MA_PROC_START_CNT=$MA_PROC_START_CNT";'
-    " sleep 1000 & wait"
-)
-
-
-def script(folder: Path, command: str = RUNS, grace: str = "1s") -> str:
-    return SCRIPT.format(
-        folder=folder, root=ROOT, python=sys.executable, grace=grace, state=folder / "state", command=command
-    )
 
 
 @pytest.fixture

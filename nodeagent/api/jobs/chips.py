@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from nodeagent.api.jobs.peers import PROCFS, ancestry
+from nodeagent.api.jobs.peers import PROCFS
 from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
 from nodeagent.job.lines import ChipReading
+from nodeagent.system.processes import ancestry
 
 Readings = Mapping[str, float]
 

@@ -26,6 +26,7 @@ from nodeagent.api.jobs.peers import live_jobs
 from nodeagent.api.jobs.shared import Shared
 from nodeagent.api.jobs.stream import LineStream
 from nodeagent.api.jobs.unkillable import UnkillableHolders
+from nodeagent.api.jobs.unnamed import UnnamedSupervisors
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
@@ -53,7 +54,7 @@ class _Counted:
 class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
     kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead, ``unkillable``
-    finds processes that cannot be ended.
+    finds processes that cannot be ended, ``unnamed`` supervisors of which it is not known which job.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class JobListener:
         )
         self.dead_supervisors = DeadSupervisors(feed, ask)
         self.unkillable = self._shared.unkillable
+        self.unnamed = UnnamedSupervisors(feed, ask)
         self._places = Quota(limits.SUPERVISORS)
         self._unproven = Quota(limits.UNPROVEN)
         self._proven = set[str]()
@@ -103,6 +105,7 @@ class JobListener:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.dead_supervisors.run())
             tasks.create_task(self.unkillable.run())
+            tasks.create_task(self.unnamed.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._send_wanted())

@@ -18,7 +18,7 @@ from nodeagent.core.machines import reset_blockers
 from nodeagent.core.model import Holder, JobStage, JobView, Peer, View
 from nodeagent.core.state.names import NO_CGROUP, cgroup_of
 from nodeagent.system.job_cgroups import job_of_process
-from nodeagent.system.processes import ENDED, PARENT, START, STATE, read, stat_of
+from nodeagent.system.processes import ENDED, START, STATE, ancestry, read, stat_of
 
 PROCFS: Final = Path("/proc")
 
@@ -102,19 +102,6 @@ def _numbers(pid: int, field: str, procfs: Path) -> list[int]:
         return []
     found = re.search(rf"^{field}:(.*)$", status, re.MULTILINE)
     return [] if found is None else [int(number) for number in found[1].split()]
-
-
-def ancestry(pid: int, procfs: Path = PROCFS) -> Iterator[tuple[int, int]]:
-    """(pid, start time) of the process and of those above it, as far up as they can be seen."""
-    seen = set[int]()
-    while pid > 0 and pid not in seen:
-        seen.add(pid)
-        try:
-            fields = stat_of(procfs / str(pid))[1]
-        except OSError:
-            return
-        yield pid, int(fields[START])
-        pid = int(fields[PARENT])
 
 
 def is_live(job: JobView) -> bool:

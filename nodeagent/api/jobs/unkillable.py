@@ -35,7 +35,7 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.store.event_feed import EventFeed
-from nodeagent.system.processes import ProcessLife, life_of
+from nodeagent.system.processes import ProcessLife, ancestry, life_of
 
 LOOK_EACH_S: Final = 5.0
 
@@ -149,7 +149,7 @@ class UnkillableHolders:
 
     def _whose(self, process: Process, supervisors: Mapping[Process, str]) -> str:
         """The job of the nearest supervisor above it, "" where there is none."""
-        above = peers.ancestry(process[0], self._procfs) if supervisors else ()
+        above = ancestry(process[0], self._procfs) if supervisors else ()
         return next((supervisors[each] for each in above if each in supervisors), "")
 
     def _stuck(self, seen: _Seen, device: DeviceView, now_s: float) -> Iterator[tuple[Holder, str]]:

@@ -16,6 +16,7 @@ from nodeagent.cli.shared.output import write, write_field, write_json, write_ta
 from nodeagent.cli.shared.texts import devices_of, enum_text, for_people, recommended, stage_of
 from nodeagent.client import Client
 from nodeagent.core.model import EventKind
+from nodeagent.core.state.names import NO_CGROUP
 from nodeagent.job.main import main
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -48,6 +49,9 @@ def list_command(every: bool, socket: Path | None, config_path: Path | None, out
         for job in jobs
     ]
     write_table(["JOB", "STAGE", "RUN", "RECOMMENDED", "DEVICES"], rows)
+    unnamed = [job.name for job in jobs if job.name.startswith(NO_CGROUP)]
+    if unnamed and any(not job.stage for job in jobs):
+        write(f"{', '.join(unnamed)}: it is not known of which job; no claim of a hook is matched with it")
 
 
 @click.command("show")

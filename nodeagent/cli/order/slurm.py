@@ -8,20 +8,29 @@ Slurm gives HealthCheckProgram no PATH and no argument, and looks at nothing but
 import asyncio
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 import click
 
 from nodeagent.cli.ask import scan
-from nodeagent.cli.shared.errors import CommandFailure
+from nodeagent.cli.shared.errors import EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
-from nodeagent.cli.shared.options import Output, output_option, public_socket, read_config, socket_option
+from nodeagent.cli.shared.options import (
+    Output,
+    config_option,
+    output_option,
+    public_socket,
+    read_config,
+    socket_option,
+)
 from nodeagent.cli.shared.output import write, write_json
 from nodeagent.client import AsyncClient, ClientError, received
 from nodeagent.config.schedulers import SlurmConfig
 from nodeagent.schedulers.slurm import health_check
 from nodeagent.schedulers.slurm.bridge import SlurmBridge
+from nodeagent.schedulers.slurm.configuration import misfits, settings_of
 from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
 from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 
@@ -92,3 +101,28 @@ async def _look(config: SlurmConfig, verdicts: Verdicts, well_s: float) -> str:
     slurm = Slurm(Path(config.programs))
     name = config.node_name or os.environ.get(NAME_VARIABLE) or await slurm.name_of_this_node()
     return await health_check.look(slurm, name, verdicts, well_s, config.resume_after_ns)
+
+
+@click.command("check")
+@config_option
+@output_option
+def check_command(config_path: Path | None, output: Output) -> None:
+    """Look at Slurm's configuration and hooks, and report what does not fit nodeagent. Nothing is changed.
+
+    Each line names the file, the key and its value, and what to do. The exit status is 1 where there is one.
+    """
+    slurm = Slurm(Path(read_config(config_path).slurm.programs))
+    try:
+        settings = settings_of(asyncio.run(slurm.configuration()))
+    except SlurmError as error:
+        raise CommandFailure(str(error)) from error
+    found = misfits(settings)
+    if output == Output.JSON:
+        write_json({"misfits": [asdict(each) for each in found]})
+    else:
+        for each in found:
+            write(f"{each.file}: {each.key}={each.value}: {each.text}")
+        if not found:
+            write("Slurm's configuration fits")
+    if found:
+        raise SystemExit(EXIT_FAILED)

@@ -288,6 +288,11 @@ def _progress(given: Arguments) -> ProgressReader | None:
 
 def _policy(given: Arguments, environment: Mapping[str, str], received: list[Received]) -> Policy:
     welcome = _welcome_of(received)
+    if welcome is not None and welcome.job.startswith("pid:") and environment.get("SLURM_JOB_ID"):
+        print_message(
+            f"the daemon does not know that this is job {environment['SLURM_JOB_ID']} of Slurm: no claim of"
+            " its prolog counts for it, and a reset waits for it; see docs/slurm.md, How a job is known"
+        )
     if welcome is None and _nobody_says(given, environment):
         return Policy(in_step=given.in_step > 0)
     from nodeagent.job.policy.policy import PolicyError, PolicyFileError, settle

@@ -1,8 +1,8 @@
 """Slurm's side of a step: command lines, environments, the answers of squeue, and the calls themselves.
 
-Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05. The functions are pure;
-``Scheduler`` calls. A controller that does not answer is asked again, for as long as it takes: it may be
-restarting, and the job has its nodes all the same. It decides nothing.
+Options are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05, variables also those of 26.05. The
+functions are pure; ``Scheduler`` calls. A controller that does not answer is asked again, for as long as it
+takes: it may be restarting, and the job has its nodes all the same. It decides nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,24 @@ make it kill them: src/srun/libsrun/srun_job.c of Slurm.
 PASSED_ON: Final = frozenset({signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM})
 """What srun sends on and does not die of."""
 
-_NOT_OURS: Final = re.compile(
-    r"SLURM_(\w*NODES|\w*NODELIST|N?TASKS(_\w+)?|NPROCS|\w*CPUS_PER_NODE|GPUS|(GPUS|TRES)_PER_TASK|DISTRIBUTION"
-    r"|NO_KILL|WAIT|KILL_BAD_EXIT)|SQUEUE_\w+|SLURM_CLUSTERS"
+_OF_SLURM: Final = re.compile(r"(SLURM|SRUN|SQUEUE|SBATCH|SALLOC)_\w+")
+_PASSED: Final = re.compile(
+    r"SLURM_("
+    r"CONF|CONF_SERVER|JWT|CLUSTER_NAME|WORKING_CLUSTER|DEBUG|DEBUG_FLAGS"  # where Slurm is
+    r"|JOBID|JOB_(ID|SLUID|NAME|UID|GID|USER|GROUP|ACCOUNT|PARTITION|QOS|RESERVATION|COMMENT|EXTRA|LICENSES"
+    r"|START_TIME|END_TIME|DEPENDENCY)|RESTART_COUNT|ARRAY_\w+|SUBMIT_(DIR|HOST)|TOPOLOGY_\w+"  # the job
+    r"|RLIMIT_\w+|UMASK|PRIO_PROCESS|SPANK_\w+|PMIX?\w*|MPI_TYPE|NETWORK|RESV_PORTS"  # processes
+    r"|MEM_PER_(NODE|CPU)|CPU_FREQ_REQ|GPU_FREQ|PROFILE|ACCTG_FREQ|OOM_?KILL_?STEP|SIGNAL"  # nodes
+    r"|LABELIO|UNBUFFEREDIO|OPEN_MODE|STD(IN|OUT|ERR)MODE|REMOTE_CWD|WORKING_DIR|TASK_(PRO|EPI)LOG|(PRO|EPI)LOG"
+    r"|SRUN_REDUCE_TASK_EXIT_MSG"
+    r")|SRUN_CONTAINER(_\w+)?"
 )
-"""What the batch script was given of its allocation: srun reads it as options, and a step on fewer nodes
-cannot be made then, or its one task gets one of the chips. And what a user likes to see of squeue, which is
-not what is asked for here.
+"""The variables of Slurm that a step gets from the batch script. srun takes its options from such variables
+(srun(1), INPUT ENVIRONMENT VARIABLES, of 22.05 to 26.05), and sbatch sets some of them: with the sizes of the
+allocation no step on fewer nodes can be made, and with CPUS_PER_TASK (from 23.11 on SLURM_, before it SRUN_),
+CPUS_PER_GPU, EXACT, HINT or THREADS_PER_CORE the one task of a node gets the processors or chips of one rank.
+So each that is not listed here is left out, also one of a later version. What a task needs to know of its
+step srun sets anew, and the options of squeue are not those of its caller.
 """
 
 _FIELDS: Final = ("JOB", "STATE", "NODES")
@@ -65,7 +76,12 @@ def srun(nodes: Sequence[str], command: Sequence[str]) -> tuple[str, ...]:
 
 
 def environment(of_batch: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in of_batch.items() if not _NOT_OURS.fullmatch(name)}
+    """All variables that are not Slurm's, and of Slurm's those that say nothing of the size of a step."""
+    return {
+        name: value
+        for name, value in of_batch.items()
+        if not _OF_SLURM.fullmatch(name) or _PASSED.fullmatch(name)
+    }
 
 
 def asks(job: str) -> tuple[str, ...]:

@@ -11,14 +11,18 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import Final
 
-from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
+from nodeagent.client import AsyncClient, ClientError, EventKind, Job, JobStage, Position, Recommendation
 from nodeagent.client.session import is_final
 from nodeagent.config.schedulers import SlurmConfig
+from nodeagent.messages import enums
+from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.schedulers.loop import BridgeLoop, Decision, LoopTick, run_together
 from nodeagent.schedulers.slurm.decide import (
     Acknowledge,
+    Annotate,
     Drain,
     EffectDone,
     EffectFailed,
@@ -36,8 +40,8 @@ from nodeagent.schedulers.slurm.decide import (
     decide,
     taken,
 )
-from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
-from nodeagent.schedulers.slurm.verdicts import Standing, judge
+from nodeagent.schedulers.slurm.programs import NoSuchNode, RunningJob, Slurm, SlurmError
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 
 CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""
@@ -49,6 +53,9 @@ ASK_AGAIN_S: Final = 1.0
 
 _JOB: Final = re.compile(r"slurm:(\d+)(?:[./].*)?")
 """With its step, and with the process of a second supervisor."""
+
+_UNNAMED: Final = re.compile(r"pid:|slurm:s")
+"""By its process alone, or by the SLUID of its job (nodeagent/system/job_cgroups.py)."""
 
 _MOVES: Final = (Recommendation.RESCHEDULE, Recommendation.RESCHEDULE_ISOLATED)
 
@@ -69,6 +76,34 @@ def to_be_moved(jobs: Iterable[Job]) -> tuple[int, ...]:
     return tuple(sorted(moved - supervised))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnnamedSupervisor:
+    """A supervisor of which it is not known which job of Slurm it supervises. ``until_s``: when it ended, in
+    seconds since 1970; None: it is there.
+    """
+
+    name: str
+    uid: int
+    until_s: float | None
+
+    def may_supervise(self, job: RunningJob) -> bool:
+        """Whether the job is of its user, and it was there while the job ran."""
+        return self.uid == job.uid and (self.until_s is None or self.until_s >= job.since_s)
+
+
+def unnamed_supervisors(jobs: Iterable[Job]) -> tuple[UnnamedSupervisor, ...]:
+    """Those whose name has no number of a job of Slurm, of no pod and of no container."""
+    return tuple(
+        UnnamedSupervisor(name=each.name, uid=each.uid, until_s=_ended_s(each))
+        for each in jobs
+        if each.stage is not None and _UNNAMED.match(each.name)
+    )
+
+
+def _ended_s(job: Job) -> float | None:
+    return job.since.timestamp() if job.stage is JobStage.ENDED and job.since is not None else None
+
+
 class SlurmBridge:
     def __init__(self, client: AsyncClient, slurm: Slurm, config: SlurmConfig) -> None:
         self._client = client
@@ -84,6 +119,7 @@ class SlurmBridge:
         self._newest: Position | None = None
         self._changed = asyncio.Event()
         self._trouble = ""
+        self._unnamed: tuple[UnnamedSupervisor, ...] = ()
         self._seen: Node | None = None
 
     async def run(self) -> None:
@@ -106,8 +142,8 @@ class SlurmBridge:
             position = self._newest
             assert position is not None
             try:
-                verdicts = judge(await self._client.devices())
-                jobs = to_be_moved(await self._client.jobs()) if self._requeues else ()
+                verdicts = await self._numbered(judge(await self._client.devices()))
+                listed = await self._client.jobs() if self._requeues else ()
             except ClientError as error:
                 if is_final(error):
                     raise
@@ -115,7 +151,23 @@ class SlurmBridge:
                 self._changed.set()
                 continue
             # It is at least as new as the position. A second report of the same changes nothing.
-            self._loop.give(NodeReported(position, verdicts, jobs))
+            self._unnamed = unnamed_supervisors(listed)
+            self._loop.give(NodeReported(position, verdicts, to_be_moved(listed)))
+
+    async def _numbered(self, verdicts: Verdicts) -> Verdicts:
+        """With the number of the event that raised the worst fault: after a start of the bridge, the newest
+        event is another one.
+        """
+        if not verdicts.faults or verdicts.faults[0].is_held:
+            return verdicts
+        worst = verdicts.faults[0]
+        kinds = [enums.EVENT_KINDS[kind] for kind in (EventKind.RAISED, EventKind.PROMOTED)]
+        raised = pb.EventFilter(kinds=kinds, devices=[worst.device], codes=[worst.code])
+        answer: pb.ListEventsResponse = await self._client.call(
+            pb.ListEventsRequest(limit=1, newest=True, filter=raised)
+        )
+        seq = answer.events[-1].seq if answer.events else 0
+        return replace(verdicts, faults=(replace(worst, seq=seq), *verdicts.faults[1:]))
 
     @property
     def _requeues(self) -> bool:
@@ -165,11 +217,36 @@ class SlurmBridge:
                     return Unsure()
                 await self._slurm.resume(name)
                 log.info("node %s is resumed: all its chips are well", name)
+            case Annotate():
+                await self._annotate(name, effect.comment)
             case Requeue():
-                is_moved = await self._slurm.requeue(effect.job, name)
-                if is_moved:
-                    log.warning("job %d is requeued: node %s is faulty", effect.job, name)
+                await self._requeue(effect.job, name)
         return EffectDone()
+
+    async def _annotate(self, name: str, comment: str) -> None:
+        """The comment only informs: no drain waits for a Slurm that refuses it."""
+        try:
+            await self._slurm.annotate(name, comment)
+        except SlurmError as error:
+            if str(error) != self._trouble:
+                log.warning("%s; the comment of node %s does not list its faults", error, name)
+            self._trouble = str(error)
+
+    async def _requeue(self, job: int, name: str) -> None:
+        running = await self._slurm.running(job, name)
+        if running is None:
+            return
+        if of_user := [each for each in self._unnamed if each.may_supervise(running)]:
+            log.warning(
+                "job %d is not requeued: user %d has the supervisor %s, of which it is not known which job it"
+                " supervises; see supervisor_unnamed in nodeagent status",
+                job,
+                running.uid,
+                of_user[0].name,
+            )
+            return
+        await self._slurm.requeue(running.name)
+        log.warning("job %d is requeued: node %s is faulty", job, name)
 
     async def _is_still_well(self) -> bool:
         try:

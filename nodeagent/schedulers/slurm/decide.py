@@ -1,6 +1,7 @@
 """What is to be done in Slurm, one effect at a time: a pure function of what the daemon and Slurm reported.
 
     bad for a while      look ──> drain, unless it takes no work already ──> acknowledge
+    bad, drained by us   look ──> another reason, if a worse fault came or that one is over
     well for a while     look ──> resume, if the drain is ours
     unknown              nothing
 
@@ -13,7 +14,15 @@ from typing import Final
 
 from nodeagent.client import Position
 from nodeagent.schedulers.loop import Decision, LoopTick
-from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, is_own, reason
+from nodeagent.schedulers.slurm.verdicts import (
+    Standing,
+    Verdicts,
+    comment,
+    is_outdated,
+    is_own,
+    is_own_comment,
+    reason,
+)
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -42,11 +51,12 @@ class SlurmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What Slurm says of it. ``takes_work`` is false also of one that is down or fails."""
+    """What Slurm reports of it. ``takes_work`` is false also of one that is down or fails."""
 
     takes_work: bool
     is_drained: bool
     reason: str = ""
+    comment: str = ""
 
     @property
     def is_ours(self) -> bool:
@@ -61,7 +71,16 @@ class LookAtNode:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
+    """Drain the node, or give another reason to our own drain."""
+
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Set the comment of the node: all that takes no new work, "" for nothing."""
+
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +102,7 @@ class Acknowledge:
     position: Position
 
 
-SlurmEffect = LookAtNode | Drain | Resume | Requeue | Acknowledge
+SlurmEffect = LookAtNode | Drain | Annotate | Resume | Requeue | Acknowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +160,7 @@ class SlurmState:
 
     node: Node | None = None
     seen_ns: int = 0
-    """When Slurm last said how the node is."""
+    """When Slurm last reported how the node is."""
 
     busy: SlurmEffect | None = None
     """The effect that is being done."""
@@ -228,8 +247,12 @@ def _done(state: SlurmState, now_ns: int) -> SlurmState:
     effect, state = state.busy, _free(state)
     match effect:
         case Drain():
-            drained = Node(takes_work=False, is_drained=True, reason=effect.reason)
+            before = state.node.comment if state.node is not None else ""
+            drained = Node(takes_work=False, is_drained=True, reason=effect.reason, comment=before)
             return replace(state, node=drained, seen_ns=now_ns)
+        case Annotate():
+            node = state.node
+            return replace(state, node=None if node is None else replace(node, comment=effect.comment))
         case Resume():
             # Whether it is well or down, and so takes work, the next look shows.
             return replace(state, node=None)
@@ -260,20 +283,41 @@ def _next(state: SlurmState, now_ns: int, settings: SlurmSettings) -> SlurmEffec
     node = state.node
     if node is None or now_ns >= state.seen_ns + _between_looks_ns(state, settings):
         return LookAtNode()
-    if state.verdicts.standing is Standing.BAD and node.takes_work:
-        return Drain(_reason(state))
+    if state.verdicts.standing is Standing.BAD:
+        if node.takes_work:
+            return Drain(_reason(state))
+        if node.is_ours and is_outdated(node.reason, state.verdicts.faults):
+            # An administrator may have taken the node over since the last look.
+            return Drain(_reason(state)) if _is_fresh(state, now_ns) else LookAtNode()
     for job in state.jobs:
         if job not in state.requeued:
             return Requeue(job)
     resumed_ns = _resume_ns(state, settings)
     if resumed_ns is not None and now_ns >= resumed_ns:
-        return Resume() if now_ns - state.seen_ns <= FRESH_NS else LookAtNode()
-    return Acknowledge(state.position) if state.position != state.acknowledged else None
+        return Resume() if _is_fresh(state, now_ns) else LookAtNode()
+    if state.position != state.acknowledged:
+        return Acknowledge(state.position)
+    return _annotation(state, node)
+
+
+def _annotation(state: SlurmState, node: Node) -> Annotate | None:
+    """The comment that the node is to have, if it has another one of ours."""
+    if state.verdicts.standing is Standing.UNKNOWN or not is_own_comment(node.comment):
+        return None
+    is_explained = state.verdicts.standing is Standing.BAD and node.is_ours
+    wanted = comment(state.verdicts.faults) if is_explained else ""
+    # Our drain goes on for a while after the node is well: its comment still explains the reason.
+    if wanted == node.comment or (not is_explained and node.is_ours):
+        return None
+    return Annotate(wanted)
+
+
+def _is_fresh(state: SlurmState, now_ns: int) -> bool:
+    return now_ns - state.seen_ns <= FRESH_NS
 
 
 def _reason(state: SlurmState) -> str:
-    verdicts = state.verdicts
-    return reason(verdicts.code, verdicts.device, verdicts.others, state.bad_seq)
+    return reason(state.verdicts.faults, state.bad_seq)
 
 
 def _between_looks_ns(state: SlurmState, settings: SlurmSettings) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from nodeagent.schedulers.slurm.decide import SECOND_NS, Node
 from nodeagent.schedulers.slurm.programs import Slurm
-from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, reason
+from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, is_outdated, reason
 
 STAMP: Final = Path("/run/nodeagent-slurm/well-since")
 """The file has the time in seconds since boot."""
@@ -17,8 +17,9 @@ STAMP: Final = Path("/run/nodeagent-slurm/well-since")
 
 def wanted(verdicts: Verdicts, node: Node, well_s: float, resume_after_ns: int) -> str | None:
     """The reason to drain it for; "": it is to be resumed; None: nothing is to be done. Pure."""
-    if verdicts.standing is Standing.BAD and node.takes_work:
-        return reason(verdicts.code, verdicts.device, verdicts.others, 0)
+    if verdicts.standing is Standing.BAD:
+        is_due = node.takes_work or (node.is_ours and is_outdated(node.reason, verdicts.faults))
+        return reason(verdicts.faults, 0) if is_due else None
     is_due = verdicts.standing is Standing.WELL and well_s * SECOND_NS >= resume_after_ns
     return "" if is_due and node.is_ours else None
 

@@ -1,7 +1,7 @@
 """Slurm by its own commands: scontrol and squeue, each with a time limit, none found by ``PATH``.
 
-It decides nothing. A command that fails, or takes too long, is a ``SlurmError`` with Slurm's own words; what
-it was to do may have been done all the same.
+It decides nothing. A command that fails, or takes too long, is a ``SlurmError`` with Slurm's own message;
+what it was to do may have been done all the same.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,20 +22,37 @@ COMMAND_LIMIT_S: Final = 30.0
 _ENVIRONMENT: Final = ("SLURM_CONF", "SLURM_CONF_SERVER", "TZ")
 """The variables that Slurm's commands get of ours: where its configuration is."""
 
+_FIXED: Final = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C",
+    "SLURM_TIME_FORMAT": "%s",  # squeue(1): times by strftime(3)
+}
+
 _STATE: Final = re.compile(r"^\s*State=(\S+)", re.MULTILINE)
 _REASON: Final = re.compile(r"^\s*Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?$", re.MULTILINE)
 """scontrol appends the user that set it, and the time."""
 
+_COMMENT: Final = re.compile(r"^\s*Comment=(.*)$", re.MULTILINE)
 _FLAG: Final = re.compile(r"[A-Z_]+")
 _CLOSED: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"})
 _DRAINED: Final = frozenset({"DRAIN", "DRAINED", "DRAINING"})
 """Each in a form of scontrol(1), NODE STATES."""
 
+_RUNNING: Final = re.compile(r"(?P<job>\d+) (?P<uid>\d+) (?P<since_s>\d+) (?P<name>[\d_+]+)")
 _NO_JOB: Final = "Invalid job id"
 
 
 class SlurmError(Exception):
     """Slurm did not answer, or refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """``name`` is the one by which Slurm requeues it; ``since_s`` when it began, in seconds since 1970."""
+
+    name: str
+    uid: int
+    since_s: int
 
 
 class NoSuchNode(SlurmError):
@@ -50,7 +68,7 @@ class Slurm:
         self._folder = folder
         self._limit_s = limit_s
         kept = {name: environ[name] for name in _ENVIRONMENT if name in environ}
-        self._environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", **kept}
+        self._environ = {**_FIXED, **kept}
 
     async def name_of_this_node(self) -> str:
         """The name in Slurm's configuration: the node whose NodeHostname is this machine's.
@@ -74,28 +92,34 @@ class Slurm:
             raise
         return node_of(text)
 
+    async def configuration(self) -> str:
+        """What ``scontrol show config`` prints."""
+        return await self._run("scontrol", "show", "config")
+
     async def drain(self, name: str, reason: str) -> None:
         await self._run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
+
+    async def annotate(self, name: str, comment: str) -> None:
+        await self._run("scontrol", "update", f"NodeName={name}", f"Comment={comment}")
 
     async def resume(self, name: str) -> None:
         """A node that is also down stays down."""
         await self._run("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
 
-    async def requeue(self, job: int, node: str) -> bool:
-        """False where it does not run there any more. Of an array this task alone; of a heterogeneous job
-        all, for Slurm does it no other way.
-        """
+    async def running(self, job: int, node: str) -> RunningJob | None:
+        """None where it does not run on the node any more."""
         among = (f"--jobs={job}", f"--nodelist={node}", "--states=RUNNING,SUSPENDED")
         try:
-            listed = await self._run("squeue", "--noheader", *among, "--format=%A %i")
+            listed = await self._run("squeue", "--noheader", *among, "--format=%A %U %S %i")
         except SlurmError as error:
             if _NO_JOB in str(error):
-                return False
+                return None
             raise
-        name = _name_of(job, listed)
-        if name:
-            await self._run("scontrol", "requeue", name)
-        return bool(name)
+        return running_of(job, listed)
+
+    async def requeue(self, name: str) -> None:
+        """Of an array one task alone; of a heterogeneous job all, for Slurm does it no other way."""
+        await self._run("scontrol", "requeue", name)
 
     async def _run(self, program: str, *arguments: str) -> str:
         path = self._folder / program
@@ -126,25 +150,32 @@ class Slurm:
         return out.decode(errors="replace")
 
 
-def _name_of(job: int, listed: str) -> str:
-    """The name by which it is requeued; "" where it is not listed. ``listed`` is of squeue(1), %A and %i.
+def running_of(job: int, listed: str) -> RunningJob | None:
+    """``listed`` is of squeue(1): %A, %U, %S, %i. Raises SlurmError.
 
     The number of one task of an array is that of the whole array as well: the task has to be named "41_3".
     A part of a heterogeneous job, "41+1", goes by the number of its leader.
     """
-    names = dict(line.split(maxsplit=1) for line in listed.splitlines() if line.strip())
-    return names.get(str(job), "").strip().partition("+")[0]
+    for line in listed.splitlines():
+        found = _RUNNING.fullmatch(line.strip())
+        if found is None:
+            raise SlurmError(f"squeue: a line is a number, a uid, a time in s, a name, not {line[:200]!r}")
+        if int(found["job"]) == job:
+            name = found["name"].partition("+")[0]
+            return RunningJob(name=name, uid=int(found["uid"]), since_s=int(found["since_s"]))
+    return None
 
 
 def node_of(text: str) -> Node:
     """From what ``scontrol show node`` prints. Raises SlurmError."""
     state = _STATE.search(text)
     if state is None:
-        raise SlurmError("scontrol show: it does not say the state of the node")
+        raise SlurmError("scontrol show: the state of the node is missing")
     flags = frozenset(_FLAG.findall(state[1]))
-    reason = _REASON.search(text)
+    reason, comment = _REASON.search(text), _COMMENT.search(text)
     return Node(
         takes_work=not flags & _CLOSED,
         is_drained=bool(flags & _DRAINED),
         reason="" if reason is None else reason[1],
+        comment="" if comment is None else comment[1].strip(),
     )

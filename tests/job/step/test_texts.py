@@ -28,8 +28,43 @@ OF_A_BATCH_SCRIPT = {
     "SLURM_NO_KILL": "1",
     "SQUEUE_STATES": "PENDING",
     "SLURM_CLUSTERS": "all",
+    "SLURM_CPUS_PER_TASK": "2",
+    "SRUN_CPUS_PER_TASK": "2",
+    "SLURM_CPUS_PER_GPU": "2",
+    "SLURM_CPUS_ON_NODE": "4",
+    "SLURM_EXACT": "1",
+    "SLURM_HINT": "nomultithread",
+    "SLURM_THREADS_PER_CORE": "1",
+    "SLURM_NTASKS_PER_GPU": "1",
+    "SLURM_NTASKS_PER_SOCKET": "1",
+    "SLURM_TRES_PER_TASK": "cpu=2",
+    "SLURM_TRES_BIND": "gres/gpu:closest",
+    "SLURM_GPU_BIND": "closest",
+    "SLURM_GPUS_PER_NODE": "8",
+    "SLURM_GRES": "gpu:1",
+    "SLURM_CPU_BIND": "cores",
+    "SLURM_MEM_BIND": "local",
+    "SLURM_DISTRIBUTION": "cyclic",
+    "SLURM_EXCLUSIVE": "user",
+    "SLURM_OVERCOMMIT": "1",
+    "SLURM_EXPORT_ENV": "NONE",
+    "SLURM_HET_SIZE": "2",
+    "SLURM_JOB_NODELIST_HET_GROUP_0": "n1",
+    "SLURM_OF_A_LATER_VERSION": "1",
+    "SBATCH_CPUS_PER_TASK": "2",
 }
-KEPT = {"SLURM_JOB_ID": "7", "SLURM_CONF": "/c", "SLURM_RESTART_COUNT": "1", "PATH": "/bin", "SLURM_MEM": "1"}
+KEPT = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_SLUID": "sEKNKTV3WPV500",
+    "SLURM_CONF": "/c",
+    "SLURM_RESTART_COUNT": "1",
+    "SLURM_ARRAY_TASK_ID": "3",
+    "SLURM_MEM_PER_NODE": "1",
+    "SLURM_SPANK_pyxis": "x",
+    "_SLURM_SPANK_OPTION_pyxis_container_image": "x",
+    "SLURMD_NODENAME": "n1",
+    "PATH": "/bin",
+}
 
 RECORDS: list[Record] = [
     NodeOutcome(node="n1", run=3, status=85, next_why=RunReason.HEALED, placements=8, counts=Counts(best=7)),
@@ -46,7 +81,7 @@ RECORDS: list[Record] = [
 
 
 def test_sizes_of_the_allocation_are_taken_from_the_environment() -> None:
-    """Slurm makes no step on fewer nodes, with them."""
+    """With them Slurm makes no step on fewer nodes, or one with the processors of one task."""
     assert slurm.environment({**OF_A_BATCH_SCRIPT, **KEPT}) == KEPT
 
 

@@ -1,6 +1,6 @@
 """What the bridge orders: values in, values out, each story with the times at which things happen."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import given
@@ -11,6 +11,7 @@ from nodeagent.schedulers.loop import LoopTick
 from nodeagent.schedulers.slurm.decide import (
     SECOND_NS,
     Acknowledge,
+    Annotate,
     Drain,
     EffectDone,
     EffectFailed,
@@ -28,20 +29,29 @@ from nodeagent.schedulers.slurm.decide import (
     decide,
     next_deadline,
 )
-from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import Fault, Standing, Verdicts, is_outdated
 
 SETTINGS = SlurmSettings(resume_after_ns=60 * SECOND_NS, look_each_ns=25 * SECOND_NS)
 FREE = Node(takes_work=True, is_drained=False)
 DOWN = Node(takes_work=False, is_drained=False, reason="Not responding")
-OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #7)")
+OURS = Node(takes_work=False, is_drained=True, reason="NA:80E18005 npu3 (nodeagent #7)")
+OF_AN_EARLIER_VERSION = replace(OURS, reason="80E18005 npu3 (nodeagent #7)")
 ANOTHERS = Node(takes_work=False, is_drained=True, reason="cable is changed")
-BAD = Verdicts(standing=Standing.BAD, code="80E18005", device="npu3")
+FAULT = Fault(device="npu3", code="80E18005", rank=(2, 1, 6))
+BAD = Verdicts(standing=Standing.BAD, faults=(FAULT,))
+MILDER = Fault(device="npu1", code="80E01801", rank=(2, 0, 4))
+WORSE = Fault(device="npu5", code="8C204E00", rank=(2, 1, 10))
+HELD = tuple(Fault(device=f"npu{number}", code="hold", is_held=True) for number in (0, 1))
 WELL = Verdicts(standing=Standing.WELL)
 UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
 
 
 def at(seq: int) -> Position:
     return Position(uuid="u", epoch=1, seq=seq)
+
+
+def bad(*faults: Fault) -> Verdicts:
+    return Verdicts(standing=Standing.BAD, faults=faults)
 
 
 @dataclass
@@ -52,13 +62,14 @@ class Story:
     state: SlurmState = field(default_factory=SlurmState)
     now_ns: int = 0
     effects: list[SlurmEffect] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
     looks: int = 0
     fails: bool = False
     refused: SlurmEffect | None = None
     unsure: bool = False
 
     def give(self, given: SlurmInput | LoopTick) -> list[SlurmEffect]:
-        """The effects that follow, without the looks; all are done."""
+        """The effects that follow, without looks and comments; all are done."""
         self.effects = []
         while True:
             decision = decide(self.state, given, self.now_ns, SETTINGS)
@@ -68,7 +79,7 @@ class Story:
             given = self._do(decision.effect)
 
     def _do(self, order: SlurmEffect) -> SlurmInput:
-        if not isinstance(order, LookAtNode):
+        if not isinstance(order, LookAtNode | Annotate):
             self.effects.append(order)
         if self.fails or order == self.refused:
             return EffectFailed()
@@ -77,11 +88,14 @@ class Story:
                 self.looks += 1
                 return NodeSeen(self.slurm)
             case Drain():
-                self.slurm = Node(takes_work=False, is_drained=True, reason=order.reason)
+                self.slurm = replace(self.slurm, takes_work=False, is_drained=True, reason=order.reason)
+            case Annotate():
+                self.comments.append(order.comment)
+                self.slurm = replace(self.slurm, comment=order.comment)
             case Resume() if self.unsure:
                 return Unsure()
             case Resume():
-                self.slurm = FREE
+                self.slurm = replace(FREE, comment=self.slurm.comment)
         return EffectDone()
 
     def reported(self, seq: int, verdicts: Verdicts, *jobs: int) -> list[SlurmEffect]:
@@ -101,7 +115,7 @@ class Story:
 def test_a_bad_node_is_drained_and_then_acknowledged() -> None:
     story = Story()
     assert story.reported(6, WELL) == [Acknowledge(at(6))]
-    assert story.reported(7, BAD) == [Drain("80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
+    assert story.reported(7, BAD) == [Drain("NA:80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
 
 
 def test_further_events_of_a_bad_node_drain_it_no_second_time() -> None:
@@ -124,6 +138,68 @@ def test_a_start_ends_the_drain_that_an_earlier_life_has_left() -> None:
     assert story.slurm == FREE
 
 
+def test_a_worse_fault_gives_the_drain_another_reason_and_a_milder_one_does_not() -> None:
+    story = Story()
+    story.reported(7, BAD)
+    assert story.reported(8, bad(FAULT, MILDER)) == [Acknowledge(at(8))]
+    assert story.reported(9, bad(WORSE, FAULT, MILDER)) == [
+        Drain("NA:8C204E00 npu5 +2 (nodeagent #7)"),
+        Acknowledge(at(9)),
+    ]
+    assert story.reported(10, bad(WORSE, FAULT)) == [Acknowledge(at(10))]
+
+
+def test_when_the_fault_of_the_reason_is_over_another_one_is_named() -> None:
+    story = Story()
+    story.reported(7, bad(FAULT, MILDER))
+    assert story.reported(8, bad(MILDER))[0] == Drain("NA:80E01801 npu1 (nodeagent #7)")
+
+
+def test_while_a_reset_is_proved_the_reason_names_the_fault_that_asked_for_it() -> None:
+    story = Story()
+    story.reported(7, bad(FAULT, *HELD))
+    assert story.reported(8, bad(*HELD)) == [Acknowledge(at(8))]
+    assert story.slurm.reason == "NA:80E18005 npu3 (nodeagent #7)"
+
+
+def test_no_other_reason_is_given_to_a_drain_that_a_person_took_over_since_the_last_look() -> None:
+    story = Story()
+    story.reported(7, BAD)
+    story.slurm = ANOTHERS
+    story.now_ns += 2 * SECOND_NS
+    assert story.reported(8, bad(WORSE, FAULT)) == [Acknowledge(at(8))]
+    assert story.slurm == ANOTHERS
+
+
+def test_the_comment_lists_every_device_while_the_drain_is_ours_and_nothing_after() -> None:
+    story = Story()
+    story.reported(7, bad(FAULT, MILDER, *HELD))
+    shown = "nodeagent: 80E18005 npu3, 80E01801 npu1, held for a reset: npu0 npu1"
+    assert story.comments == [shown]
+    story.reported(8, WELL)
+    assert story.comments == [shown]
+    story.after(60)
+    assert story.comments == [shown, ""]
+    story.after(10_000)
+    assert story.comments == [shown, ""]
+
+
+def test_the_comment_of_a_person_is_not_replaced_and_a_node_of_anothers_drain_gets_none() -> None:
+    for node in (replace(FREE, comment="rack 7, do not touch"), ANOTHERS):
+        story = Story(slurm=node)
+        story.reported(7, BAD)
+        story.reported(8, WELL)
+        story.after(10_000)
+        assert story.comments == []
+
+
+def test_a_drain_of_an_earlier_version_is_ended_and_its_reason_is_not_changed() -> None:
+    story = Story(slurm=OF_AN_EARLIER_VERSION)
+    assert story.reported(7, BAD) == [Acknowledge(at(7))]
+    story.reported(8, WELL)
+    assert story.after(60) == [Resume()]
+
+
 def test_a_drain_of_another_is_left_alone_in_health_and_sickness() -> None:
     story = Story(slurm=ANOTHERS)
     assert story.reported(7, BAD) == [Acknowledge(at(7))]
@@ -136,7 +212,7 @@ def test_once_another_has_resumed_a_bad_node_it_is_drained() -> None:
     story = Story(slurm=ANOTHERS)
     story.reported(7, BAD)
     story.slurm = FREE
-    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
+    assert story.after(30) == [Drain("NA:80E18005 npu3 (nodeagent #7)")]
 
 
 def test_a_person_who_writes_another_reason_has_taken_the_node_over() -> None:
@@ -152,14 +228,14 @@ def test_a_node_that_is_down_is_drained_when_it_comes_back() -> None:
     story = Story(slurm=DOWN)
     assert story.reported(7, BAD) == [Acknowledge(at(7))]
     story.slurm = FREE
-    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
+    assert story.after(30) == [Drain("NA:80E18005 npu3 (nodeagent #7)")]
 
 
 def test_a_drain_that_slurm_forgot_is_done_again() -> None:
     story = Story()
     story.reported(7, BAD)
     story.slurm = FREE
-    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
+    assert story.after(30) == [Drain("NA:80E18005 npu3 (nodeagent #7)")]
 
 
 def test_a_node_is_well_for_a_minute_in_a_row_before_it_is_resumed() -> None:
@@ -193,7 +269,7 @@ def test_while_slurm_does_not_answer_nothing_is_acknowledged_and_all_is_done_lat
     assert story.after(1000) == []
     assert story.state.acknowledged == at(6)
     story.fails = False
-    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
+    assert story.after(30) == [Drain("NA:80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
 
 
 def test_the_pauses_between_tries_grow_to_half_a_minute() -> None:
@@ -278,8 +354,8 @@ def test_where_it_is_resumed_at_once_nobody_is_asked_without_a_pause() -> None:
     assert (decision.effect, decision.wake_ns) == (None, 2 * SECOND_NS)
 
 
-VERDICTS = st.sampled_from([BAD, WELL, UNKNOWN])
-NODES = st.sampled_from([FREE, DOWN, OURS, ANOTHERS])
+VERDICTS = st.sampled_from([BAD, bad(WORSE, FAULT), bad(*HELD), WELL, UNKNOWN])
+NODES = st.sampled_from([FREE, DOWN, OURS, OF_AN_EARLIER_VERSION, ANOTHERS])
 PARTS = st.lists(
     st.one_of(
         st.tuples(st.just("reported"), VERDICTS),
@@ -321,7 +397,7 @@ class Watched(Story):
     def _do(self, order: SlurmEffect) -> SlurmInput:
         match order:
             case Drain():
-                assert self.slurm.takes_work
+                assert self.slurm.takes_work or is_outdated(self.slurm.reason, self.state.verdicts.faults)
                 assert self.state.verdicts.standing is Standing.BAD
             case Resume():
                 assert self.slurm.is_ours

@@ -6,12 +6,13 @@ import pytest
 
 from nodeagent.schedulers.slurm.decide import SECOND_NS, Node
 from nodeagent.schedulers.slurm.health_check import wanted, well_for_s
-from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import Fault, Standing, Verdicts
 
 FREE = Node(takes_work=True, is_drained=False)
 OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #0)")
+OUTDATED = Node(takes_work=False, is_drained=True, reason="NA:80E01801 npu1 (nodeagent)")
 ANOTHERS = Node(takes_work=False, is_drained=True, reason="cable is changed")
-BAD = Verdicts(standing=Standing.BAD, code="80E18005", device="npu3")
+BAD = Verdicts(standing=Standing.BAD, faults=(Fault(device="npu3", code="80E18005"),))
 WELL = Verdicts(standing=Standing.WELL)
 UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
 
@@ -19,7 +20,8 @@ UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
 @pytest.mark.parametrize(
     ("verdicts", "node", "well_s", "order"),
     [
-        (BAD, FREE, 0, "80E18005 npu3 (nodeagent #0)"),
+        (BAD, FREE, 0, "NA:80E18005 npu3 (nodeagent)"),
+        (BAD, OUTDATED, 0, "NA:80E18005 npu3 (nodeagent)"),
         (BAD, OURS, 0, None),
         (BAD, ANOTHERS, 0, None),
         (UNKNOWN, FREE, 0, None),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.schedulers.slurm.decide import Node
-from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError, node_of
+from nodeagent.schedulers.slurm.programs import NoSuchNode, RunningJob, Slurm, SlurmError, node_of, running_of
 
 SHOWN = """NodeName=n2 Arch=x86_64 CoresPerSocket=1
    CPUAlloc=0 CPUTot=4 CPULoad=6.20
@@ -40,8 +40,34 @@ def test_a_reason_is_read_without_who_and_when() -> None:
     assert node.is_ours
 
 
+def test_the_comment_of_a_node_is_read() -> None:
+    shown = SHOWN.format(state="IDLE", reason="   Comment=nodeagent: A npu1, B npu2")
+    assert node_of(shown).comment == "nodeagent: A npu1, B npu2"
+
+
+@pytest.mark.parametrize(
+    ("listed", "found"),
+    [
+        ("41 1000 1795000000 41\n", RunningJob(name="41", uid=1000, since_s=1795000000)),
+        ("40 0 1 41_0\n41 0 1 41_1\n", RunningJob(name="41_1", uid=0, since_s=1)),
+        ("41 0 1 40+1\n", RunningJob(name="40", uid=0, since_s=1)),
+        ("", None),
+        ("40 0 1 40\n", None),
+    ],
+)
+def test_a_running_job_is_read_with_the_name_by_which_it_is_requeued(
+    listed: str, found: RunningJob | None
+) -> None:
+    assert running_of(41, listed) == found
+
+
+def test_a_line_of_squeue_in_another_form_is_refused() -> None:
+    with pytest.raises(SlurmError, match="squeue: a line is"):
+        running_of(41, "41 1000 2026-11-28T08:00:00 41\n")
+
+
 def test_a_text_without_a_state_is_refused() -> None:
-    with pytest.raises(SlurmError, match="does not say the state"):
+    with pytest.raises(SlurmError, match="the state of the node is missing"):
         node_of("Nothing to show")
 
 

@@ -46,6 +46,7 @@ AGENT_CODES = {
     "too_many_faults",
     "private_mount_namespace",
     "process_unkillable",
+    "supervisor_unnamed",
     "reset_failed",
     "reset_limit_reached",
 }
