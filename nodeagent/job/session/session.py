@@ -88,6 +88,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         CommandExited: running.exited_while_gathering,
         Emptied: running.emptied_while_judging,
         Gathered: running.gathered_before_stop,
+        Progressed: running.progressed,
         Signalled: ending.signalled_while_running,
     },
     SessionPhase.JUDGING: {
@@ -102,6 +103,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         NotRun: ending.not_run_at_all,
         CommandExited: ending.exited_while_stopping,
         Emptied: ending.emptied_while_stopping,
+        Progressed: running.progressed,
         RunRequest: ending.wanted_while_stopping,
         Signalled: ending.signalled_while_stopping,
     },
@@ -110,6 +112,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         NotRun: ending.not_run_at_all,
         CommandExited: ending.exited_while_stopping,
         Emptied: ending.emptied_while_stopping,
+        Progressed: running.progressed,
         RunRequest: ending.wanted_while_stopping,
         Signalled: ending.signalled_while_stopping,
     },

@@ -179,6 +179,11 @@ class CommandRunner:
         return self._lives
 
     @property
+    def ended_by_itself(self) -> bool:
+        """The command has given a status, and KILL was sent to none of its processes."""
+        return not self._kills and self._failure is not None and self._failure.signal is None
+
+    @property
     def is_running(self) -> bool:
         """Something of the run may be left."""
         return not self._is_empty
@@ -207,6 +212,7 @@ class CommandRunner:
                 NotRun(run=run, error=number or 0, why=f"{self._arguments[0]}: {_words(error)}")
             )
             return
+        self._failure = None
         self._lives = True
         self._is_empty = False
         self._kills = False

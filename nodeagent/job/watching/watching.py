@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from nodeagent.job.watching.progress import ByBeats, ProgressReader
     from nodeagent.job.watching.samples import Ring, Sampler
 
+BETWEEN_CHECKPOINTS_NS: Final = SECOND_NS
+"""A program that reports checkpoints more often has the newest noted with the next sample."""
+
 ANSWER_WITHIN_NS: Final = 2 * SECOND_NS
 """If the daemon does not answer in time, the chips are unknown in this sample."""
 
@@ -55,6 +58,7 @@ class Watching:
         self._progress = progress
         self._shared = shared
         self._beaten: ByBeats | None = None
+        self._noted_ns = 0
         self._command: ProcessId | None = None
         self._run = 0
         self._began_s = 0.0
@@ -85,9 +89,16 @@ class Watching:
             self._progress.run_begins()
 
     def ended(self) -> None:
-        if self._progress is not None:
-            self._progress.run_ended()
+        """The command has ended; others of the run may live on."""
         self._due_ns = self._answer_due_ns = None
+
+    def last_progress(self, *, is_whole: bool) -> tuple[Progressed, ...]:
+        """Nothing of the run is left. ``is_whole``: it ended by itself, and was not killed amid a write."""
+        if self._progress is not None:
+            number = self._progress.last_number(is_whole=is_whole)
+        else:
+            number = None if self._beaten is None else self._beaten.looked()
+        return () if number is None else (Progressed(run=self._run, number=number),)
 
     def next_deadline_ns(self) -> int | None:
         return min((each for each in (self._due_ns, self._answer_due_ns) if each is not None), default=None)
@@ -112,7 +123,8 @@ class Watching:
         if self._answer_due_ns is not None and chips.number == self._number:
             self._measure(chips.chips, now_ns)
 
-    def beaten(self, beats: Iterable[Beat]) -> None:
+    def beaten(self, beats: Iterable[Beat], now_ns: int) -> None:
+        """A checkpoint that is reported is whole, and progress at once."""
         if self._beaten is None:
             from nodeagent.job.watching.progress import ByBeats
 
@@ -122,6 +134,11 @@ class Watching:
             self._found += self._judging().beaten(beat)
             self._beats.append(beat)
         del self._beats[:-MAX_BEATS]
+        if self._progress is None and now_ns - self._noted_ns >= BETWEEN_CHECKPOINTS_NS:
+            number = self._beaten.checkpoint()
+            if number is not None:
+                self._noted_ns = now_ns
+                self._found.append(Progressed(run=self._run, number=number))
 
     def take(self) -> list[SessionInput]:
         """What was found since the last call."""
