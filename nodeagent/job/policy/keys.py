@@ -140,6 +140,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     # At most three in a row: the same page.
     PolicyKey(name="hang-row", field="hang_row", form=whole(1, 3)),
     PolicyKey(name="hang-time", field="hang_time_s", form=duration("10s", "12h")),
+    PolicyKey(name="start-time", field="start_time_s", form=duration("10s", "24h")),
     PolicyKey(name="grace", field="grace_s", form=duration("0s", "1h")),
     PolicyKey(name="heal-timeout", field="heal_timeout_s", form=duration("1s", "24h")),
     PolicyKey(name="verdict-wait", field="verdict_wait_s", form=duration("0s", "5m")),

@@ -7,6 +7,7 @@ from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.ending import conclude, explains, is_blamed, stop
 from nodeagent.job.session.state import DaemonLinkState, EndCause, SessionPhase, Transition
 from nodeagent.job.session.values import (
+    Armed,
     CommandExited,
     Emptied,
     Gather,
@@ -171,6 +172,11 @@ def exited_while_gathering(transition: Transition, given: CommandExited) -> None
         exited(transition, given)
     else:
         transition.change(failure=given.failure)
+
+
+def armed(transition: Transition, given: Armed) -> None:
+    counts = transition.state.counts
+    transition.keep(replace(counts, start=given.start.longest(counts.start)))
 
 
 def _end_old_row(transition: Transition) -> None:

@@ -30,6 +30,7 @@ from nodeagent.job.session import ending, running, starting
 from nodeagent.job.session.ending import explains
 from nodeagent.job.session.state import DaemonLinkState, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
+    Armed,
     CommandExited,
     Emptied,
     Gathered,
@@ -50,7 +51,7 @@ from nodeagent.job.session.values import (
 
 Handler = Callable[[Transition, Any], None]
 
-_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Hung, Gathered, Progressed)
+_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Armed, Hung, Gathered, Progressed)
 
 _BEFORE_THE_TIME: Final = (SessionBegan, Emptied)
 """Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
@@ -78,6 +79,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         RunRequest: running.wanted_while_running,
         CommandExited: running.exited,
         Emptied: running.emptied,
+        Armed: running.armed,
         Hung: running.hung,
         Gathered: running.gathered,
         Progressed: running.progressed,

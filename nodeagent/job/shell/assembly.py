@@ -272,7 +272,13 @@ def _shared_hangs(member: StepMember | None) -> SharedHangs | None:
 def _settings(given: Arguments, policy: Policy) -> HangSettings:
     try:
         return HangSettings(
-            hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
+            hang_time_s=policy.hang_time_s,
+            period_s=given.period_s,
+            kind=policy.kind,
+            mode=policy.hang,
+            start_limit_s=policy.start_time_s,
+            # In a step a node that is well waits at its start for one that is repaired.
+            least_start_s=policy.heal_timeout_s if policy.in_step else 0.0,
         )
     except ValueError as error:
         raise NotBegun(f"--period: {error}") from error

@@ -206,7 +206,8 @@ class JobSupervisor:
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
         self._runner.start(effect.run, {**effect.environment, **beat}, self._record.folder_of(effect.run))
         if self._runner.process is not None and self._runner.is_running:
-            self._watching.began(effect.run, self._runner.process, now_ns())
+            start = self._session.state.counts.start
+            self._watching.began(effect.run, self._runner.process, now_ns(), start)
 
     def _terminate(self, effect: Terminate) -> None:
         if effect.alone:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodeagent.job.model import SECOND_NS, HangMode
-from nodeagent.job.session.values import ProcessId, Progressed, SessionInput
+from nodeagent.job.session.values import Armed, ProcessId, Progressed, SessionInput
 from nodeagent.job.shell.loop import seconds
 from nodeagent.job.shell.tree import Tree
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nodeagent.job.hang.settings import HangSettings
     from nodeagent.job.hang.watch import RunWatch
     from nodeagent.job.lines import ChipReading, ChipReadings
+    from nodeagent.job.model import RunStart
     from nodeagent.job.sample import Beat, ChipSample, ProcessSample
     from nodeagent.job.step.member import SharedHangs
     from nodeagent.job.watching.progress import ByBeats, ProgressReader
@@ -59,6 +60,7 @@ class Watching:
         self._shared = shared
         self._beaten: ByBeats | None = None
         self._noted_ns = 0
+        self._start: RunStart | None = None
         self._command: ProcessId | None = None
         self._run = 0
         self._began_s = 0.0
@@ -71,15 +73,17 @@ class Watching:
         self._due_ns: int | None = None
         self._found: list[SessionInput] = []
 
-    def began(self, run: int, command: ProcessId, now_ns: int) -> None:
+    def began(self, run: int, command: ProcessId, now_ns: int, start: RunStart | None = None) -> None:
+        """``start``: how long earlier runs took until they were stable."""
         self._run = run
+        self._start = start
         self._command = command
         self._began_s = seconds(now_ns)
         self._last = ()
         self._beats.clear()
         self._ring.begin()
         if self._judge is not None:
-            self._judge.run_began(self._began_s, run)
+            self._judge.run_began(self._began_s, run, start)
         self._beaten = None
         self._due_ns = now_ns + self._period_ns
 
@@ -132,6 +136,7 @@ class Watching:
         for beat in beats:
             self._beaten.beaten(beat)
             self._found += self._judging().beaten(beat)
+            self._note_start(self._judging())
             self._beats.append(beat)
         del self._beats[:-MAX_BEATS]
         if self._progress is None and now_ns - self._noted_ns >= BETWEEN_CHECKPOINTS_NS:
@@ -155,6 +160,11 @@ class Watching:
             or list(last)
         )
         return tuple(ProcessId(pid=each.pid, start_time=each.start_time) for each in chosen)
+
+    def _note_start(self, judge: RunWatch) -> None:
+        if judge.start is not None and judge.start != self._start:
+            self._start = judge.start
+            self._found.append(Armed(run=self._run, start=judge.start))
 
     def _note_progress(self) -> None:
         """A file that the user names is surer than what the program reports."""
@@ -182,6 +192,7 @@ class Watching:
         self._ring.keep(self._settings, sample, tuple(self._beats))
         self._beats.clear()
         self._found += judge.sampled(sample)
+        self._note_start(judge)
         if self._shared is not None:
             self._found += self._shared.exchanged(judge, self._settings, self._run, sample.t_s)
 
@@ -190,7 +201,7 @@ class Watching:
             from nodeagent.job.hang.watch import RunWatch
 
             self._judge = RunWatch(self._settings)
-            self._judge.run_began(self._began_s, self._run)
+            self._judge.run_began(self._began_s, self._run, self._start)
         return self._judge
 
 

@@ -132,6 +132,42 @@ def test_names_of_checkpoints_are_progress(place: Place, tmp_path: Path) -> None
     assert done.returncode == 0
 
 
+STARTS = """\
+import os, time
+from nodeagent_job import beat
+beat(step=0, phase="load")
+for step in range(1, 4 if os.environ["NODEAGENT_RUN"] == "1" else 1):
+    beat(step=step)
+    time.sleep(0.2)
+if os.environ["NODEAGENT_RUN"] == "1":
+    raise SystemExit(1)
+time.sleep(600)
+"""
+
+
+def test_run_that_hangs_at_its_start_is_ended_until_the_row_is_full(place: Place, tmp_path: Path) -> None:
+    """The first run makes steps and fails; the next never makes one."""
+    options = (
+        "--period",
+        "0.2",
+        "--hang-time",
+        "10s",
+        "--grace",
+        "0s",
+        "--hang",
+        "restart",
+        "--hang-row",
+        "1",
+    )
+    retries = ("--in-place-retries", "1", "--verdict-wait", "0s")
+
+    done = place.run(sys.executable, "-c", STARTS, options=(*options, *retries))
+
+    assert done.returncode == 87
+    assert done.stderr.count(b"hangs (it has begun no work for") == 2
+    assert b"it hung again after 1 restarts" in done.stderr
+
+
 ONE_RUN = ("--in-place-retries", "1", "--verdict-wait", "0s")
 """A period of ten seconds: no sample is taken before these runs have ended."""
 
@@ -177,15 +213,12 @@ def test_error_of_the_job_after_a_checkpoint_is_tried_again(place: Place, tmp_pa
     """It came after progress once; the same again without any ends the job."""
     script = f"open('{tmp_path}/latest', 'w').write('7'); raise ValueError('upload')"
 
-    with (tmp_path / "stderr").open("wb") as stderr:
-        with place.started(
-            sys.executable,
-            "-c",
-            script,
-            options=(*ONE_RUN, "--progress", str(tmp_path / "latest")),
-            stderr=stderr,
-        ) as supervisor:
-            assert supervisor.wait(WAIT_LIMIT_S) == 87
+    options = (*ONE_RUN, "--progress", str(tmp_path / "latest"))
+    with (
+        (tmp_path / "stderr").open("wb") as stderr,
+        place.started(sys.executable, "-c", script, options=options, stderr=stderr) as supervisor,
+    ):
+        assert supervisor.wait(WAIT_LIMIT_S) == 87
     text = (tmp_path / "stderr").read_text()
     assert text.count("retry 1 of 1") == 1
     assert text.endswith("leaves with status 87: an error of the job itself: ValueError: upload\n")
