@@ -293,9 +293,11 @@ def rerun(first: Act, *second: Act, minutes: float = 10, **settings: Any) -> dic
         series("the next", *second, minutes=minutes, ranks=2),
     ]
     watch = RunWatch(settings_of(made[0], **settings))
+    found = dict[str, float]()
     for run, each in enumerate(made, 1):
         watch.run_began(0.0 if run == 1 else 10_000.0, run)
-        began_s, found = (0.0, {}) if run == 1 else (10_000.0, dict[str, float]())
+        began_s = 0.0 if run == 1 else 10_000.0
+        found.clear()
         for row in each.rows:
             t_s = began_s + row.sample.t_s
             hung = [h for beat in row.beats for h in watch.beaten(replace(beat, t_s=began_s + beat.t_s))]

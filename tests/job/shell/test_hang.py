@@ -88,7 +88,9 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
             assert supervisor.poll() is None
             assert pids_in(tmp_path / "pids", 1) == [pid]
             return
-        assert "in stands_still" in (evidence / "faulthandler.txt").read_text()
+        stacks = (evidence / "python.txt").read_text()
+        assert stacks.startswith(f"== rank ?, pid {pid}\n")
+        assert "in stands_still" in stacks
         daemon.received_word(RunEvent.EXITED)
         daemon.want(Wish.RUN, 2)
         daemon.received_word(RunEvent.STARTED)
