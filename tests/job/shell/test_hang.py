@@ -91,7 +91,7 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
         stacks = (evidence / "python.txt").read_text()
         assert stacks.startswith(f"== rank ?, pid {pid}\n")
         assert "in stands_still" in stacks
-        daemon.received_word(RunEvent.EXITED)
+        daemon.received_word(RunEvent.STOPPED)
         daemon.want(Wish.RUN, 2)
         daemon.received_word(RunEvent.STARTED)
         pids_in(tmp_path / "pids", 2)
