@@ -203,10 +203,12 @@ def document_values(text: str, form: str) -> Mapping[str, Any]:
     return values
 
 
-def document_value(of: type[T], values: Mapping[str, Any]) -> T:
-    """No field may be missing, not even one that has a default. Raises ``CodecError``."""
+def document_value(of: type[T], values: Mapping[str, Any], *, added: frozenset[str] = frozenset()) -> T:
+    """No field may be missing, not even one that has a default, but those that were ``added`` after the
+    format was first written. Raises ``CodecError``.
+    """
     of_class: Any = of
-    missing = [name for name in _hints(of_class) if name not in values]
+    missing = [name for name in _hints(of_class) if name not in values and name not in added]
     if missing:
         raise CodecError(f"{', '.join(missing)}: missing, it may be torn")
     return from_plain(of, values)

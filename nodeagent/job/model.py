@@ -130,7 +130,8 @@ class Policy:
     another job, where both are reset together. ``placements``: how often it may be run elsewhere for a fault
     (``job-retry-num``), None where it may not. ``unconditional``: also where its command failed without a
     fault. ``in_place_retries``: runs here after failures without a fault, in a row without progress.
-    ``hang_row``: hang restarts in a row without progress. ``refill``: progress gives all placements back.
+    ``hang_row``: hang restarts in a row without progress. ``start_time_s``: how long a run may take until it
+    is stable, None: known from the runs before. ``refill``: progress gives all placements back.
     """
 
     kind: str = "training"
@@ -143,6 +144,7 @@ class Policy:
     hang: HangMode = HangMode.NOTIFY
     hang_row: int = 3
     hang_time_s: float = 1800.0
+    start_time_s: float | None = None
     grace_s: float = 20.0
     heal_timeout_s: float = 600.0
     verdict_wait_s: float = 5.0
@@ -164,8 +166,25 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """How long runs take until they are stable: the longest so far. ``by_steps``: known by the steps that the
+    program has reported, else by its chips.
+    """
+
+    seconds: float
+    by_steps: bool = False
+
+    def longest(self, other: "RunStart | None") -> "RunStart":
+        if other is None:
+            return self
+        by_steps = self.by_steps or other.by_steps
+        return RunStart(seconds=max(self.seconds, other.seconds), by_steps=by_steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """What survives a placement. ``best`` is the highest checkpoint (or step) number ever seen, None: none.
+    ``start``: how long runs that became stable took for it, None: none has.
 
     ``placements`` is how many were used in all, ``placements_in_row`` those since the last progress;
     ``retries`` and ``hangs`` are in a row without progress, ``signature`` is that of the last failure since.
@@ -178,6 +197,7 @@ class Counts:
     hangs: int = 0
     best: int | None = None
     signature: str = ""
+    start: RunStart | None = None
 
 
 # ---------------------------------------------------------------------- the environment of a run

@@ -60,6 +60,7 @@ class ChipWatch:
         self._readings = deque[_Reading](maxlen=2 * self._samples)
         self._power = UsualValue(self._delay)
         self._traffic = UsualValue(self._delay)
+        self._before: ChipWatch | None = None
         self.readable = False
         self.is_flat = False
         self.flat_since_s: float | None = None
@@ -77,6 +78,16 @@ class ChipWatch:
         self._readings.append(_Reading(began_s, chip.util, chip.power_w, traffic))
         self._judge_use()
         self._judge_pulse()
+
+    def follows(self, before: "ChipWatch") -> None:
+        """What was usual in the run before is so in this one, until it has shown what is."""
+        self._before = before
+        before._before = None
+
+    @property
+    def has_worked(self) -> bool:
+        """It has shown what is usual."""
+        return self._power.median() is not None or self._traffic.median() is not None
 
     @property
     def is_used(self) -> bool:
@@ -135,11 +146,19 @@ class ChipWatch:
             self.since_s = self._beginning(most_power, most_traffic)
 
     def _most_power(self, newest: _Reading, share: float) -> float | None:
-        usual = self._power.median()
+        usual = self._usual_power()
         return None if newest.power is None or usual is None else share * usual
 
-    def _most_traffic(self, newest: _Reading) -> float | None:
+    def _usual_power(self) -> float | None:
+        usual = self._power.median()
+        return self._before._power.median() if usual is None and self._before is not None else usual
+
+    def _usual_traffic(self) -> float | None:
         usual = self._traffic.median()
+        return self._before._traffic.median() if usual is None and self._before is not None else usual
+
+    def _most_traffic(self, newest: _Reading) -> float | None:
+        usual = self._usual_traffic()
         if newest.traffic is None or usual is None or usual < LEAST_TRAFFIC_PER_S:
             return None
         return HIGH_TRAFFIC * usual

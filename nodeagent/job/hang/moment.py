@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nodeagent.job.hang.chips import MILD, ChipWatch, Pulse
+from nodeagent.job.hang.chips import IDLE_USE, MILD, ChipWatch, Pulse
 from nodeagent.job.hang.processes import Members, Others, RankProcess, Roles
 from nodeagent.job.hang.rates import ProcessKey, ProcessRate, Rates, key_of
 from nodeagent.job.hang.settings import HangSettings
@@ -47,6 +47,9 @@ class RunMoment:
     dead_since_s: float | None
     """Since when, besides, no rank of an idle chip uses CPU."""
 
+    calm: bool
+    """No rank uses CPU, but those that may wait for a chip in use."""
+
     flat_since_s: float | None
     """Since when all chips are flat, whatever the ranks do."""
 
@@ -63,13 +66,17 @@ class RunMoment:
 class MeasuredRun:
     """The processes and chips of one run, since its launcher began its ranks."""
 
-    def __init__(self, settings: HangSettings) -> None:
+    def __init__(self, settings: HangSettings, before: "MeasuredRun | None" = None) -> None:
+        """``before``: what is usual of a chip is what was so there, at first."""
         self._settings = settings
         self._rates = Rates()
         self._members = Members()
         self._others = Others(settings)
         self._ranks: dict[ProcessKey, RankProcess] = {}
+        self._users: dict[str, frozenset[ProcessKey]] = {}
+        self._alive = frozenset[ProcessKey]()
         self._chips: dict[str, ChipWatch] = {}
+        self._before: Mapping[str, ChipWatch] = {} if before is None else before._chips_that_worked()
         self._last_s: float | None = None
         self._newest: Mapping[ProcessKey, ProcessRate] = {}
 
@@ -82,6 +89,7 @@ class MeasuredRun:
         rates, traffic = self._rates.measured(sample, seconds)
         self._newest = rates
         roles = self._members.of(sample)
+        self._alive = frozenset(key_of(each) for each in (*roles.ranks, *roles.others))
         ranks_replaced = self._follow_ranks(roles, rates, now_s)
         self._follow_chips(sample, traffic, began_s)
         others = self._others.measured(roles.others, rates)
@@ -119,6 +127,8 @@ class MeasuredRun:
         self._ranks = {key: self._ranks.get(key) or RankProcess(self._settings) for key in keys}
         for key, rank in self._ranks.items():
             rank.measured(now_s, rates.get(key))
+        for chip in {chip for each in roles.ranks for chip in each.chips}:
+            self._users[chip] = frozenset(key_of(each) for each in roles.ranks if chip in each.chips)
         return replaced
 
     def _follow_chips(self, sample: RunSample, traffic: Mapping[str, float], began_s: float) -> None:
@@ -126,10 +136,16 @@ class MeasuredRun:
         for name in reported:
             if name not in self._chips:
                 self._chips[name] = ChipWatch(name, self._settings)
+                if name in self._before:
+                    self._chips[name].follows(self._before[name])
         for name, chip in self._chips.items():
             reading = reported.get(name)
             is_profiled = reading is not None and reading.profiling
             chip.measured(began_s, None if is_profiled else reading, traffic.get(name))
+
+    def _chips_that_worked(self) -> Mapping[str, ChipWatch]:
+        """Also where a run was too short to show what is usual."""
+        return {**self._before, **{name: chip for name, chip in self._chips.items() if chip.has_worked}}
 
     def _moment(
         self, began_s: float, now_s: float, unknown: str, roles: Roles, *, ranks_replaced: bool
@@ -161,6 +177,7 @@ class MeasuredRun:
             vary=any(each.varies for each in chips) and all(each.is_used for each in chips),
             still_since_s=still_since_s,
             dead_since_s=None if still_since_s is None else self._dead_since(still_since_s, roles),
+            calm=self._are_calm(roles),
             flat_since_s=_latest(each.flat_since_s for each in chips),
             high_since_s=_latest(each.since_s if each.pulse is Pulse.HIGH else None for each in chips),
             what=self._description(),
@@ -191,12 +208,29 @@ class MeasuredRun:
         for chip in self._chips.values():
             if chip.pulse is not Pulse.IDLE:
                 continue
-            for rank in _ranks_of(chip.name, roles):
+            for rank in self._ranks_of(chip.name, roles):
                 calm_s = self._ranks[key_of(rank)].calm_since_s
                 if calm_s is None:
                     return None
                 since_s = max(since_s, calm_s)
         return since_s
+
+    def _are_calm(self, roles: Roles) -> bool:
+        in_use = {each.name for each in self._chips.values() if each.readable and each.level > IDLE_USE}
+        return all(
+            self._ranks[key_of(rank)].calm_since_s is not None
+            for rank in roles.ranks
+            if not self._chips or not in_use.issuperset(rank.chips or self._chips)
+        )
+
+    def _ranks_of(self, chip: str, roles: Roles) -> list[ProcessSample]:
+        """Those that hold it, or did last and live on: none, if they have ended. All of them where it never
+        was known who does.
+        """
+        users = self._users.get(chip, frozenset())
+        ranks = [each for each in roles.ranks if key_of(each) in users]
+        is_known = users and (ranks or users.isdisjoint(self._alive))
+        return ranks if is_known else list(roles.ranks)
 
     def _description(self) -> str:
         levels = Counter(round(each.level) for each in self._chips.values() if each.readable)
@@ -209,11 +243,6 @@ def _latest(since: Iterable[float | None]) -> float | None:
     of = list(since)
     known = [each for each in of if each is not None]
     return max(known) if known and len(known) == len(of) else None
-
-
-def _ranks_of(chip: str, roles: Roles) -> list[ProcessSample]:
-    """Those that hold it; all of them where that is not known."""
-    return [each for each in roles.ranks if chip in each.chips] or list(roles.ranks)
 
 
 def _unknown_of(roles: Roles, sample: RunSample) -> str:

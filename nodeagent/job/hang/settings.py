@@ -9,19 +9,25 @@ seconds in a time), shares and points never change, nor do ``slow_time_s`` and `
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.job.model import HangMode
+from nodeagent.job.model import HangMode, RunStart
 
 SHORTEST_S: Final = 600.0
 """The least that MA_HANG_DETECT_TIME may be: ten minutes."""
 
 SAMPLES_OF_A_MEAN: Final = 6
 
+TIMES_THE_LONGEST_START: Final = 6
+LEAST_START_S: Final = 1200.0
+"""A run that loads a checkpoint may take much longer to begin than the one that wrote it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangSettings:
     """``hang_time_s``: how long all must stand still. ``slow_time_s``: how long the first step, and a phase
     other than training, may take at least. ``start_time_s``: how long a run may do nothing before it is
-    armed. Raises ValueError.
+    armed, without a run before it: then that is reported. ``start_limit_s``: how long any run may take until
+    it is armed; without it, a run after one that was armed has a limit that follows from that one.
+    ``least_start_s``: that limit is at least so long. Raises ValueError.
     """
 
     hang_time_s: float = 1800.0
@@ -30,6 +36,8 @@ class HangSettings:
     mode: HangMode = HangMode.NOTIFY
     slow_time_s: float = 7200.0
     start_time_s: float = 7200.0
+    start_limit_s: float | None = None
+    least_start_s: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("hang_time_s", "period_s", "slow_time_s", "start_time_s"):
@@ -66,6 +74,17 @@ class HangSettings:
     @property
     def least_beat_limit_s(self) -> float:
         return 600.0 * self._scale
+
+    def start_limit(self, before: RunStart | None) -> float | None:
+        """How long a run may take until it is armed; ``before``: how long the runs before it took. None:
+        nothing is known.
+        """
+        if self.start_limit_s is not None:
+            return self.start_limit_s
+        if before is None:
+            return None
+        usual_s = TIMES_THE_LONGEST_START * before.seconds
+        return max(usual_s, LEAST_START_S * self._scale, self.hang_time_s, self.least_start_s)
 
     @property
     def most_unknown_s(self) -> float:

@@ -154,19 +154,25 @@ class Beats:
 
 
 class Arming:
-    """``learns``: what is measured now is what is usual of the run."""
+    """``learns``: what is measured now is what is usual of the run. ``stable_s``: when the run reached what
+    it is armed for, None before.
+    """
 
     def __init__(self, settings: HangSettings) -> None:
         self._settings = settings
         self._varying_since_s: float | None = None
         self.armed = False
+        self.stable_s: float | None = None
+        self.by_steps = False
 
     @property
     def learns(self) -> bool:
         return self.armed or self._varying_since_s is not None
 
-    def advanced(self) -> None:
-        self.armed = True
+    def advanced(self, at_s: float) -> None:
+        if not self.armed:
+            self.armed = self.by_steps = True
+            self.stable_s = at_s
 
     def measured(self, began_s: float, now_s: float, *, chips_vary: bool) -> None:
         """``chips_vary``: one of the job does, each of the others is in use, and all could be read."""
@@ -179,3 +185,23 @@ class Arming:
             self._varying_since_s = began_s
         elif now_s - self._varying_since_s >= self._settings.arming_s:
             self.armed = True
+            self.stable_s = self._varying_since_s
+
+
+class StartTimer:
+    """How long a run has taken so far, without the time of which nothing is known."""
+
+    def __init__(self) -> None:
+        self._unknown_s = 0.0
+        self._samples_still = 0
+
+    def elapsed_s(self, began_s: float, now_s: float) -> float:
+        return max(0.0, now_s - began_s - self._unknown_s)
+
+    def unknown(self, seconds: float) -> None:
+        self._unknown_s += seconds
+
+    def has_been_still(self, samples: int, *, is_still: bool) -> bool:
+        """Of the newest sample; whether so many in a row were still."""
+        self._samples_still = self._samples_still + 1 if is_still else 0
+        return self._samples_still >= samples

@@ -1,8 +1,10 @@
 """The watch of one run: samples and beats in, what they show of a hang out.
 
 Two rules. Without beats: all ranks are quiet and all chips idle for the hang time. With beats: the next step
-is late, and nothing moves. What is not known is never quiet. Nothing acts before the run is armed, nor for
-other kinds of work than training, nor unless the mode is ``restart``. ``replay`` applies it to a recording.
+is late, and nothing moves. A third is for the start of a run after one that was stable: it takes several
+times as long, and nothing moves. What is not known is never quiet. Nothing else acts before the run is armed,
+and nothing at all for other kinds of work than training, nor unless the mode is ``restart``. ``replay``
+applies it to a recording.
 """
 
 from collections.abc import Iterable
@@ -12,8 +14,8 @@ from typing import Final, NamedTuple
 
 from nodeagent.job.hang.moment import MeasuredRun, RunMoment
 from nodeagent.job.hang.settings import HangSettings
-from nodeagent.job.hang.timers import Arming, Beats, SampleHistory, Stretch
-from nodeagent.job.model import HangMode
+from nodeagent.job.hang.timers import Arming, Beats, SampleHistory, StartTimer, Stretch
+from nodeagent.job.model import HangMode, RunStart
 from nodeagent.job.sample import Beat, RunSample
 from nodeagent.job.series import SeriesRow
 from nodeagent.job.session.values import HangStage, Hung
@@ -83,13 +85,25 @@ class RunWatch:
         self._run = 1
         self._began_s: float | None = None
         self._last_s: float | None = None
+        self._start: RunStart | None = None
+        self._before: RunStart | None = None
+        self._processes = MeasuredRun(settings)
         self._forget(None)
 
-    def run_began(self, now_s: float, run: int = 1) -> None:
-        """Everything that is known of the run before is forgotten."""
+    def run_began(self, now_s: float, run: int = 1, start: RunStart | None = None) -> None:
+        """Everything that is known of the run before is forgotten, but how long runs take to become stable.
+        ``start``: of runs that this watch has not seen.
+        """
         self._run = run
+        self._start = self._start if start is None else start.longest(self._start)
+        self._before = self._start
         self._forget(now_s)
         self._last_s = None
+
+    @property
+    def start(self) -> RunStart | None:
+        """How long the runs so far took until they were stable; None: none was."""
+        return self._start
 
     def sampled(self, sample: RunSample) -> tuple[Hung, ...]:
         """A sample that is no newer than the one before is passed over."""
@@ -101,12 +115,14 @@ class RunWatch:
         moment = self._processes.measured(sample)
         if moment.ranks_replaced:
             ended = self._case.ended(HangStage.CLEARED, "all ranks are new", self._still_s(sample.t_s))
+            self._before = None  # what a launcher lets its new ranks prepare is not known
             self._forget(sample.t_s)
             self._processes.measured(sample)
             return ended
         still_s = self._still_s(sample.t_s)
         dropped = self._count(moment)
         self._learn(moment)
+        self._note_start()
         return self._report(moment, dropped, still_s)
 
     def beaten(self, beat: Beat) -> tuple[Hung, ...]:
@@ -117,7 +133,8 @@ class RunWatch:
             return ()
         self._samples_late = 0
         if self._beats.advanced:
-            self._arming.advanced()
+            self._arming.advanced(beat.t_s)
+            self._note_start()
         return self._case.ended(HangStage.CLEARED, self._beats.describe(), still_s)
 
     def seen(self, now_s: float) -> ChipsSeen:
@@ -135,16 +152,23 @@ class RunWatch:
     def _forget(self, now_s: float | None) -> None:
         settings = self._settings
         self._began_s = now_s
-        self._processes = MeasuredRun(settings)
+        self._processes = MeasuredRun(settings, self._processes)
         self._arming = Arming(settings)
         self._beats = Beats(settings, float("-inf") if now_s is None else now_s)
         self._history = SampleHistory(settings)
         self._still, self._dead = Stretch(settings, self._history), Stretch(settings, self._history)
         self._flat, self._high = Stretch(settings, self._history), Stretch(settings, self._history)
         self._case = HangCase(self._run)
+        self._starting = StartTimer()
         self._samples_late = 0
         self._read_s = float("-inf")
         self._has_learnt = False
+
+    def _note_start(self) -> None:
+        arming = self._arming
+        if arming.stable_s is not None and self._began_s is not None:
+            seconds = max(0.0, arming.stable_s - self._began_s)
+            self._start = RunStart(seconds=seconds, by_steps=arming.by_steps).longest(self._start)
 
     def _count(self, moment: RunMoment) -> str:
         """Advances the clocks. Why something was dropped, else ""."""
@@ -162,6 +186,8 @@ class RunWatch:
         is_known = moment.readable and not moment.unknown
         for stretch, since_s in ((self._flat, moment.flat_since_s), (self._high, moment.high_since_s)):
             stretch.counted(since_s, moment.now_s, seconds, is_known=is_known)
+        if moment.unknown:
+            self._starting.unknown(seconds)
         if moment.unknown and self._beats.unknown(seconds):
             self._beats.begin_again(moment.now_s)
             dropped = True
@@ -180,7 +206,8 @@ class RunWatch:
             self._has_learnt = True
 
     def _report(self, moment: RunMoment, dropped: str, still_s: float) -> tuple[Hung, ...]:
-        found = max(self._by_beats(moment), self._by_silence(moment), key=lambda each: each.level)
+        rules = (self._by_start(moment), self._by_beats(moment), self._by_silence(moment))
+        found = max(rules, key=lambda each: each.level)
         if found.level is not HangLevel.NOTHING:
             return self._case.found(found.level, found.why, found.since_s)
         unknown = dropped or moment.unknown or moment.chips_unknown
@@ -222,6 +249,32 @@ class RunWatch:
             return _Found(HangLevel.CONFIRMED, f"{late}, but {why}", still_s)
         return _Found(HangLevel.SUSPECTED, late, still_s)
 
+    def _by_start(self, moment: RunMoment) -> _Found:
+        """A run after one that was stable is not so in several times as long. Where that one reported its
+        steps, it is enough that nothing moves; else its chips have to be dead.
+        """
+        settings, before = self._settings, self._before
+        limit_s = settings.start_limit(before)
+        if limit_s is None or self._arming.armed or self._began_s is None:
+            return _NOTHING
+        took_s = self._starting.elapsed_s(self._began_s, moment.now_s)
+        is_dead = self._dead.has_lasted(min(settings.hang_time_s, limit_s))
+        has_steps = self._beats.received or (before is not None and before.by_steps)
+        is_judged = moment.readable or took_s >= settings.hang_time_s
+        is_still = has_steps and is_judged and moment.quiet and moment.flat and moment.calm
+        has_been_still = self._starting.has_been_still(SAMPLES_TO_CONFIRM, is_still=is_still)
+        if took_s < limit_s and not (self._dead.is_begun or has_been_still):
+            return _NOTHING
+        if took_s < settings.suspicion_s(limit_s):
+            return _NOTHING
+        late = f"it has begun no work for {took_s:.0f} s, of at most {limit_s:.0f} s"
+        if took_s >= limit_s and (is_dead or has_been_still):
+            return _Found(self._most(at_start=True), f"{late}, {moment.what}", took_s)
+        if took_s >= 2 * limit_s:
+            why = moment.works or moment.unknown or moment.chips_unknown or "a rank uses CPU"
+            return _Found(HangLevel.CONFIRMED, f"{late}, but {why}", took_s)
+        return _Found(HangLevel.SUSPECTED, late, took_s)
+
     def _limit_s(self, now_s: float) -> float:
         """A sample or two without the chips changes nothing."""
         return self._beats.limit_s(chips_readable=now_s - self._read_s <= self._settings.gap_s)
@@ -229,10 +282,14 @@ class RunWatch:
     def _is_late(self, now_s: float) -> bool:
         return self._beats.still_s(now_s) >= self._limit_s(now_s)
 
-    def _most(self) -> HangLevel:
+    def _most(self, *, at_start: bool = False) -> HangLevel:
         """What a confirmed hang may lead to."""
         settings = self._settings
-        may_act = self._arming.armed and settings.kind == TRAINING and settings.mode is HangMode.RESTART
+        may_act = (
+            (self._arming.armed or at_start)
+            and settings.kind == TRAINING
+            and settings.mode is HangMode.RESTART
+        )
         return HangLevel.ACTS if may_act else HangLevel.CONFIRMED
 
     def _still_s(self, now_s: float) -> float:

@@ -25,6 +25,7 @@ class Arguments:
     socket: str = ""
     foreground: bool = False
     core: bool = False
+    error_hook: bool = True
     period_s: float = 10.0
     in_step: int = 0
     flags: Mapping[str, str] = field(default_factory=dict)

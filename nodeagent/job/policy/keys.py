@@ -32,13 +32,14 @@ class ValueForm:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyKey:
     """``name`` is the key in files and at the site; the flag is ``--name``, the variable
-    ``NODEAGENT_JOB_NAME``. ``field`` is the policy's. ``annotations``: other names that it has, each with a
-    form of its own.
+    ``NODEAGENT_JOB_NAME``. ``field`` is the policy's. ``what`` is what it does, for help. ``annotations``:
+    other names that it has, each with a form of its own.
     """
 
     name: str
     field: str
     form: ValueForm
+    what: str
     annotations: Mapping[str, ValueForm] = dataclasses.field(default_factory=dict)
 
     @property
@@ -121,30 +122,99 @@ RECOVER_STRATEGY: Final = "recover-strategy"
 HANG_DETECT_TIME: Final = model.HANG_DETECT_TIME
 
 KEYS: Final[tuple[PolicyKey, ...]] = (
-    PolicyKey(name="kind", field="kind", form=choice("training", "inference", "notebook", "other")),
-    PolicyKey(name="in-place", field="in_place", form=YES_NO),
-    PolicyKey(name="yields", field="yields", form=YES_NO),
+    PolicyKey(
+        name="kind",
+        what="what the job is: only training is ever stopped for a hang",
+        field="kind",
+        form=choice("training", "inference", "notebook", "other"),
+    ),
+    PolicyKey(
+        name="in-place",
+        what="stop it, and run it again, for a chip of the job",
+        field="in_place",
+        form=YES_NO,
+    ),
+    PolicyKey(
+        name="yields",
+        what="also for a chip of another job that is reset together with one of this job",
+        field="yields",
+        form=YES_NO,
+    ),
     # 1 to 128: ModelArts, "Training Job Restart Upon Suspension".
     PolicyKey(
-        name="placements", field="placements", form=whole(1, 128), annotations={JOB_RETRY_NUM: whole(1, 128)}
+        name="placements",
+        what="so often it may be run elsewhere for a fault",
+        field="placements",
+        form=whole(1, 128),
+        annotations={JOB_RETRY_NUM: whole(1, 128)},
     ),
     PolicyKey(
         name="unconditional",
+        what="also elsewhere when it fails and no fault is known",
         field="unconditional",
         form=YES_NO,
         annotations={UNCONDITIONAL_RETRY: YES_NO},
     ),
-    PolicyKey(name="refill", field="refill", form=YES_NO),
-    PolicyKey(name="in-place-retries", field="in_place_retries", form=whole(0, 128)),
-    PolicyKey(name="hang", field="hang", form=_HANG, annotations={HANG_RETRY: _HANG_RETRY}),
+    PolicyKey(name="refill", what="progress gives all placements back", field="refill", form=YES_NO),
+    PolicyKey(
+        name="in-place-retries",
+        what="so often in a row it runs again here after it failed without a fault",
+        field="in_place_retries",
+        form=whole(0, 128),
+    ),
+    PolicyKey(
+        name="hang",
+        what="what a hang leads to",
+        field="hang",
+        form=_HANG,
+        annotations={HANG_RETRY: _HANG_RETRY},
+    ),
     # At most three in a row: the same page.
-    PolicyKey(name="hang-row", field="hang_row", form=whole(1, 3)),
-    PolicyKey(name="hang-time", field="hang_time_s", form=duration("10s", "12h")),
-    PolicyKey(name="grace", field="grace_s", form=duration("0s", "1h")),
-    PolicyKey(name="heal-timeout", field="heal_timeout_s", form=duration("1s", "24h")),
-    PolicyKey(name="verdict-wait", field="verdict_wait_s", form=duration("0s", "5m")),
-    PolicyKey(name="blame", field="blame_s", form=duration("0s", "10m")),
-    PolicyKey(name="need-daemon", field="need_daemon", form=YES_NO),
+    PolicyKey(
+        name="hang-row", what="so many restarts for a hang in a row", field="hang_row", form=whole(1, 3)
+    ),
+    PolicyKey(
+        name="hang-time",
+        what="after how long without any movement a run hangs",
+        field="hang_time_s",
+        form=duration("10s", "12h"),
+    ),
+    PolicyKey(
+        name="start-time",
+        what="how long a run may take to its second step; without it, known from the runs before",
+        field="start_time_s",
+        form=duration("10s", "24h"),
+    ),
+    PolicyKey(
+        name="grace",
+        what="between the signal to end and the kill",
+        field="grace_s",
+        form=duration("0s", "1h"),
+    ),
+    PolicyKey(
+        name="heal-timeout",
+        what="how long the command waits to be allowed to run",
+        field="heal_timeout_s",
+        form=duration("1s", "24h"),
+    ),
+    PolicyKey(
+        name="verdict-wait",
+        what="how long a failure waits for a fault that explains it",
+        field="verdict_wait_s",
+        form=duration("0s", "5m"),
+    ),
+    PolicyKey(
+        name="blame",
+        what="a fault so shortly before a failure explains it, too",
+        field="blame_s",
+        form=duration("0s", "10m"),
+    ),
+    PolicyKey(
+        name="need-daemon",
+        what="do not run while the daemon does not answer",
+        field="need_daemon",
+        form=YES_NO,
+    ),
 )
 
 BY_NAME: Final[Mapping[str, PolicyKey]] = {each.name: each for each in KEYS}

@@ -50,15 +50,29 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
     add("--socket", metavar="PATH", help="of the daemon")
     add("--foreground", action="store_true", help="leave the command in the session of the terminal")
     add("--core", action="store_true", help="let the command write core files")
+    add(
+        "--no-error-hook",
+        dest="error_hook",
+        action="store_false",
+        help="put nothing on the PYTHONPATH of the command that notes its errors",
+    )
     add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="between samples")
     add("--in-step", type=int, metavar="RUN", help=argparse.SUPPRESS)  # given by ``job step`` alone
     policy = options.add_argument_group("policy", "what may be done to the job")
     for key in KEYS:
         if key.form is YES_NO:
-            policy.add_argument(key.flag, dest=key.name, action="store_const", const="true")
-            policy.add_argument(f"--no-{key.name}", dest=key.name, action="store_const", const="false")
+            policy.add_argument(key.flag, dest=key.name, action="store_const", const="true", help=key.what)
+            policy.add_argument(
+                f"--no-{key.name}",
+                dest=key.name,
+                action="store_const",
+                const="false",
+                help=f"not --{key.name}",
+            )
         else:
-            policy.add_argument(key.flag, dest=key.name, metavar="VALUE", help=key.form.right)
+            policy.add_argument(
+                key.flag, dest=key.name, metavar="VALUE", help=f"{key.what}: {key.form.right}"
+            )
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, best behind --")
     return options
 

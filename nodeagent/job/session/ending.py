@@ -5,6 +5,7 @@ or leaves.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from nodeagent.job.model import SECOND_NS, KnownFailure, RunEvent, RunRequest, Wish
 from nodeagent.job.role import OnSignal
@@ -91,7 +92,7 @@ def _report_end(transition: Transition, cause: EndCause, decision: RunDecision, 
     if cause is EndCause.UNKILLABLE or not (state.emptied or cause is EndCause.EXITED):
         transition.report(RunEvent.UNKILLABLE, decision.why, status=status)
         return
-    by_order = cause in (EndCause.ASKED, EndCause.SENT_AWAY)
+    by_order = cause in _ENDS_A_RUN
     transition.report(
         RunEvent.STOPPED if by_order else RunEvent.EXITED,
         decision.why,
@@ -99,6 +100,9 @@ def _report_end(transition: Transition, cause: EndCause, decision: RunDecision, 
         evidence={"class": known.kind.value, "line": known.line} if known.line and not by_order else {},
     )
 
+
+_ENDS_A_RUN: Final = frozenset({EndCause.ASKED, EndCause.SENT_AWAY, EndCause.SUSPENDED, EndCause.SIGNALLED})
+"""The supervisor has ended the run: how its command failed then is of no meaning."""
 
 KILLED_WITHIN_S = 5.0
 """A process that KILL has not ended by then is stuck in the kernel."""

@@ -1,12 +1,14 @@
 """While the command runs: hangs, progress, what the daemon wants, and the command's own end."""
 
 from dataclasses import replace
+from typing import Final
 
 from nodeagent.job.model import SECOND_NS, HangMode, RunEvent, RunRequest, Wish
 from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.ending import conclude, explains, is_blamed, stop
 from nodeagent.job.session.state import DaemonLinkState, EndCause, SessionPhase, Transition
 from nodeagent.job.session.values import (
+    Armed,
     CommandExited,
     Emptied,
     Gather,
@@ -33,8 +35,22 @@ def wanted_while_running(transition: Transition, given: RunRequest) -> None:
     """Also while a run starts, or evidence of its hang is gathered: then it is the fault's case, no hang."""
     cause = asks_for(transition, given)
     if cause is not None:
+        transition.print_message(f"run {transition.state.run} is stopped: {_reason(given)}; {_NEXT[cause]}")
         transition.change(hung=None, evidence_due_ns=None)
         stop(transition, cause)
+
+
+_NEXT: Final = {
+    EndCause.ASKED: "it runs again here once the daemon allows it",
+    EndCause.SENT_AWAY: "the job leaves this node",
+}
+
+
+def _reason(given: RunRequest) -> str:
+    fault = f"{given.chip or 'the node'} has {given.code}" if given.code else ""
+    if given.why and given.code not in given.why:
+        return f"{fault} ({given.why})" if fault else given.why
+    return given.why or fault or "the daemon requests it"
 
 
 def asks_for(transition: Transition, given: RunRequest) -> EndCause | None:
@@ -171,6 +187,11 @@ def exited_while_gathering(transition: Transition, given: CommandExited) -> None
         exited(transition, given)
     else:
         transition.change(failure=given.failure)
+
+
+def armed(transition: Transition, given: Armed) -> None:
+    counts = transition.state.counts
+    transition.keep(replace(counts, start=given.start.longest(counts.start)))
 
 
 def _end_old_row(transition: Transition) -> None:

@@ -30,6 +30,7 @@ from nodeagent.job.session import ending, running, starting
 from nodeagent.job.session.ending import explains
 from nodeagent.job.session.state import DaemonLinkState, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
+    Armed,
     CommandExited,
     Emptied,
     Gathered,
@@ -50,7 +51,7 @@ from nodeagent.job.session.values import (
 
 Handler = Callable[[Transition, Any], None]
 
-_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Hung, Gathered, Progressed)
+_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Armed, Hung, Gathered, Progressed)
 
 _BEFORE_THE_TIME: Final = (SessionBegan, Emptied)
 """Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
@@ -78,6 +79,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         RunRequest: running.wanted_while_running,
         CommandExited: running.exited,
         Emptied: running.emptied,
+        Armed: running.armed,
         Hung: running.hung,
         Gathered: running.gathered,
         Progressed: running.progressed,
@@ -88,6 +90,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         CommandExited: running.exited_while_gathering,
         Emptied: running.emptied_while_judging,
         Gathered: running.gathered_before_stop,
+        Progressed: running.progressed,
         Signalled: ending.signalled_while_running,
     },
     SessionPhase.JUDGING: {
@@ -102,6 +105,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         NotRun: ending.not_run_at_all,
         CommandExited: ending.exited_while_stopping,
         Emptied: ending.emptied_while_stopping,
+        Progressed: running.progressed,
         RunRequest: ending.wanted_while_stopping,
         Signalled: ending.signalled_while_stopping,
     },
@@ -110,6 +114,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         NotRun: ending.not_run_at_all,
         CommandExited: ending.exited_while_stopping,
         Emptied: ending.emptied_while_stopping,
+        Progressed: running.progressed,
         RunRequest: ending.wanted_while_stopping,
         Signalled: ending.signalled_while_stopping,
     },

@@ -117,6 +117,8 @@ def not_healed(transition: Transition) -> None:
 def ran(transition: Transition, given: Ran) -> None:
     transition.change(process=given.process, executions=transition.state.executions + 1)
     transition.enter(SessionPhase.RUNNING)
+    if transition.state.executions > 1:
+        transition.print_message(f"run {transition.state.run} begins ({transition.state.why.value})")
     transition.report(RunEvent.STARTED, transition.state.why.value)
 
 

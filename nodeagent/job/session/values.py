@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from nodeagent.job.model import Counts, Policy, RunReason, RunReport, RunRequest
+from nodeagent.job.model import Counts, Policy, RunReason, RunReport, RunRequest, RunStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,14 @@ class Emptied:
     run: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Armed:
+    """The run is stable. ``start``: how long runs take until they are."""
+
+    run: int
+    start: RunStart
+
+
 class HangStage(str, Enum):
     """What is found about a run that seems to stand still."""
 
@@ -160,6 +168,7 @@ SessionInput = (
     | NotRun
     | CommandExited
     | Emptied
+    | Armed
     | Hung
     | Gathered
     | Progressed

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 from nodeagent import __version__
 from nodeagent.job import model as variables
 from nodeagent.job.codec import CodecError
-from nodeagent.job.hang.settings import HangSettings
+from nodeagent.job.hang.settings import SAMPLES_OF_A_MEAN, HangSettings
 from nodeagent.job.model import Counts, Policy
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.session.values import SessionBegan
 from nodeagent.job.shell import command, procfs, state_folder
 from nodeagent.job.shell.command import CommandRunner
+from nodeagent.job.shell.error_folder import ErrorFolder
 from nodeagent.job.shell.journal import Journal, JournalError, JournalOwner
 from nodeagent.job.shell.link import ConnectionLost, DaemonLink, socket_path
 from nodeagent.job.shell.loop import ReceivedSignals, now_ns, seconds
@@ -119,6 +120,17 @@ def beats_of(place: StateFolder | None, environment: Mapping[str, str]) -> BeatS
         return None
 
 
+def errors_of(place: StateFolder | None, environment: Mapping[str, str]) -> ErrorFolder | None:
+    """On this node, next to the socket of beats."""
+    if place is None:
+        return None
+    try:
+        return ErrorFolder(place.errors_path(environment))
+    except OSError as error:
+        print_message(f"{error.filename}: {error.strerror}; errors of Python programs are not noted")
+        return None
+
+
 class NotBegun(Exception):
     """What the user has given keeps the command from being run. The message names each problem on a line."""
 
@@ -157,12 +169,33 @@ def _run(
         place = place_of(given, environment, member)
     except StateFolderError as error:
         raise NoFolder(f"--state: {error}") from error
+    _report_what_is_missing(policy, received, place)
     try:
         return _supervise(given, environment, _Parts(signals, tree, link, received, policy, place, member))
     finally:
         link.close()
         if place is not None:
             close_folder(place)
+
+
+def _report_what_is_missing(policy: Policy, received: list[Received], place: StateFolder | None) -> None:
+    """What the policy asks for, and cannot be had as the supervisor was started."""
+    lost = next((each.why for each in received if isinstance(each, ConnectionLost)), "")
+    if lost and _welcome_of(received) is None and (policy.role.acts or policy.need_daemon):
+        waits = (
+            f"; the command waits for it for {policy.heal_timeout_s:g} s at most"
+            if policy.need_daemon
+            else ""
+        )
+        print_message(
+            f"the daemon does not answer ({lost}): chips are not known,"
+            f" and no chip is repaired for this job until it does{waits}"
+        )
+    if policy.placements is not None and not policy.in_step and (place is None or not place.is_given):
+        print_message(
+            "no --state is given: placements and failures in a row are counted in this placement alone,"
+            " except for SLURM_RESTART_COUNT; name a folder that the next placement sees, too"
+        )
 
 
 def _member(given: Arguments, environment: Mapping[str, str]) -> StepMember | None:
@@ -208,7 +241,8 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     counts = _counts(parts, key, environment, recovered.session)
     if progress is not None:
         counts = progress.baseline(counts)
-    runner = CommandRunner(given.command, tree, foreground=given.foreground)
+    errors = errors_of(place, environment) if parts.policy.role.acts and given.error_hook else None
+    runner = CommandRunner(given.command, tree, foreground=given.foreground, errors=errors)
     supervisor = JobSupervisor(
         session=recovered.session,
         record=record,
@@ -218,7 +252,7 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         watching=Watching(
             _settings(given, parts.policy), tree, ring, parts.link.ask, progress, _shared_hangs(member)
         ),
-        gathering=Gathering(place, tree, ring.files),
+        gathering=Gathering(place, tree, ring.files, errors),
         beats=beats,
     )
     if recovered.has_left(counts):
@@ -243,6 +277,8 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     if member is not None and supervisor.left is not None:
         member.left(supervisor.left, recovered.session.state)
     record.finish()
+    if errors is not None:
+        errors.close()
     if beats is not None:
         beats.close()
     return status
@@ -272,10 +308,22 @@ def _shared_hangs(member: StepMember | None) -> SharedHangs | None:
 def _settings(given: Arguments, policy: Policy) -> HangSettings:
     try:
         return HangSettings(
-            hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
+            hang_time_s=policy.hang_time_s,
+            period_s=given.period_s,
+            kind=policy.kind,
+            mode=policy.hang,
+            start_limit_s=policy.start_time_s,
+            # In a step a node that is well waits at its start for one that is repaired.
+            least_start_s=policy.heal_timeout_s if policy.in_step else 0.0,
         )
     except ValueError as error:
-        raise NotBegun(f"--period: {error}") from error
+        if policy.hang_time_s == Policy().hang_time_s:
+            raise NotBegun(f"--period: {error}") from error
+        needed = given.period_s * 2 * SAMPLES_OF_A_MEAN
+        raise NotBegun(
+            f"hang-time: at least {needed:g}s with a sample each {given.period_s:g} s (--period),"
+            f" not {policy.hang_time_s:g}s"
+        ) from error
 
 
 def _progress(given: Arguments) -> ProgressReader | None:

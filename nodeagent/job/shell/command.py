@@ -34,6 +34,7 @@ from nodeagent.job.session.values import (
     SessionInput,
 )
 from nodeagent.job.shell import files, procfs, standard_error
+from nodeagent.job.shell.error_folder import ErrorFolder
 from nodeagent.job.shell.loop import ReceivedSignals
 from nodeagent.job.shell.procfs import Stat
 from nodeagent.job.shell.tree import Tree, reap, send_to_child
@@ -87,15 +88,17 @@ class Traces:
         return Traces(error_file, _written_ns(error_file), standard_error.size())
 
 
-def failure_of(status: int, traces: Traces) -> RunFailure:
-    """``status`` is that of ``waitpid``. A trace that cannot be read is none."""
+def failure_of(status: int, traces: Traces, noted: str = "") -> RunFailure:
+    """``status`` is that of ``waitpid``. A trace that cannot be read is none. ``noted``: what the error hook
+    has of the run.
+    """
     error_type, message = _error(traces)
     return RunFailure(
         status=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
         error_type=error_type,
         message=message,
-        tail=_tail(traces.stderr_size),
+        tail="\n".join(each for each in (_tail(traces.stderr_size), noted) if each)[-_MAX_TAIL_BYTES:],
     )
 
 
@@ -157,8 +160,16 @@ _OF_SESSIONS: Final = (*_OF_TERMINALS, signal.SIGHUP, signal.SIGCONT)
 
 
 class CommandRunner:
-    def __init__(self, arguments: Sequence[str], tree: Tree, *, foreground: bool) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        tree: Tree,
+        *,
+        foreground: bool,
+        errors: ErrorFolder | None = None,
+    ) -> None:
         self.tree = tree
+        self._errors = errors
         self.process: ProcessId | None = None
         """The command of the run, also once it has ended; None before the first."""
 
@@ -179,6 +190,11 @@ class CommandRunner:
         return self._lives
 
     @property
+    def ended_by_itself(self) -> bool:
+        """The command has given a status, and KILL was sent to none of its processes."""
+        return not self._kills and self._failure is not None and self._failure.signal is None
+
+    @property
     def is_running(self) -> bool:
         """Something of the run may be left."""
         return not self._is_empty
@@ -195,7 +211,12 @@ class CommandRunner:
         own = {"PYTHONFAULTHANDLER": "1"}
         if folder is not None:
             own[ERROR_FILE_VARIABLE] = str(folder / "error.json")
-        added = {**environment, **{name: value for name, value in own.items() if name not in os.environ}}
+        hook = {} if self._errors is None else self._errors.begin(os.environ)
+        added = {
+            **environment,
+            **hook,
+            **{name: value for name, value in own.items() if name not in os.environ},
+        }
         error_file = added.get(ERROR_FILE_VARIABLE) or os.environ.get(ERROR_FILE_VARIABLE)
         self._traces = Traces.before(Path(error_file) if error_file else None)
         self._run = run
@@ -207,6 +228,7 @@ class CommandRunner:
                 NotRun(run=run, error=number or 0, why=f"{self._arguments[0]}: {_words(error)}")
             )
             return
+        self._failure = None
         self._lives = True
         self._is_empty = False
         self._kills = False
@@ -285,7 +307,8 @@ class CommandRunner:
         for pid, status in reap():
             if self._lives and self.process is not None and pid == self.process.pid:
                 self._lives = False
-                self._failure = failure_of(status, self._traces)
+                noted = "" if self._errors is None else self._errors.errors(pid)
+                self._failure = failure_of(status, self._traces, noted)
                 self._found.append(CommandExited(run=self._run, failure=self._failure))
             else:
                 others.append(pid)

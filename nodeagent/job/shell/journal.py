@@ -15,6 +15,7 @@ from nodeagent.job.codec import CodecError, TaggedLines, line_of, object_in, who
 from nodeagent.job.model import RunRequest
 from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.values import (
+    Armed,
     CommandExited,
     Emptied,
     Gathered,
@@ -138,6 +139,7 @@ _RECORDS: Final = TaggedLines(
         "not_run": NotRun,
         "exited": CommandExited,
         "emptied": Emptied,
+        "armed": Armed,
         "hung": Hung,
         "gathered": Gathered,
         "progressed": Progressed,

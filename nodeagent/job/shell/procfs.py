@@ -139,3 +139,11 @@ def boot_id() -> str:
             return opened.read().strip()
     except OSError:
         return ""
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether it catches the signal, by the mask in ``status``."""
+    for line in (read(pid, "status") or b"").splitlines():
+        if line.startswith(b"SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False

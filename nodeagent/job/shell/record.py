@@ -80,6 +80,7 @@ MAX_COUNTS_BYTES: Final = 1 << 16
 
 _FORMAT: Final = "nodeagent-job-run-state"
 _MAY_BE_NONE: Final = frozenset({"best"})
+_ADDED: Final = frozenset({"start"})
 
 
 def encode_counts(counts: Counts, *, job: str) -> str:
@@ -91,7 +92,7 @@ def decode_counts(text: str, *, job: str) -> Counts:
     values = codec.document_values(text, _FORMAT)
     if values.get("job") != job:
         raise CodecError(f"job: {job!r}, not {values.get('job')!r}; give each job a --state of its own")
-    counts = codec.document_value(Counts, values)
+    counts = codec.document_value(Counts, values, added=_ADDED)
     _check_not_negative(counts)
     return counts
 

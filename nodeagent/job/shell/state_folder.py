@@ -76,6 +76,11 @@ class StateFolder:
         path = str(_own_folder(environment) / name)
         return path if len(os.fsencode(path)) <= _MAX_SOCKET_PATH else str(_own_folder({}) / name)
 
+    def errors_path(self, environment: Mapping[str, str]) -> Path:
+        """The folder of what the programs of a run note of their errors: on this node, as the socket."""
+        found = self.folder.stat()
+        return _own_folder(environment) / f"errors-{_digest(f'{found.st_dev}:{found.st_ino}')}"
+
     def _remove(self) -> None:
         """As ``shutil.rmtree``, which takes longer to import than a short command to run."""
         for each in sorted(self.folder.rglob("*"), reverse=True):

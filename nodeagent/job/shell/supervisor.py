@@ -13,6 +13,7 @@ from nodeagent.job.model import SECOND_NS, ExitStatus, RunReport, RunRequest
 from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.state import DaemonLinkState
 from nodeagent.job.session.values import (
+    Emptied,
     Gather,
     KeepCounts,
     Kill,
@@ -161,6 +162,8 @@ class JobSupervisor:
         self._runner.look()
         if not self._runner.command_lives:
             self._watching.ended()
+            self._beats_due_ns = 0
+            self._take_beats(now_ns())  # what it sent before its end comes before its end
         self._give_found()
 
     def _take_beats(self, at_ns: int) -> None:
@@ -172,12 +175,21 @@ class JobSupervisor:
         if beats.bad and not bad_before:
             print_message(f"a beat of the program cannot be read (reported once): {beats.last_bad}")
         if found or beats.bad > bad_before:
-            self._watching.beaten(found)
+            self._watching.beaten(found, at_ns)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
 
     def _give_found(self) -> None:
-        for part in (self._runner, self._watching, self._gathering):
+        """What a run has done comes before its end, so that its end is judged by it."""
+        for part in (self._watching, self._gathering, self._runner):
             for given in part.take():
+                if isinstance(given, Emptied):
+                    self._give_last_progress()
+                self._loop.give(given)
+
+    def _give_last_progress(self) -> None:
+        state = self._session.state
+        if self.left is None and state.role.acts and not state.is_reported:
+            for given in self._watching.last_progress(is_whole=self._runner.ended_by_itself):
                 self._loop.give(given)
 
     # ------------------------------------------------------------------ the session
@@ -194,7 +206,8 @@ class JobSupervisor:
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
         self._runner.start(effect.run, {**effect.environment, **beat}, self._record.folder_of(effect.run))
         if self._runner.process is not None and self._runner.is_running:
-            self._watching.began(effect.run, self._runner.process, now_ns())
+            start = self._session.state.counts.start
+            self._watching.began(effect.run, self._runner.process, now_ns(), start)
 
     def _terminate(self, effect: Terminate) -> None:
         if effect.alone:

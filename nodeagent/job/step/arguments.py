@@ -72,6 +72,7 @@ def words_of_run(of_run: Arguments, run: int) -> tuple[str, ...]:
         if value := getattr(of_run, name):
             argv += [option, value]
     argv += [f"--{name}" for name in ("foreground", "core") if getattr(of_run, name)]
+    argv += [] if of_run.error_hook else ["--no-error-hook"]
     argv += ["--period", f"{of_run.period_s:g}"]
     for name, text in of_run.flags.items():
         key = BY_NAME[name]

@@ -300,6 +300,9 @@ def merged(base: Counts, outcomes: Iterable[NodeOutcome], decided_by: NodeOutcom
             hangs=0,
             signature="",
         )
+    for each in of:
+        if each.counts.start is not None:
+            counts = replace(counts, start=each.counts.start.longest(counts.start))
     if bests:
         counts = replace(counts, best=max(bests if base.best is None else (*bests, base.best)))
     return counts if decided_by is None else _with_cost(counts, base, decided_by)

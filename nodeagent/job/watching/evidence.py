@@ -20,6 +20,7 @@ from typing import Final
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.values import Gather, Gathered, ProcessId, SessionInput
 from nodeagent.job.shell import procfs, standard_error, tree
+from nodeagent.job.shell.error_folder import STACKS_SIGNAL, ErrorFolder
 from nodeagent.job.shell.files import make_folder, read
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder
@@ -51,7 +52,8 @@ _FAULTHANDLER_S: Final = 2.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
     """What to gather. ``ranks`` are the processes that compute, ``members`` all. ``aborts``: a rank that
-    catches SIGABRT gets it. ``samples`` are files, the oldest first. ``within_s``: longer it may not take.
+    catches SIGABRT gets it, and one with the error hook (``errors``) is asked for its stacks. ``samples`` are
+    files, the oldest first. ``within_s``: longer it may not take.
     """
 
     run: int
@@ -60,6 +62,7 @@ class EvidenceRequest:
     aborts: bool
     samples: Sequence[Path]
     within_s: float
+    errors: ErrorFolder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,7 @@ def _gather(folder: Path, wanted: EvidenceRequest) -> None:
         ("samples.jsonl", lambda: _samples(wanted.samples), _MAX_SAMPLES_BYTES),
         ("processes.txt", lambda: _processes(wanted.members, end_s), _MAX_PART_BYTES),
         ("py-spy.txt", lambda: _py_spy(wanted.ranks, end_s), _MAX_PART_BYTES),
+        ("python.txt", lambda: _python_stacks(wanted, end_s), _MAX_PART_BYTES),
         ("faulthandler.txt", lambda: _aborted(wanted, end_s), _MAX_PART_BYTES),
     )
     for name, part, limit in parts:
@@ -245,9 +249,32 @@ def _py_spy(ranks: Sequence[ProcessId], end_s: float) -> Iterator[bytes]:
         yield b"== %d\n%s%s\n" % (process.pid, done.stdout, done.stderr)
 
 
+def _python_stacks(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
+    """Each rank with the hook writes its stacks into a file of its own, and lives on."""
+    if wanted.errors is None or not wanted.aborts:
+        return
+    files = {each: file for each in wanted.ranks if (file := wanted.errors.stacks_file(each)) is not None}
+    for process in files:
+        send(process, STACKS_SIGNAL)
+    end_s = min(end_s, time.monotonic() + _FAULTHANDLER_S)
+    while time.monotonic() < end_s and any(not file.stat().st_size for file in files.values()):
+        time.sleep(0.05)
+    for process, file in files.items():
+        rank = procfs.environment(process.pid).get("RANK", "?")
+        yield f"== rank {rank}, pid {process.pid}\n".encode() + read(file, _MAX_PART_BYTES) + b"\n"
+
+
 def _aborted(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
-    """The ranks print to their standard error: where that is a file, what is new in it is copied."""
-    ranks = [each for each in wanted.ranks if wanted.aborts and _catches(each, signal.SIGABRT)]
+    """Ranks without the hook print to their standard error: where that is a file, what is new in it is
+    copied.
+    """
+    ranks = [
+        each
+        for each in wanted.ranks
+        if wanted.aborts
+        and procfs.catches(each.pid, signal.SIGABRT)
+        and (wanted.errors is None or wanted.errors.stacks_file(each) is None)
+    ]
     before = standard_error.size()
     for process in ranks:
         send(process, signal.SIGABRT)
@@ -264,14 +291,6 @@ def _lives(process: ProcessId) -> bool:
     return found is not None and found.process == process and not found.is_dead
 
 
-def _catches(process: ProcessId, number: int) -> bool:
-    """Whether it catches the signal, by the mask in ``status``."""
-    for line in (procfs.read(process.pid, "status") or b"").splitlines():
-        if line.startswith(b"SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    return False
-
-
 def _digest(folder: Path) -> str:
     import hashlib
 
@@ -285,8 +304,15 @@ def _digest(folder: Path) -> str:
 class Gathering:
     """One at a time. ``samples``: the files of what was measured, the oldest first."""
 
-    def __init__(self, state: StateFolder | None, tree: Tree, samples: Iterable[Path]) -> None:
+    def __init__(
+        self,
+        state: StateFolder | None,
+        tree: Tree,
+        samples: Iterable[Path],
+        errors: ErrorFolder | None = None,
+    ) -> None:
         self._state = state
+        self._errors = errors
         self._tree = tree
         self._samples = tuple(samples)
         self._run = 0
@@ -308,6 +334,7 @@ class Gathering:
             aborts=effect.run_ends,
             samples=self._samples,
             within_s=effect.within_s,
+            errors=self._errors,
         )
         try:
             self._process = begin_gathering(self._state, wanted)

@@ -6,8 +6,9 @@ read goes in, a number comes out, or None if nothing new is known. ``ProgressRea
 because shared storage may not answer for minutes.
 
 A run that is killed may leave a checkpoint half written. So a name counts only once it is seen twice alike
-while the run lives, or another came after it; and never if it was there, as it is now, before the run. After
-the end of a run nothing is read.
+while the run lives, or another came after it; and never if it was there, as it is now, before the run. Once
+nothing of the run is left nobody writes any more: then it is looked at for the last time, and of a run that
+ended by itself every name counts.
 """
 
 import glob
@@ -72,14 +73,15 @@ class ByNames:
         self._last: Mapping[str, FileLook] = {}
         self._rising = _Rising()
 
-    def looked(self, now: Mapping[str, FileLook]) -> int | None:
+    def looked(self, now: Mapping[str, FileLook], *, is_whole: bool = False) -> int | None:
+        """``is_whole``: none of them is being written, or was left half written."""
         made = {name: look for name, look in now.items() if self._before.get(name) != look}
         numbers = {name: number_of(name) for name in made}
         newest = max((each for each in numbers.values() if each is not None), default=None)
         whole = [
             number
             for name, number in numbers.items()
-            if number is not None and (number != newest or self._last.get(name) == made[name])
+            if number is not None and (is_whole or number != newest or self._last.get(name) == made[name])
         ]
         self._last = made
         return self._rising.rise(max(whole, default=None))
@@ -107,6 +109,10 @@ class ByBeats:
         """Ask for it as often as samples are taken: each answer is written to the journal."""
         if self._checkpoint is None:
             return self._steps.rise(self._step)
+        return self.checkpoint()
+
+    def checkpoint(self) -> int | None:
+        """Only a checkpoint: there are few of them."""
         return self._checkpoints.rise(self._checkpoint)
 
 
@@ -140,8 +146,10 @@ def with_baseline(counts: Counts, numbers: Iterable[int | None]) -> Counts:
     return replace(counts, best=max(known)) if counts.best is None and known else counts
 
 
-FIRST_LOOK_S: Final = 10.0
-"""So long a run waits for what lay there before it. A store that takes longer is looked at later."""
+LOOK_WITHIN_S: Final = 10.0
+"""So long a run waits for what lay there before it, and its end for what it has left. What a store that
+takes longer holds is seen later, or not at all.
+"""
 
 MAX_TEXT_BYTES: Final = 4096
 MAX_NAMES: Final = 10_000
@@ -167,44 +175,48 @@ class ProgressReader:
 
     def baseline(self, counts: Counts) -> Counts:
         """What lies there already, for a job of which nothing was ever seen."""
-        seen = self._first_look()
+        seen = self._look_now()
         if isinstance(seen, str):
             return with_baseline(counts, [number_in(seen)])
         return with_baseline(counts, map(number_of, seen or {}))
 
     def run_begins(self) -> None:
         """Notes what lies there, none of which is this run's."""
-        seen = self._first_look()
+        seen = self._look_now()
         if self._is_pattern:
             self._judge = ByNames(seen if isinstance(seen, Mapping) else {})
         else:
             self._judge = ByFile(seen if isinstance(seen, str) else None)
 
-    def run_ended(self) -> None:
-        """What is found from now on may be half written."""
+    def last_number(self, *, is_whole: bool) -> int | None:
+        """Nothing of the run is left. ``is_whole``: it was not killed amid what it wrote."""
+        judge = self._judge
+        if judge is None:
+            return None
+        seen = self._look_now()
         self._judge = None
+        return self._judged(judge, seen, is_whole=is_whole)
 
     def next_number(self) -> int | None:
         """The number of a new checkpoint that was found since the last call; looks again."""
         found = None
         for look, seen in self._take():
             if look == self._look and self._judge is not None:
-                found = self._judged(seen)
+                found = self._judged(self._judge, seen)
         if not self._is_looking:
             self._begin_look()
         return found
 
-    def _judged(self, seen: Seen) -> int | None:
-        if isinstance(self._judge, ByNames):
-            return self._judge.looked(seen if isinstance(seen, Mapping) else {})
-        assert self._judge is not None
-        return self._judge.looked(seen if isinstance(seen, str) else None)
+    def _judged(self, judge: ByFile | ByNames, seen: Seen, *, is_whole: bool = False) -> int | None:
+        if isinstance(judge, ByNames):
+            return judge.looked(seen if isinstance(seen, Mapping) else {}, is_whole=is_whole)
+        return judge.looked(seen if isinstance(seen, str) else None)
 
-    def _first_look(self) -> Seen:
+    def _look_now(self) -> Seen:
         self._begin_look()
         try:
             while True:
-                look, seen = self._seen.get(timeout=FIRST_LOOK_S)
+                look, seen = self._seen.get(timeout=LOOK_WITHIN_S)
                 if look == self._look:
                     self._is_looking = False
                     return seen

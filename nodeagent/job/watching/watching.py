@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodeagent.job.model import SECOND_NS, HangMode
-from nodeagent.job.session.values import ProcessId, Progressed, SessionInput
+from nodeagent.job.session.values import Armed, ProcessId, Progressed, SessionInput
 from nodeagent.job.shell.loop import seconds
 from nodeagent.job.shell.tree import Tree
 
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from nodeagent.job.hang.settings import HangSettings
     from nodeagent.job.hang.watch import RunWatch
     from nodeagent.job.lines import ChipReading, ChipReadings
+    from nodeagent.job.model import RunStart
     from nodeagent.job.sample import Beat, ChipSample, ProcessSample
     from nodeagent.job.step.member import SharedHangs
     from nodeagent.job.watching.progress import ByBeats, ProgressReader
     from nodeagent.job.watching.samples import Ring, Sampler
+
+BETWEEN_CHECKPOINTS_NS: Final = SECOND_NS
+"""A program that reports checkpoints more often has the newest noted with the next sample."""
 
 ANSWER_WITHIN_NS: Final = 2 * SECOND_NS
 """If the daemon does not answer in time, the chips are unknown in this sample."""
@@ -55,6 +59,8 @@ class Watching:
         self._progress = progress
         self._shared = shared
         self._beaten: ByBeats | None = None
+        self._noted_ns = 0
+        self._start: RunStart | None = None
         self._command: ProcessId | None = None
         self._run = 0
         self._began_s = 0.0
@@ -67,15 +73,17 @@ class Watching:
         self._due_ns: int | None = None
         self._found: list[SessionInput] = []
 
-    def began(self, run: int, command: ProcessId, now_ns: int) -> None:
+    def began(self, run: int, command: ProcessId, now_ns: int, start: RunStart | None = None) -> None:
+        """``start``: how long earlier runs took until they were stable."""
         self._run = run
+        self._start = start
         self._command = command
         self._began_s = seconds(now_ns)
         self._last = ()
         self._beats.clear()
         self._ring.begin()
         if self._judge is not None:
-            self._judge.run_began(self._began_s, run)
+            self._judge.run_began(self._began_s, run, start)
         self._beaten = None
         self._due_ns = now_ns + self._period_ns
 
@@ -85,9 +93,16 @@ class Watching:
             self._progress.run_begins()
 
     def ended(self) -> None:
-        if self._progress is not None:
-            self._progress.run_ended()
+        """The command has ended; others of the run may live on."""
         self._due_ns = self._answer_due_ns = None
+
+    def last_progress(self, *, is_whole: bool) -> tuple[Progressed, ...]:
+        """Nothing of the run is left. ``is_whole``: it ended by itself, and was not killed amid a write."""
+        if self._progress is not None:
+            number = self._progress.last_number(is_whole=is_whole)
+        else:
+            number = None if self._beaten is None else self._beaten.looked()
+        return () if number is None else (Progressed(run=self._run, number=number),)
 
     def next_deadline_ns(self) -> int | None:
         return min((each for each in (self._due_ns, self._answer_due_ns) if each is not None), default=None)
@@ -112,7 +127,8 @@ class Watching:
         if self._answer_due_ns is not None and chips.number == self._number:
             self._measure(chips.chips, now_ns)
 
-    def beaten(self, beats: Iterable[Beat]) -> None:
+    def beaten(self, beats: Iterable[Beat], now_ns: int) -> None:
+        """A checkpoint that is reported is whole, and progress at once."""
         if self._beaten is None:
             from nodeagent.job.watching.progress import ByBeats
 
@@ -120,8 +136,14 @@ class Watching:
         for beat in beats:
             self._beaten.beaten(beat)
             self._found += self._judging().beaten(beat)
+            self._note_start(self._judging())
             self._beats.append(beat)
         del self._beats[:-MAX_BEATS]
+        if self._progress is None and now_ns - self._noted_ns >= BETWEEN_CHECKPOINTS_NS:
+            number = self._beaten.checkpoint()
+            if number is not None:
+                self._noted_ns = now_ns
+                self._found.append(Progressed(run=self._run, number=number))
 
     def take(self) -> list[SessionInput]:
         """What was found since the last call."""
@@ -138,6 +160,11 @@ class Watching:
             or list(last)
         )
         return tuple(ProcessId(pid=each.pid, start_time=each.start_time) for each in chosen)
+
+    def _note_start(self, judge: RunWatch) -> None:
+        if judge.start is not None and judge.start != self._start:
+            self._start = judge.start
+            self._found.append(Armed(run=self._run, start=judge.start))
 
     def _note_progress(self) -> None:
         """A file that the user names is surer than what the program reports."""
@@ -165,6 +192,7 @@ class Watching:
         self._ring.keep(self._settings, sample, tuple(self._beats))
         self._beats.clear()
         self._found += judge.sampled(sample)
+        self._note_start(judge)
         if self._shared is not None:
             self._found += self._shared.exchanged(judge, self._settings, self._run, sample.t_s)
 
@@ -173,7 +201,7 @@ class Watching:
             from nodeagent.job.hang.watch import RunWatch
 
             self._judge = RunWatch(self._settings)
-            self._judge.run_began(self._began_s, self._run)
+            self._judge.run_began(self._began_s, self._run, self._start)
         return self._judge
 
 

@@ -3,14 +3,14 @@
 import random
 import tracemalloc
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from nodeagent.job.hang.settings import HangSettings
 from nodeagent.job.hang.watch import ChipsSeen, RunWatch
 from nodeagent.job.model import HangMode
-from nodeagent.job.sample import Beat, ChipSample, ProcessSample, RunSample
+from nodeagent.job.sample import Beat, ChipSample, ProcessSample, ProgramPhase, RunSample
 from nodeagent.job.series import SampleSeries
 from nodeagent.job.session.values import HangStage
 from tests.job.hang.cases import found_in, settings_of, summary
@@ -21,9 +21,13 @@ from tests.job.hang.parts import (
     GPU_WORKS,
     NPU_IDLE,
     NPU_WORKS,
+    SLEEPS,
     SPINS,
     TRAINS,
     Act,
+    Beating,
+    Does,
+    Shows,
     series,
 )
 
@@ -271,3 +275,154 @@ def test_what_cannot_be_read_is_not_flat() -> None:
 def test_only_a_policy_that_stops_a_run_that_hangs_acts(settings: dict[str, Any]) -> None:
     found = seen(made_of(GPU_TRAINS, GPU_HANGS), **settings)
     assert (found.idle_high_s >= T_S, found.acts) == (True, False)
+
+
+# ---------------------------------------------------------------------- the start of a run after a stable one
+
+STEPS_COME: Final = Beating(every_s=20)
+LOADS: Final = Beating(every_s=7200, phase=ProgramPhase.LOAD, advances=False)
+STABLE: Final = Act(minutes=30, ranks=TRAINS, chips=NPU_WORKS)
+WAITS_AT_START: Final = Act(minutes=150, ranks=SLEEPS, chips=NPU_IDLE)
+GPU_WAITS_AT_START: Final = Act(minutes=150, ranks=SPINS, chips=GPU_WAITS)
+
+
+def rerun(first: Act, *second: Act, minutes: float = 10, **settings: Any) -> dict[str, float]:
+    """The minute of the second run in which each is found first: suspected, confirmed, acts."""
+    made = [
+        series("a run", first, minutes=minutes, ranks=2),
+        series("the next", *second, minutes=minutes, ranks=2),
+    ]
+    watch = RunWatch(settings_of(made[0], **settings))
+    found = dict[str, float]()
+    for run, each in enumerate(made, 1):
+        watch.run_began(0.0 if run == 1 else 10_000.0, run)
+        began_s = 0.0 if run == 1 else 10_000.0
+        found.clear()
+        for row in each.rows:
+            t_s = began_s + row.sample.t_s
+            hung = [h for beat in row.beats for h in watch.beaten(replace(beat, t_s=began_s + beat.t_s))]
+            for h in (*hung, *watch.sampled(replace(row.sample, t_s=t_s))):
+                name = "acts" if h.acts else h.what.value
+                found.setdefault(name, round(row.sample.t_s / 60, 1))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (STABLE, WAITS_AT_START),
+        (replace(STABLE, beats=STEPS_COME), WAITS_AT_START),
+        (replace(STABLE, beats=STEPS_COME), replace(WAITS_AT_START, beats=LOADS)),
+        (replace(STABLE, chips=GPU_WORKS), GPU_WAITS_AT_START),
+        (replace(STABLE, chips=GPU_WORKS, beats=STEPS_COME), GPU_WAITS_AT_START),
+        (replace(STABLE, chips=None, beats=STEPS_COME), replace(WAITS_AT_START, chips=None)),
+    ],
+    ids=["npu", "npu, steps", "npu, steps, it loads", "gpu", "gpu, steps", "no chip is known, steps"],
+)
+def test_run_that_does_not_begin_its_work_as_the_one_before_hangs(first: Act, second: Act) -> None:
+    found = rerun(first, second)
+    assert 20 <= found["acts"] <= 20.5
+
+
+def test_first_run_has_no_such_limit(hung: SampleSeries) -> None:
+    watch = RunWatch(settings_of(hung))
+    watch.run_began(0.0)
+    made = series("first", WAITS_AT_START, minutes=10, ranks=2)
+    assert [h for row in made.rows for h in watch.sampled(row.sample) if h.acts] == []
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        replace(WAITS_AT_START, ranks=TRAINS),
+        replace(WAITS_AT_START, ranks=SPINS),
+        replace(WAITS_AT_START, helpers={"compiler": Does(cpu=40)}),
+        replace(WAITS_AT_START, chips=replace(NPU_IDLE, handling="RESCHEDULE")),
+        replace(WAITS_AT_START, one_rank=replace(SLEEPS, state="t")),
+        replace(WAITS_AT_START, chips=NPU_WORKS, minutes=8),
+        replace(WAITS_AT_START, minutes=18),
+    ],
+    ids=[
+        "reads",
+        "compiles",
+        "compiles in a child",
+        "a fault",
+        "a debugger",
+        "works at last",
+        "waits for a peer",
+    ],
+)
+def test_start_in_which_something_is_done_is_never_ended(second: Act) -> None:
+    found = rerun(replace(STABLE, beats=STEPS_COME), second, replace(STABLE, beats=STEPS_COME))
+    assert "acts" not in found
+
+
+def test_start_may_take_six_times_as_long_as_the_longest_before() -> None:
+    slow = [Act(minutes=15, ranks=TRAINS, chips=NPU_IDLE), replace(STABLE, beats=STEPS_COME)]
+    made = series("slow", *slow, minutes=10, ranks=2)
+    watch = RunWatch(settings_of(made))
+    watch.run_began(0.0)
+    for row in made.rows:
+        for beat in row.beats:
+            watch.beaten(beat)
+        watch.sampled(row.sample)
+    assert watch.start is not None
+    assert (round(watch.start.seconds / 60), watch.start.by_steps) == (16, True)
+    assert watch.start.seconds * 6 == HangSettings().start_limit(watch.start)
+
+
+def test_start_limit_that_is_given_holds_for_each_run() -> None:
+    loads = replace(WAITS_AT_START, beats=replace(LOADS, every_s=60))
+    made = series("first", loads, minutes=10, ranks=2)
+    watch = RunWatch(settings_of(made, start_limit_s=900.0))
+    watch.run_began(0.0)
+    acted = []
+    for row in made.rows:
+        for beat in row.beats:
+            watch.beaten(beat)
+        acted += [round(row.sample.t_s / 60) for each in watch.sampled(row.sample) if each.acts]
+    assert acted == [15]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mode": HangMode.NOTIFY}, {"kind": "inference"}], ids=["notify", "inference"]
+)
+def test_start_is_only_reported_where_a_hang_is(settings: dict[str, Any]) -> None:
+    found = rerun(STABLE, WAITS_AT_START, **settings)
+    assert found.keys() == {"suspected", "confirmed"}
+
+
+# ---------------------------------------------------------------------- a rank that is gone
+
+
+def test_idle_chip_of_a_rank_that_is_gone_is_not_judged_by_the_cpu_of_the_others() -> None:
+    """The others wait for it in a collective, and poll."""
+    made = series("rank gone", replace(GPU_TRAINS, minutes=30), replace(GPU_HANGS, minutes=40), minutes=10)
+    dead = Shows(use=0, power=70, traffic=0)
+    gone = series("rank gone", GPU_TRAINS, replace(GPU_HANGS, minutes=40, one_chip=dead), minutes=10)
+    first = made.rows[0].sample.processes[1].pid
+    rows = []
+    for row in gone.rows:
+        is_over = row.sample.t_s > 30 * 60
+        kept = tuple(each for each in row.sample.processes if not (is_over and each.pid == first))
+        rows.append(replace(row, sample=replace(row.sample, processes=kept)))
+    watch = RunWatch(settings_of(gone))
+    acted = [round(row.sample.t_s / 60) for row in rows for each in watch.sampled(row.sample) if each.acts]
+    assert acted == [40]
+
+
+def test_idle_chip_whose_rank_lives_and_computes_is_not_dead() -> None:
+    """Its users cannot be listed any more."""
+    dead = Shows(use=0, power=70, traffic=0)
+    made = series("not listed", GPU_TRAINS, replace(GPU_HANGS, minutes=40, one_chip=dead), minutes=10)
+    first = made.rows[0].sample.processes[1].pid
+    rows = []
+    for row in made.rows:
+        is_over = row.sample.t_s > 30 * 60
+        processes = tuple(
+            replace(each, chips=(), holds=False) if is_over and each.pid == first else each
+            for each in row.sample.processes
+        )
+        rows.append(replace(row, sample=replace(row.sample, processes=processes)))
+    watch = RunWatch(settings_of(made))
+    assert [each for row in rows for each in watch.sampled(row.sample) if each.acts] == []

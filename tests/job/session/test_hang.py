@@ -131,6 +131,18 @@ def test_with_a_source_of_progress_time_alone_does_not() -> None:
     assert play.left() == 87
 
 
+def test_checkpoint_that_a_run_writes_while_it_is_stopped_begins_the_row_anew() -> None:
+    play = running(RESTART)
+    for number in range(4):
+        play.give(_confirmed(play))
+        play.give(Gathered(run=play.run, path=""))
+        play.give(Progressed(run=play.run, number=number))
+        play.exited(signal=15)
+        play.allow()
+        play.ran()
+    assert (play.left(), play.session.state.counts.hangs) == (None, 1)
+
+
 # ---------------------------------------------------------------------- not to be acted on
 
 

@@ -35,7 +35,7 @@ def test_a_run_begins_once_the_daemon_wants_it_and_leaves_with_the_status_of_its
 
 def test_asked_to_stop_it_ends_waits_and_runs_again_when_it_may() -> None:
     play = running(IN_PLACE)
-    assert kinds(play.want(Wish.STOP)) == ["Terminate"]
+    assert kinds(play.want(Wish.STOP)) == ["Print", "Terminate"]
     orders = play.exited(signal=signal.SIGTERM)
     assert only(orders, RunReport).what == "stopped"
     assert play.phase is SessionPhase.GATE

@@ -13,6 +13,7 @@ from nodeagent.job.model import RunEvent, Wish
 from tests.job.shell import daemon_double as daemons
 from tests.job.shell.daemon_double import DaemonDouble
 from tests.job.shell.supervised import Place, pids_in
+from tests.waiting import WAIT_LIMIT_S
 
 pytestmark = pytest.mark.slow
 
@@ -87,8 +88,10 @@ def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, 
             assert supervisor.poll() is None
             assert pids_in(tmp_path / "pids", 1) == [pid]
             return
-        assert "in stands_still" in (evidence / "faulthandler.txt").read_text()
-        daemon.received_word(RunEvent.EXITED)
+        stacks = (evidence / "python.txt").read_text()
+        assert stacks.startswith(f"== rank ?, pid {pid}\n")
+        assert "in stands_still" in stacks
+        daemon.received_word(RunEvent.STOPPED)
         daemon.want(Wish.RUN, 2)
         daemon.received_word(RunEvent.STARTED)
         pids_in(tmp_path / "pids", 2)
@@ -129,3 +132,95 @@ def test_names_of_checkpoints_are_progress(place: Place, tmp_path: Path) -> None
     done = place.run("sh", "-c", script, options=(*options, "--progress", f"{tmp_path}/step-*.pt"))
 
     assert done.returncode == 0
+
+
+STARTS = """\
+import os, time
+from nodeagent_job import beat
+beat(step=0, phase="load")
+for step in range(1, 4 if os.environ["NODEAGENT_RUN"] == "1" else 1):
+    beat(step=step)
+    time.sleep(0.2)
+if os.environ["NODEAGENT_RUN"] == "1":
+    raise SystemExit(1)
+time.sleep(600)
+"""
+
+
+def test_run_that_hangs_at_its_start_is_ended_until_the_row_is_full(place: Place, tmp_path: Path) -> None:
+    """The first run makes steps and fails; the next never makes one."""
+    options = (
+        "--period",
+        "0.2",
+        "--hang-time",
+        "10s",
+        "--grace",
+        "0s",
+        "--hang",
+        "restart",
+        "--hang-row",
+        "1",
+    )
+    retries = ("--in-place-retries", "1", "--verdict-wait", "0s")
+
+    done = place.run(sys.executable, "-c", STARTS, options=(*options, *retries))
+
+    assert done.returncode == 87
+    assert done.stderr.count(b"hangs (it has begun no work for") == 2
+    assert b"it hung again after 1 restarts" in done.stderr
+
+
+ONE_RUN = ("--in-place-retries", "1", "--verdict-wait", "0s")
+"""A period of ten seconds: no sample is taken before these runs have ended."""
+
+
+@pytest.mark.parametrize(
+    ("writes", "watched"),
+    [("{place}/latest", "{place}/latest"), ("{place}/step-$((100 * NODEAGENT_RUN)).pt", "{place}/step-*.pt")],
+    ids=["a file", "names"],
+)
+def test_what_a_run_wrote_just_before_its_end_is_progress(
+    place: Place, tmp_path: Path, writes: str, watched: str
+) -> None:
+    script = f"echo $((100 * NODEAGENT_RUN)) > {writes.format(place=tmp_path)}; [ $NODEAGENT_RUN = 4 ]"
+
+    done = place.run("sh", "-c", script, options=(*ONE_RUN, "--progress", watched.format(place=tmp_path)))
+
+    assert done.returncode == 0
+    assert done.stderr.count(b"retry 1 of 1") == 3
+
+
+def test_checkpoint_that_a_program_reports_just_before_its_end_is_progress(place: Place) -> None:
+    script = (
+        "import os, sys; from nodeagent_job import beat; run = int(os.environ['NODEAGENT_RUN'])\n"
+        "beat(step=1, checkpoint=run); os._exit(run < 4)"
+    )
+
+    done = place.run(sys.executable, "-c", script, options=ONE_RUN)
+
+    assert done.returncode == 0
+    assert done.stderr.count(b"retry 1 of 1") == 3
+
+
+def test_name_that_a_killed_run_was_writing_is_no_progress(place: Place, tmp_path: Path) -> None:
+    script = f"echo x > {tmp_path}/step-$((100 * NODEAGENT_RUN)).pt; kill -9 $$"
+
+    done = place.run("sh", "-c", script, options=(*ONE_RUN, "--progress", f"{tmp_path}/step-*.pt"))
+
+    assert done.returncode == 87
+    assert done.stderr.count(b"retry 1 of 1") == 1
+
+
+def test_error_of_the_job_after_a_checkpoint_is_tried_again(place: Place, tmp_path: Path) -> None:
+    """It came after progress once; the same again without any ends the job."""
+    script = f"open('{tmp_path}/latest', 'w').write('7'); raise ValueError('upload')"
+
+    options = (*ONE_RUN, "--progress", str(tmp_path / "latest"))
+    with (
+        (tmp_path / "stderr").open("wb") as stderr,
+        place.started(sys.executable, "-c", script, options=options, stderr=stderr) as supervisor,
+    ):
+        assert supervisor.wait(WAIT_LIMIT_S) == 87
+    text = (tmp_path / "stderr").read_text()
+    assert text.count("retry 1 of 1") == 1
+    assert text.endswith("leaves with status 87: an error of the job itself: ValueError: upload\n")
