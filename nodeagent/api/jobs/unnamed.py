@@ -43,7 +43,7 @@ class UnnamedSupervisors:
         """What has begun, or is over."""
         view = self._feed.current.view
         found = self._found(view)
-        is_open = any(canonical(each.code) == _KEY and not each.injected for each in view.conditions)
+        is_open = any(canonical(each.code) == _KEY and not each.origin.injected for each in view.conditions)
         if bool(found) == is_open:
             return None
         assertion = Assertion.OCCUR if found else Assertion.RECOVER

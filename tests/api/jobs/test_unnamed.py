@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 from nodeagent.api.jobs.unnamed import UNNAMED, UnnamedSupervisors
-from nodeagent.core.model import Assertion, Condition, JobStage, JobView, Level, Peer, Recommendation, View
+from nodeagent.core.model import (
+    Assertion,
+    Condition,
+    Grade,
+    JobStage,
+    JobView,
+    Level,
+    Peer,
+    Presence,
+    Recommendation,
+    View,
+)
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoreId, Taken
 
@@ -17,10 +28,8 @@ OPEN = Condition(
     code=UNNAMED,
     name="",
     source="agent",
-    base_level=Level.NOT_HANDLE,
-    level=Level.NOT_HANDLE,
-    opened_ns=0,
-    last_ns=0,
+    presence=Presence(opened_ns=0, last_ns=0),
+    grade=Grade(base_level=Level.NOT_HANDLE, level=Level.NOT_HANDLE),
 )
 
 

@@ -12,8 +12,8 @@ SHOWN = 20
 """Characters of a reason that ``sinfo -R`` shows."""
 
 
-def of(code: str, device: str = "npu3", **fields: bool) -> Fault:
-    return Fault(device=device, code=code, **fields)
+def of(code: str, device: str = "npu3", *, is_held: bool = False) -> Fault:
+    return Fault(device=device, code=code, is_held=is_held)
 
 
 def test_sinfo_shows_the_prefix_the_code_and_the_device() -> None:
