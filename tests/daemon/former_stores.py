@@ -46,3 +46,16 @@ def known_then(now: Any, then: Any) -> Any:
             return [known_then(*each) for each in zip(now, then, strict=True)]
         case _:
             return now
+
+
+def in_present_terms(value: Any) -> Any:
+    """Texts that the present version makes again of what it replays; a stored one stays as it was written."""
+    match value:
+        case dict():
+            return {key: in_present_terms(each) for key, each in value.items()}
+        case list() | tuple():
+            return [in_present_terms(each) for each in value]
+        case str():
+            return value.replace("is held by", "is used by")
+        case _:
+            return value

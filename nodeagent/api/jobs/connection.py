@@ -2,7 +2,7 @@
 
     hello ──> its name, by its cgroup ──> welcome
     begin ──> JobBegun ──> committed ──> wanted, and again at each change
-    said  ──> JobSaid  ──> committed ──> taken
+    said  ──> RunReported  ──> committed ──> taken
     ask   ──> chips
     bye   ──> JobEnded ──> committed ──> taken
 

@@ -37,7 +37,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class DrainCause:
     """Why a device takes no new work: ``code`` is that of its worst fault, or the kind of what holds it.
     ``is_held``: only for a reset that another device needs. ``rank`` orders faults, the worst is the highest.
     ``seq`` is the number of the event that reports the fault, 0 where that is not known.
@@ -57,7 +57,7 @@ class Verdicts:
     """
 
     standing: Standing
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[DrainCause, ...] = ()
 
 
 def judge(devices: Iterable[Device]) -> Verdicts:
@@ -71,7 +71,7 @@ def judge(devices: Iterable[Device]) -> Verdicts:
     return Verdicts(standing=Standing.WELL if is_well else Standing.UNKNOWN)
 
 
-def _fault_of(device: Device) -> Fault:
+def _fault_of(device: Device) -> DrainCause:
     """A fault of its own comes before a hold by a person, and that before a hold for a reset; a chip that is
     reset with another one may have a fault that asks for nothing, which is not why it takes no work.
     """
@@ -79,10 +79,10 @@ def _fault_of(device: Device) -> Fault:
     held = [each for each in device.reasons if each.kind == "hold"]
     for_reset = [each for each in held if each.text.startswith(_RESET_PENDING)]
     if worst is not None and (not held or _level(worst) > _ASKS_FOR_NOTHING):
-        return Fault(device=device.name, code=worst.code, rank=_rank(2, device, worst))
+        return DrainCause(device=device.name, code=worst.code, rank=_rank(2, device, worst))
     is_held = bool(for_reset) and held == for_reset
     code = next((each.kind for each in held or device.reasons if each.kind), str(device.verdict))
-    return Fault(device=device.name, code=code, rank=_rank(0 if is_held else 1, device), is_held=is_held)
+    return DrainCause(device=device.name, code=code, rank=_rank(0 if is_held else 1, device), is_held=is_held)
 
 
 def _rank(cause: int, device: Device, worst: Reason | None = None) -> tuple[int, int, int]:
@@ -108,7 +108,7 @@ _COMMENT: Final = "nodeagent: "
 _MOST_OF_COMMENT: Final = 240
 
 
-def reason(faults: Sequence[Fault], seq: int) -> str:
+def reason(faults: Sequence[DrainCause], seq: int) -> str:
     """``NA:80E18005 npu3 +2 (nodeagent #4711)``: the worst fault, how many more devices take no work for a
     reason of their own, and the number of the event. ``faults`` has one at least.
     """
@@ -124,7 +124,7 @@ def is_own(text: str) -> bool:
     return _OWN.fullmatch(text) is not None
 
 
-def is_outdated(text: str, faults: Sequence[Fault]) -> bool:
+def is_outdated(text: str, faults: Sequence[DrainCause]) -> bool:
     """Whether a reason of ours names a fault that is over, or one that is milder than the worst. While
     devices are only held for a reset it goes on naming the fault that asked for the reset.
     """
@@ -139,7 +139,7 @@ def is_outdated(text: str, faults: Sequence[Fault]) -> bool:
     return not named or named[0].rank < faults[0].rank
 
 
-def comment(faults: Sequence[Fault]) -> str:
+def comment(faults: Sequence[DrainCause]) -> str:
     """``nodeagent: 80E18005 npu3, 80E01801 npu5, held for a reset: npu0 npu1``; "" where there is none."""
     parts = [f"{_plain(each.code)} {_plain(each.device)}" for each in faults if not each.is_held]
     if held := [_plain(each.device) for each in faults if each.is_held]:

@@ -39,7 +39,7 @@ def test_a_recorded_hang_is_shown_with_its_seconds_and_why(nodeagent: Nodeagent,
         (4500.0, "suspected", False, 900.0),
         (5400.0, "confirmed", True, 1800.0),
     ]
-    assert found[1]["why"] == "8 ranks are quiet, chips are flat (8 at 0 %)"
+    assert found[1]["why"] == "4 ranks are quiet, chips are flat (4 at 0 %)"
     assert set(found[0]) == documented()["job replay"]
 
 

@@ -18,6 +18,7 @@ from nodeagent.store.codec import decode_cells
 from tests.core.resets.former_resets import ENDED, goes_on
 from tests.core.resets.histories import History, begin, histories, moderately, play
 from tests.core.resets.ring import Ring
+from tests.daemon.former_stores import in_present_terms
 from tests.simulation.run import simulate
 
 SEEDS: Final = (1, 5, 11, 13)
@@ -159,12 +160,7 @@ def test_one_that_an_earlier_version_ended_is_as_if_it_had_ended_here(name: str)
     (then,), (here,) = (ring.engine.view().resets for ring in (opened(name), ended_here(name)))
     assert (then.stage, then.outcome, then.may_ask_again) == (here.stage, here.outcome, here.may_ask_again)
     assert (in_present_terms(then.result), then.codes) == (here.result, here.codes)
-    assert tuple(map(in_present_terms, then.hindered)) == here.hindered
-
-
-def in_present_terms(text: str) -> str:
-    """A stored text stays as the earlier version wrote it: it is shown, and decides nothing."""
-    return text.replace("is held by", "is used by")
+    assert in_present_terms(then.hindered) == list(here.hindered)
 
 
 def test_outcome_and_whether_it_may_ask_again_are_fields() -> None:

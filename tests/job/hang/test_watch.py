@@ -61,13 +61,13 @@ def test_a_finding_bears_the_number_of_its_run(hung: SampleSeries) -> None:
 
 
 def test_a_new_run_knows_nothing_of_the_one_before(hung: SampleSeries) -> None:
-    """It stood still for 25 minutes in all, but in two runs; and the second is not armed."""
+    """It stood still for 25 minutes in all, but in two runs; the second is suspected for its late start."""
     watch = RunWatch(settings_of(hung))
     half = 75 * 6
     for row in hung.rows[:half]:
         watch.sampled(row.sample)
     watch.run_began(hung.rows[half].sample.t_s, run=2)
-    assert found(watch, replace(hung, rows=hung.rows[half:])) == []
+    assert found(watch, replace(hung, rows=hung.rows[half:])) == [(2, HangStage.SUSPECTED, False)]
 
 
 def test_a_sample_that_is_no_newer_says_nothing(hung: SampleSeries) -> None:

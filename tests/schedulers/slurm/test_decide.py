@@ -29,7 +29,7 @@ from nodeagent.schedulers.slurm.decide import (
     decide,
     next_deadline,
 )
-from nodeagent.schedulers.slurm.verdicts import Fault, Standing, Verdicts, is_outdated
+from nodeagent.schedulers.slurm.verdicts import DrainCause, Standing, Verdicts, is_outdated
 
 SETTINGS = SlurmSettings(resume_after_ns=60 * SECOND_NS, look_each_ns=25 * SECOND_NS)
 FREE = Node(takes_work=True, is_drained=False)
@@ -37,11 +37,11 @@ DOWN = Node(takes_work=False, is_drained=False, reason="Not responding")
 OURS = Node(takes_work=False, is_drained=True, reason="NA:80E18005 npu3 (nodeagent #7)")
 OF_AN_EARLIER_VERSION = replace(OURS, reason="80E18005 npu3 (nodeagent #7)")
 ANOTHERS = Node(takes_work=False, is_drained=True, reason="cable is changed")
-FAULT = Fault(device="npu3", code="80E18005", rank=(2, 1, 6))
+FAULT = DrainCause(device="npu3", code="80E18005", rank=(2, 1, 6))
 BAD = Verdicts(standing=Standing.BAD, faults=(FAULT,))
-MILDER = Fault(device="npu1", code="80E01801", rank=(2, 0, 4))
-WORSE = Fault(device="npu5", code="8C204E00", rank=(2, 1, 10))
-HELD = tuple(Fault(device=f"npu{number}", code="hold", is_held=True) for number in (0, 1))
+MILDER = DrainCause(device="npu1", code="80E01801", rank=(2, 0, 4))
+WORSE = DrainCause(device="npu5", code="8C204E00", rank=(2, 1, 10))
+HELD = tuple(DrainCause(device=f"npu{number}", code="hold", is_held=True) for number in (0, 1))
 WELL = Verdicts(standing=Standing.WELL)
 UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
 
@@ -50,7 +50,7 @@ def at(seq: int) -> Position:
     return Position(uuid="u", epoch=1, seq=seq)
 
 
-def bad(*faults: Fault) -> Verdicts:
+def bad(*faults: DrainCause) -> Verdicts:
     return Verdicts(standing=Standing.BAD, faults=faults)
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from nodeagent.schedulers.slurm.decide import SECOND_NS, Node
 from nodeagent.schedulers.slurm.health_check import wanted, well_for_s
-from nodeagent.schedulers.slurm.verdicts import Fault, Standing, Verdicts
+from nodeagent.schedulers.slurm.verdicts import DrainCause, Standing, Verdicts
 
 FREE = Node(takes_work=True, is_drained=False)
 OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #0)")
 OUTDATED = Node(takes_work=False, is_drained=True, reason="NA:80E01801 npu1 (nodeagent)")
 ANOTHERS = Node(takes_work=False, is_drained=True, reason="cable is changed")
-BAD = Verdicts(standing=Standing.BAD, faults=(Fault(device="npu3", code="80E18005"),))
+BAD = Verdicts(standing=Standing.BAD, faults=(DrainCause(device="npu3", code="80E18005"),))
 WELL = Verdicts(standing=Standing.WELL)
 UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
 

@@ -5,15 +5,15 @@ is.
 import pytest
 
 from nodeagent.client import Device, Kind, Level, Reason, Verdict
-from nodeagent.schedulers.slurm.verdicts import Fault, Standing, Verdicts, comment, is_own, judge, reason
+from nodeagent.schedulers.slurm.verdicts import DrainCause, Standing, Verdicts, comment, is_own, judge, reason
 from tests.client import given
 
 SHOWN = 20
 """Characters of a reason that ``sinfo -R`` shows."""
 
 
-def of(code: str, device: str = "npu3", *, is_held: bool = False) -> Fault:
-    return Fault(device=device, code=code, is_held=is_held)
+def of(code: str, device: str = "npu3", *, is_held: bool = False) -> DrainCause:
+    return DrainCause(device=device, code=code, is_held=is_held)
 
 
 def test_sinfo_shows_the_prefix_the_code_and_the_device() -> None:

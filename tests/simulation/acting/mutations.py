@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a second group is reset meanwhile", ((reset_blockers, "_is_under_way", no),)),
     Mutation("a holder is ignored", (users_without("is used by"),)),
     Mutation("a claim is ignored", (users_without("is claimed by"),)),
-    Mutation("a chip is free if nobody knows who holds it", (users_without("is not known"),)),
+    Mutation("a chip is free if its users are not known", (users_without("are not known"),)),
     Mutation("a process list is trusted", (users_without("no job hook has called"),)),
     Mutation("who held a chip before a start holds it now", ((users, "began_again", nothing),)),
     Mutation("a member that is not observed blocks nothing", (starting_despite("is not observed"),)),
