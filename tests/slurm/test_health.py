@@ -1,4 +1,6 @@
-"""``nodeagent slurm health``, run by a real slurmd as its HealthCheckProgram: it drains the node itself."""
+"""``nodeagent slurm health``, run by a real slurmd as its HealthCheckProgram: it drains the node itself; and
+``nodeagent slurm check`` on a real cluster.
+"""
 
 import asyncio
 import json
@@ -6,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,13 +82,26 @@ async def test_a_node_is_judged_without_the_daemon_too(slurm: Cluster, n1: Bridg
 
 async def test_a_program_gets_what_it_did_as_fields(slurm: Cluster, n1: Bridged) -> None:
     stamp = ("--stamp", n1.folder / "stamp", "--config", n1.node.daemon.config)
-    said = await asyncio.create_subprocess_exec(
-        *(*COMMAND, "slurm", "health", *stamp, "-o", "json"),
+    _, fields = await fields_of(slurm, "health", *stamp)
+    assert set(fields) == {"standing", "done", "reasons"}
+    assert fields["standing"] == "well"
+
+
+async def test_a_program_gets_what_does_not_fit_as_fields(slurm: Cluster, n1: Bridged) -> None:
+    status, fields = await fields_of(slurm, "check", "--config", n1.node.daemon.config)
+    assert set(fields) == {"misfits"}
+    assert all(set(each) == {"file", "key", "value", "text"} for each in fields["misfits"])
+    assert "slurm.conf" in {each["file"] for each in fields["misfits"]}
+    assert status == 1
+
+
+async def fields_of(slurm: Cluster, *words: str | Path) -> tuple[int | None, dict[str, Any]]:
+    """Exit status and object of ``nodeagent slurm WORDS``."""
+    process = await asyncio.create_subprocess_exec(
+        *(*COMMAND, "slurm", *words, "-o", "json"),
         cwd=ROOT,
         env={**os.environ, **slurm.env, "SLURMD_NODENAME": "n1"},
         stdout=asyncio.subprocess.PIPE,
     )
-    out, _ = await said.communicate()
-    fields = json.loads(out)
-    assert set(fields) == {"standing", "done", "reasons"}
-    assert fields["standing"] == "well"
+    out, _ = await process.communicate()
+    return process.returncode, json.loads(out)

@@ -110,8 +110,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
 }
 """In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions,
 ``job replay`` a file: see test_job_replay, ``slurm health`` and ``slurm check`` a Slurm: see
-tests/slurm/test_health and tests/slurm/test_health, and ``rebaseline`` a GPU: see
-tests/stories/test_gpu_links_kept.
+tests/slurm/test_health, and ``rebaseline`` a GPU: see tests/stories/test_gpu_links_kept.
 """
 
 
