@@ -1,6 +1,7 @@
 """Rules of imports that import-linter cannot express: what the core may import, and what a test may not."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,34 @@ def test_every_part_of_the_package_has_a_layer() -> None:
     parts = {path.stem for path in (ROOT / "nodeagent").iterdir() if not path.name.startswith("__")}
 
     assert {part for part in parts if f"nodeagent.{part}" not in layers} == set()
+
+
+def test_folders_that_import_each_other_are_those_of_the_document_and_none_of_the_core() -> None:
+    package = ROOT / "nodeagent"
+    arrows = {
+        (source.parent, folder)
+        for source in package.rglob("*.py")
+        for name in imported_by(source)
+        if (folder := folder_of(name)) is not None and folder != source.parent
+    }
+    both = {
+        f"{one.relative_to(package)}, {other.relative_to(package)}"
+        for one, other in arrows
+        if (other, one) in arrows and str(one) < str(other)
+    }
+    section = (ROOT / "docs/architecture.md").read_text().split("### Folders that import each other")[1]
+    rows = re.findall(r"^\| (`.*?) \|", section.split("\n## ")[0], flags=re.MULTILINE)
+
+    assert both == {pair.replace("`", "") for row in rows for pair in row.split("; ")}
+    assert not any(pair.startswith("core") for pair in both)
+
+
+def folder_of(module: str) -> Path | None:
+    """The folder of a module of the package."""
+    place = ROOT / module.replace(".", "/")
+    if place.is_dir():
+        return place
+    return place.parent if place.with_suffix(".py").is_file() else None
 
 
 TESTS = ROOT / "tests"
