@@ -21,7 +21,7 @@ class Flat(Generic[C]):
     def __init__(self, kind: type[C], stored_as: Mapping[str, str]) -> None:
         self._kind = kind
         own: Mapping[str, type[Any]] = get_type_hints(kind)
-        self._values = {name: of for name, of in own.items() if _is_value(of)}
+        self._values = {name: of for name, of in own.items() if is_dataclass(of)}
         owners: Mapping[str, type[Any]] = {"": kind, **self._values}
         self._places: list[tuple[str, str, str]] = []
         stored: list[Any] = []
@@ -46,10 +46,6 @@ class Flat(Generic[C]):
             given[owner][name] = getattr(stored, stored_name)
         values = {value: of(**given[value]) for value, of in self._values.items()}
         return self._kind(**given[""], **values)
-
-
-def _is_value(of: type[Any]) -> bool:
-    return is_dataclass(of)
 
 
 def _default(field: Field[Any]) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.system.processes import read
-from nodeagent.system.slurm_jobs import SLUID, job_by_record, number_of
+from nodeagent.system.slurm_jobs import SLUID, job_by_record, recorded_number
 
 _ROOT_UID: Final = 0
 _SHOWN_DIGITS: Final = 12
@@ -140,7 +140,7 @@ def job_of_process(procfs: Path, pid: int, uid: int | None = None) -> str:
     if not name.startswith("slurm:"):
         return job_by_record(procfs, pid) or name
     found = _BY_SLUID.fullmatch(name)
-    number = "" if found is None else number_of(root, found[1])
+    number = "" if found is None else recorded_number(root, found[1])
     return name if found is None or not number else f"slurm:{number}{found[2] or ''}"
 
 

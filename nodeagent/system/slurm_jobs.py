@@ -31,11 +31,6 @@ _NUMBER: Final = re.compile(r"\d{1,10}")
 _MOST_BYTES: Final = 64
 
 
-def number_of(root: Path, sluid: str) -> str:
-    """The number of the job with this SLUID, "" where the prolog has kept no record."""
-    return _kept(root, sluid)
-
-
 def job_by_record(procfs: Path, pid: int) -> str:
     """``slurm:JOB.STEP``, "" where there is none: the step above the process, if the prolog's record of that
     job has the process's own user. Raises ``OSError`` once the process has ended.
@@ -46,7 +41,7 @@ def job_by_record(procfs: Path, pid: int) -> str:
     number = step.removeprefix("slurm:").partition(".")[0]
     if not number:
         return ""
-    kept = _kept(procfs.parent, number)
+    kept = recorded_number(procfs.parent, number)
     return step if kept and users_of(procfs / str(pid))[:1] == [int(kept)] else ""
 
 
@@ -68,8 +63,10 @@ def step_above(procfs: Path, pid: int) -> str:
     return ""
 
 
-def _kept(root: Path, name: str) -> str:
-    """The number in a file of the records, "" where there is none or another user than root may write it."""
+def recorded_number(root: Path, name: str) -> str:
+    """The number in the prolog's record of this name: of a SLUID the job's number, of that the user's uid. ""
+    where there is none, or another user than root may write it.
+    """
     folder = root / RECORDS
     try:
         for each in (folder, folder / name):

@@ -16,6 +16,9 @@ SHORTEST_S: Final = 600.0
 
 SAMPLES_OF_A_MEAN: Final = 6
 
+_WINDOW_S: Final = 300.0
+"""For a hang time of ``SHORTEST_S`` and more; below it in proportion."""
+
 TIMES_THE_LONGEST_START: Final = 6
 LEAST_START_S: Final = 1200.0
 """A run that loads a checkpoint may take much longer to begin than the one that wrote it."""
@@ -57,7 +60,7 @@ class HangSettings:
     @property
     def window_s(self) -> float:
         """Over this long a chip is flat, or not."""
-        return 300.0 * self._scale
+        return _WINDOW_S * self._scale
 
     @property
     def samples_of_window(self) -> int:
@@ -99,3 +102,8 @@ class HangSettings:
     def suspicion_s(self, limit_s: float) -> float:
         """When what is confirmed at ``limit_s`` is reported first."""
         return min(limit_s, max(limit_s / 2, 1.5 * self.window_s))
+
+
+def least_hang_time_s(period_s: float) -> float:
+    """So that the window has the samples of a mean, with one each ``period_s``."""
+    return SAMPLES_OF_A_MEAN * period_s * SHORTEST_S / _WINDOW_S

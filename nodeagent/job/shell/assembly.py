@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from nodeagent import __version__
 from nodeagent.job import model as variables
 from nodeagent.job.codec import CodecError
-from nodeagent.job.hang.settings import SAMPLES_OF_A_MEAN, HangSettings
+from nodeagent.job.hang.settings import HangSettings, least_hang_time_s
 from nodeagent.job.model import Counts, Policy
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.session.values import SessionBegan
@@ -319,7 +319,7 @@ def _settings(given: Arguments, policy: Policy) -> HangSettings:
     except ValueError as error:
         if policy.hang_time_s == Policy().hang_time_s:
             raise NotBegun(f"--period: {error}") from error
-        needed = given.period_s * 2 * SAMPLES_OF_A_MEAN
+        needed = least_hang_time_s(given.period_s)
         raise NotBegun(
             f"hang-time: at least {needed:g}s with a sample each {given.period_s:g} s (--period),"
             f" not {policy.hang_time_s:g}s"
