@@ -219,6 +219,7 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
         config=config.jobs,
         version=__version__,
         consumer=ledger.consumer,
+        resets=lambda: catalogs.current.settings.reset,
     )
 
     def on_config(fresh: Config) -> None:

@@ -9,10 +9,11 @@ from typing import Final
 
 import click
 
+from nodeagent.cli.order import own_jobs
 from nodeagent.cli.shared import completion, connection, json_forms
-from nodeagent.cli.shared.errors import EXIT_FAILED, CommandFailure
-from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
-from nodeagent.cli.shared.output import write, write_field, write_json, write_table
+from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, CommandFailure
+from nodeagent.cli.shared.options import Output, jobs_socket, output_option, query_socket, socket_option
+from nodeagent.cli.shared.output import note, write, write_field, write_json, write_table
 from nodeagent.cli.shared.texts import devices_of, enum_text, for_people, recommended, stage_of
 from nodeagent.client import Client
 from nodeagent.core.model import EventKind
@@ -35,10 +36,10 @@ _KINDS: Final = [enums.EVENT_KINDS[kind] for kind in EventKind if kind.value.sta
 def list_command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """List the jobs that use this node: the stage of each, and what a scheduler should do with it.
 
-    A job in the stage "claimed" is not supervised: a hook has claimed its devices.
+    A job in the stage "claimed" is not supervised: a hook has claimed its devices. A user that may not read
+    the daemon's socket sees the jobs that this user supervises.
     """
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
+    listed = _listed(socket, config_path)
     jobs = [job for job in listed.jobs if every or job.stage != types_pb2.JOB_STAGE_ENDED]
     if output == Output.JSON:
         for job in jobs:
@@ -59,20 +60,37 @@ def list_command(every: bool, socket: Path | None, config_path: Path | None, out
 @socket_option
 @output_option
 def show_command(job: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Show JOB, as "nodeagent job list --all" names it, and its latest events."""
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
-        found = next((each for each in listed.jobs if each.name == job), None)
-        events = _events(daemon, job)
+    """Show JOB, as "nodeagent job list --all" names it, and its latest events.
+
+    A user that may not read the daemon's socket can show the jobs that this user supervises.
+    """
+    listed = _listed(socket, config_path, job)
+    found = next((each for each in listed.jobs if each.name == job), None)
     if found is None:
         raise CommandFailure(f"there is no job {job}; {_known(listed)}", EXIT_FAILED)
     if output == Output.JSON:
-        write_json({**json_forms.form(found), "events": [json_forms.form(each) for each in events]})
+        write_json({**json_forms.form(found), "events": [json_forms.form(each) for each in listed.events]})
         return
     _write(found)
-    for event in events:
+    for event in listed.events:
         kind = enum_text(enums.EVENT_KIND_OF, event.kind)
         write_field(f"{for_people(event.at)} {kind}:", f"run {event.job.run}: {event.why}")
+
+
+def _listed(socket: Path | None, config_path: Path | None, job: str = "") -> own_jobs.OwnJobs:
+    """All jobs of the node, and the events of ``job``; of a user that may not read the daemon's socket the
+    user's own.
+    """
+    path = query_socket(socket, config_path)
+    try:
+        with connection.opened(path) as daemon:
+            answer: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
+            return own_jobs.OwnJobs(list(answer.jobs), _events(daemon, job) if job else [])
+    except connection.Unreachable as error:
+        if socket is not None or error.exit_code != EXIT_NOT_ALLOWED:
+            raise
+        note(f"nodeagent: {path} is not open to you: these are the jobs that processes of yours supervise")
+        return own_jobs.ask(jobs_socket(config_path), job)
 
 
 def _events(daemon: Client, job: str) -> list[types_pb2.Event]:
@@ -82,7 +100,7 @@ def _events(daemon: Client, job: str) -> list[types_pb2.Event]:
     return [event for event in answer.events if event.job.name == job][-SHOWN:]
 
 
-def _known(listed: pb.ListJobsResponse) -> str:
+def _known(listed: own_jobs.OwnJobs) -> str:
     names = [job.name for job in listed.jobs]
     return f"there are {', '.join(names)}" if names else "no job uses this node"
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.cli.shared import connection
+from nodeagent.cli.shared.connection import Unreachable
+from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED
 from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunReport, RunRequest, Wish
 from tests.cli.conftest import Nodeagent
@@ -119,3 +122,17 @@ def test_a_job_that_is_not_there_is_refused_with_those_that_are(nodeagent: Nodea
 def test_the_whole_state_names_jobs(nodeagent: Nodeagent) -> None:
     assert [job["name"] for job in nodeagent("status", "-o", "json").json[0]["jobs"]] == [JOB]
     assert f"job {JOB}: running, run 1, on no device" in nodeagent("status").out
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_a_user_outside_the_group_of_readers_lists_and_shows_the_user_s_own_jobs(
+    nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> None:
+        raise Unreachable(f"permission denied on {path}", EXIT_NOT_ALLOWED)
+
+    monkeypatch.setattr(connection, "opened", refused)
+    listed, shown = nodeagent("job", "list"), nodeagent("job", "show", JOB)
+    assert listed.out.splitlines()[1].split()[:3] == [JOB, "running", "1"]
+    assert "these are the jobs that processes of yours supervise" in listed.err
+    assert shown.out.splitlines()[-1].endswith("run 1: its supervisor has begun")
