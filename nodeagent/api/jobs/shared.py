@@ -75,9 +75,9 @@ class Shared:
     connected: dict[str, Connected] = field(default_factory=dict)
 
     def reset_modes(self) -> dict[str, str]:
-        """How far resets go, by the vendor of each chip of the node."""
+        """How far resets go, by the vendor of each chip that a driver observes."""
         settings = self.resets()
-        chips = (each for each in self.feed.current.view.devices if each.kind is Kind.CHIP)
+        chips = (each for each in self.feed.current.view.devices if each.kind is Kind.CHIP and each.observed)
         return {chip.vendor: settings.of_vendor(chip.vendor).value for chip in chips}
 
     def share_of(self, of_cgroup: str) -> Share:
