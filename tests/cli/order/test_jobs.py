@@ -1,6 +1,7 @@
 """The commands about jobs, against a real daemon and a supervisor that only talks."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def test_a_job_that_only_claims_is_listed_as_such(tmp_path: Path, nodeagent: Nod
         listed = nodeagent("job", "list").out.splitlines()
         in_status = nodeagent("status").out
     assert listed[1].split() == ["slurm:7", "claimed", "-", "RESCHEDULE_ISOLATED", GPU]
-    assert "slurm:7" not in in_status
+    assert re.search(rf"^{GPU} .* slurm:7 +XID_79 ", in_status, re.MULTILINE)
+    assert "supervised" not in in_status
 
 
 def test_an_operator_stops_a_job_and_has_it_run_again(supervisor: Supervising, nodeagent: Nodeagent) -> None:
@@ -121,7 +123,8 @@ def test_a_job_that_is_not_there_is_refused_with_those_that_are(nodeagent: Nodea
 @pytest.mark.usefixtures("supervisor")
 def test_the_whole_state_names_jobs(nodeagent: Nodeagent) -> None:
     assert [job["name"] for job in nodeagent("status", "-o", "json").json[0]["jobs"]] == [JOB]
-    assert f"job {JOB}: running, run 1, on no device" in nodeagent("status").out
+    assert "\n1 supervised job runs\n" in nodeagent("status").out
+    assert f"job {JOB}: running, run 1, on no device" in nodeagent("status", "--all").out
 
 
 @pytest.mark.usefixtures("supervisor")
