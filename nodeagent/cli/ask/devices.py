@@ -11,10 +11,11 @@ import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.ask.overview import next_step, reset_lines
-from nodeagent.cli.shared import completion, connection, json_forms, texts
-from nodeagent.cli.shared.connection import take_snapshot, unknown_devices
+from nodeagent.cli.ask.reading import read, timeout_option
+from nodeagent.cli.shared import completion, json_forms, texts
+from nodeagent.cli.shared.connection import Reader, take_snapshot, unknown_devices
 from nodeagent.cli.shared.errors import CommandFailure
-from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
+from nodeagent.cli.shared.options import Output, output_option, socket_option
 from nodeagent.cli.shared.output import (
     coloured,
     on_one_screen,
@@ -33,26 +34,36 @@ from nodeagent.messages.pb import types_pb2
 
 @click.command("devices")
 @click.argument("devices", metavar="[DEVICE]...", nargs=-1, shell_complete=completion.devices)
+@timeout_option
 @socket_option
 @output_option
 def devices_command(
-    devices: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output
+    devices: tuple[str, ...],
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
 ) -> None:
     """List the devices with verdict and handling: all, or those with these names or ids.
 
-    Exit status 1 if one of them is unknown.
+    Exit status 1 if one of them is unknown. If no daemon answers, its store is read.
     """
-    request = pb.ListDevicesRequest(devices=devices)
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed = daemon.call(request).devices
-        unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
-    if output == Output.JSON:
-        for device in listed:
-            write_json(json_forms.form(device))
-    elif listed:
-        _write_devices(listed)
-    if unknown:
-        raise CommandFailure("\n".join(unknown))
+
+    def ask(daemon: Reader) -> tuple[Sequence[types_pb2.Device], list[str]]:
+        found = daemon.call(pb.ListDevicesRequest(devices=devices)).devices
+        return found, unknown_devices(daemon, devices) if len(found) < len(set(devices)) else []
+
+    def show(answer: tuple[Sequence[types_pb2.Device], list[str]]) -> None:
+        listed, unknown = answer
+        if output == Output.JSON:
+            for device in listed:
+                write_json(json_forms.form(device))
+        elif listed:
+            _write_devices(listed)
+        if unknown:
+            raise CommandFailure("\n".join(unknown))
+
+    read(socket, config_path, timeout_s, ask, show)
 
 
 def _write_devices(listed: Sequence[types_pb2.Device]) -> None:
@@ -75,24 +86,34 @@ def _write_devices(listed: Sequence[types_pb2.Device]) -> None:
 
 @click.command("why")
 @click.argument("device", shell_complete=completion.devices)
+@timeout_option
 @socket_option
 @output_option
-def why_command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Explain why DEVICE has its verdict; "node" is the node itself."""
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        response: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
-        current = take_snapshot(daemon).snapshot
-    if output == Output.JSON:
-        write_json(
-            {
+def why_command(
+    device: str, timeout_s: float | None, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
+    """Explain why DEVICE has its verdict; "node" is the node itself.
+
+    If no daemon answers, its store is read, and standard error shows of when it is.
+    """
+
+    def ask(daemon: Reader) -> tuple[pb.WhyDeviceResponse, pb.Snapshot]:
+        return daemon.call(pb.WhyDeviceRequest(device=device)), take_snapshot(daemon).snapshot
+
+    def show(answer: tuple[pb.WhyDeviceResponse, pb.Snapshot]) -> None:
+        response, current = answer
+        if output == Output.JSON:
+            form = {
                 "device": json_forms.form(response.device),
                 "contributions": [json_forms.form(each) for each in response.contributions],
                 "seq": response.seq,
             }
-        )
-    else:
-        with on_one_screen():
-            _write_why(response, current)
+            write_json(form)
+        else:
+            with on_one_screen():
+                _write_why(response, current)
+
+    read(socket, config_path, timeout_s, ask, show)
 
 
 _PART: Final = ("product", "model", "serial", "slot", "pci", "firmware", "driver", "location", "label")

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
 from nodeagent.cli.ask.overview import JOB, Overview, job_counts, overview, reset_lines, rest_line, texts_of
+from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import connection, json_forms
-from nodeagent.cli.shared.connection import take_snapshot
+from nodeagent.cli.shared.connection import Reader, take_snapshot
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import (
     clear,
@@ -26,7 +27,6 @@ from nodeagent.cli.shared.output import (
     write_wrapped,
 )
 from nodeagent.cli.shared.texts import counted, for_people, headline, job_line, named, rfc3339
-from nodeagent.client import Client
 from nodeagent.core.model import NODE
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -52,30 +52,48 @@ _LEAST_FAULT: Final = 12
 @click.option("--all", "every", is_flag=True, help="Each device and each open condition, also harmless ones.")
 @click.option("--wide", is_flag=True, help="On a terminal, cut no text; lines may be longer than the screen.")
 @click.option("--watch", is_flag=True, help="Draw it again every two seconds, until Ctrl-C.")
+@timeout_option
 @socket_option
 @output_option
 def command(
-    every: bool, wide: bool, watch: bool, socket: Path | None, config_path: Path | None, output: Output
+    every: bool,
+    wide: bool,
+    watch: bool,
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
 ) -> None:
-    """Show which devices take work and which do not, why, and what happens next."""
+    """Show which devices take work and which do not, why, and what happens next.
+
+    If no daemon answers, its store is read, and standard error shows of when it is.
+    """
     if watch and output == Output.JSON:
         raise click.UsageError('--watch is for people; programs read "nodeagent events --follow -o json"')
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
+    if watch:
+        with connection.opened(query_socket(socket, config_path)) as daemon:
+            _watch(daemon, every=every, wide=wide)
+
+    def show(asked: tuple[pb.WatchResponse, pb.GetNodeResponse]) -> None:
+        state, node = asked
         if output == Output.JSON:
-            write_json(_form(take_snapshot(daemon), node))
-        elif watch:
-            _watch(daemon, node, every=every, wide=wide)
+            write_json(_form(state, node))
         else:
-            state = take_snapshot(daemon)
             with on_one_screen():
                 _write(state, node, every=every, wide=wide)
 
+    read(socket, config_path, timeout_s, _asked, show)
 
-def _watch(daemon: Client, node: pb.GetNodeResponse, *, every: bool, wide: bool) -> None:
+
+def _asked(daemon: Reader) -> tuple[pb.WatchResponse, pb.GetNodeResponse]:
+    node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
+    return take_snapshot(daemon), node
+
+
+def _watch(daemon: Reader, *, every: bool, wide: bool) -> NoReturn:
     """Until Ctrl-C, or until no daemon answers."""
     while True:
-        state = take_snapshot(daemon)
+        state, node = _asked(daemon)
         clear()
         _write(state, node, every=every, wide=wide)
         time.sleep(WATCHED_EACH_S)
@@ -126,10 +144,8 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, *, every: bool, wi
     for _, line in reset_lines(current):
         write_wrapped(line)
     _write_jobs(current, every=every)
-    write(
-        f"nodeagent {node.version} since {for_people(node.started_at)}, {current.seq} events,"
-        f" tables {current.catalog_digest[:8]}"
-    )
+    by = f"nodeagent {node.version} since {for_people(node.started_at)}" if node.version else "from the store"
+    write(f"{by}, {current.seq} events, tables {current.catalog_digest[:8]}")
 
 
 def _write_devices(shown: Overview, *, wide: bool) -> None:

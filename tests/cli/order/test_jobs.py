@@ -131,7 +131,7 @@ def test_the_whole_state_names_jobs(nodeagent: Nodeagent) -> None:
 def test_a_user_outside_the_group_of_readers_lists_and_shows_the_user_s_own_jobs(
     nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(path: Path) -> None:
+    def refused(path: Path, _timeout_s: float) -> None:
         raise Unreachable(f"permission denied on {path}", EXIT_NOT_ALLOWED)
 
     monkeypatch.setattr(connection, "opened", refused)
