@@ -174,11 +174,12 @@ MAX_NAMED = 16
 
 class Obstacle(NamedTuple):
     """What blocks the start of a reset. ``passes``: it may go away by itself before long, as a chip that is
-    not observed yet, or another reset.
+    not observed yet, or another reset. ``of_job``: it is a job that may be asked to stop, or of one.
     """
 
     text: str
     passes: bool = False
+    of_job: bool = False
 
 
 _IN_STAGE: Final[Mapping[JobStage, str]] = {
@@ -263,10 +264,11 @@ def users(
         for holder in held.holders if held is not None else ():
             if has_registered_jobs(ended_first, holder.job):
                 continue
-            if held is not None and any(occupancy.is_process_of(held, holder, job) for job in without):
+            if _is_of(held, holder, without):
                 continue
             job = f", job {holder.job}" if holder.job else ""
-            yield Obstacle(f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})")
+            text = f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})"
+            yield Obstacle(text, of_job=_is_of(held, holder, occupancy.supervised_on(state, device_id)))
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
             if job in ended_first or occupancy.is_supervised(state, job):
@@ -277,9 +279,13 @@ def users(
                 continue
             if not has_registered_jobs(ended_first, user.name):
                 text = f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"
-                yield Obstacle(text, passes=user.stage in _IN_STAGE)
+                yield Obstacle(text, passes=user.stage in _IN_STAGE, of_job=True)
     if not state.cells[Claimed] and not settings.trust_process_list:
         yield from _not_trusted(state, members)
+
+
+def _is_of(listed: DeviceProcesses | None, holder: Holder, jobs: Iterable[Job]) -> bool:
+    return listed is not None and any(occupancy.is_process_of(listed, holder, job) for job in jobs)
 
 
 def _not_trusted(state: EngineState, members: tuple[str, ...]) -> Iterator[Obstacle]:
@@ -326,9 +332,12 @@ def of_start(state: EngineState, reset: Reset, settings: ResetSettings) -> tuple
 def obstacles(
     state: EngineState, reset: Reset, settings: ResetSettings, without: Collection[Job] = ()
 ) -> list[Obstacle]:
-    """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped."""
+    """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped. Jobs
+    that are asked to stop once nothing else blocks it come last.
+    """
     ended_first = registered_jobs(state, reset, settings)
     found = list(users(state, reset.members, settings, ended_first, without))
+    found.sort(key=lambda each: each.of_job)
     if len(found) > MAX_NAMED:
         found[MAX_NAMED:] = [Obstacle(f"{len(found) - MAX_NAMED} more")]
     return [*found, *_not_seen(state, reset), *_of_node(state, reset, settings)]

@@ -190,8 +190,9 @@ def may_be_of(listed: DeviceProcesses, holder: Holder, job: Job) -> bool:
 def _processes_of(state: EngineState, job: Job) -> Iterator[tuple[str, Holder]]:
     """Its processes on its chips as last listed, with the id of the chip."""
     for chip_id in sorted(chips_of(state, job)):
-        held = state.get(DeviceProcesses, chip_id)
-        for holder in held.holders if held is not None else ():
+        if (held := state.get(DeviceProcesses, chip_id)) is None:
+            continue
+        for holder in held.holders:
             if may_be_of(held, holder, job):
                 yield chip_id, holder
 

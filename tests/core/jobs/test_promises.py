@@ -104,7 +104,7 @@ def test_beside_a_process_that_is_no_jobs_it_is_not_asked_until_that_has_gone(ch
     place.fault()
     place.wait(31)
     assert place.stage(BARE) is JobStage.RUNNING
-    assert f"{chip} is used by tool (pid 99)" in place.hindered()
+    assert place.hindered()[0] == f"{chip} is used by tool (pid 99)"
     place.claim("npu2", "none", claimed=False)
     place.do(on(chip, *before))
     assert place.stage(BARE) is JobStage.ASKED
@@ -219,6 +219,5 @@ def test_if_resets_are_switched_off_meanwhile_it_leaves_at_once(
         place.stop()
     place.do(CatalogChanged(digest="later"))
     assert (place.job().wanted, place.job().isolated) == (Wanted.LEAVE, True)
-    assert (
-        place.job().why == f"npu0: {BROKEN} at RestartNPU; resets of ascend chips are switched off: {reason}"
-    )
+    why = f"npu0: {BROKEN} at RestartNPU; resets of ascend chips are switched off: {reason}"
+    assert place.job().why == why
