@@ -329,7 +329,7 @@ def _why_no_reset(state: EngineState, job: Job, cause: Cause) -> str:
         return ""
     reset = state.get(Reset, job.reset_id)
     if reset is not None and reset.has_ended:
-        return f"{reset.id}: {reset.result.partition(': ')[2]}"
+        return f"{reset.id}: {reset.result}"
     switched_off, _ = reset_refusal.why_switched_off(state.lookup.settings.reset, chip)
     return switched_off.partition(";")[0]
 

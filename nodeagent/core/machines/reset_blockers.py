@@ -258,7 +258,7 @@ def users(
                 "who uses it is unknown; power-cycle the node"
             )
             continue
-        held = state.get(DeviceProcesses, device_id)
+        held, on_chip = state.get(DeviceProcesses, device_id), occupancy.supervised_on(state, device_id)
         if held is None or not held.is_current:
             yield Obstacle(f"the users of {name} are not known", passes=True)
         for holder in held.holders if held is not None else ():
@@ -268,13 +268,15 @@ def users(
                 continue
             job = f", job {holder.job}" if holder.job else ""
             text = f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})"
-            yield Obstacle(text, of_job=_is_of(held, holder, occupancy.supervised_on(state, device_id)))
+            jobs = [each for each in on_chip if _is_of(held, holder, (each,))]
+            goes = any(each.stage in _IN_STAGE for each in jobs)
+            yield Obstacle(text, passes=goes, of_job=bool(jobs))
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
             if job in ended_first or occupancy.is_supervised(state, job):
                 continue
             yield Obstacle(f"{name} is claimed by the {kind or 'job'} {job}")
-        for user in occupancy.supervised_on(state, device_id):
+        for user in on_chip:
             if occupancy.is_out_of_the_way(user) or user in without:
                 continue
             if not has_registered_jobs(ended_first, user.name):
