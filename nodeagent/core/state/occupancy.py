@@ -198,7 +198,7 @@ def _processes_of(state: EngineState, job: Job) -> Iterator[tuple[str, Holder]]:
 
 
 def untrusted(state: EngineState, device_ids: Iterable[str]) -> tuple[str, ...]:
-    """The devices of a group whose empty list of processes proves nothing, where no job hook reports.
+    """The devices of a group of which an empty list of processes proves nothing, where no job hook reports.
 
     A list counts if the last processes that left it were of supervised jobs: it has been seen to show a user,
     and to show that the user has gone. A list that was empty since the boot counts where another of the same
@@ -207,13 +207,13 @@ def untrusted(state: EngineState, device_ids: Iterable[str]) -> tuple[str, ...]:
     """
     cells = [state.get(DeviceProcesses, each) for each in device_ids]
     lists = [held for held in cells if held is not None]
-    works = any(held.holders or (held.left and _left_by_jobs(held)) for held in lists)
-    empty = [held for held in lists if not held.holders]
-    return tuple(held.device_id for held in empty if not (works and _left_by_jobs(held)))
+    works = any((held.holders or held.left) and _is_of_jobs(held) for held in lists)
+    return tuple(held.device_id for held in lists if not (works and _is_of_jobs(held)))
 
 
-def _left_by_jobs(held: DeviceProcesses) -> bool:
-    return all(holder.key in held.owners for holder in held.left)
+def _is_of_jobs(held: DeviceProcesses) -> bool:
+    """Whether those that use it, or were the last to, are known to be of supervised jobs."""
+    return all(holder.key in held.owners for holder in held.holders or held.left)
 
 
 def left_of(state: EngineState, job: Job) -> str:

@@ -101,8 +101,7 @@ def test_one_whose_reset_a_person_refuses() -> None:
     place.do(order("refuse", "die0/reset#1"))
     assert leaves(place) == (Wanted.LEAVE, True)
     assert (
-        place.job().why
-        == "npu0: RestartNPU at RestartNPU; die0/reset#1: refused: refused by uid:1000: bench"
+        place.job().why == "npu0: RestartNPU at RestartNPU; die0/reset#1: refused: refused by uid:1000: bench"
     )
 
 
