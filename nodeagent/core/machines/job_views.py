@@ -60,6 +60,12 @@ def recommended(
     return Recommendation.RESCHEDULE_ISOLATED if moves and isolated else found
 
 
+def handling_for(kind: str, handling: Handling) -> Handling:
+    """What a handling means for a job of that kind. Training makes no requests: it is run again."""
+    is_rerun = handling is Handling.RERUN_REQUEST and kind == occupancy.TRAINING
+    return Handling.RESTART_JOB if is_rerun else handling
+
+
 _NO_WORK: Final = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
 
 WANTED: Final = {
@@ -76,9 +82,11 @@ def concerned(state: EngineState, device_ids: Iterable[str]) -> list[Device]:
     return [state.device(device_id) for device_id in dict.fromkeys((*device_ids, state.node_id))]
 
 
-def _handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
+def _handling_of(state: EngineState, kind: str, device_ids: Iterable[str]) -> Handling:
     """The strictest on them and the node."""
-    return strictest(judgement(state, device).handling for device in concerned(state, device_ids))
+    return strictest(
+        handling_for(kind, judgement(state, device).handling) for device in concerned(state, device_ids)
+    )
 
 
 def is_isolated(state: EngineState, device_ids: Iterable[str]) -> bool:
@@ -107,7 +115,7 @@ def _handling_and_isolation(
     if job.stage is JobStage.ENDED:
         return Handling.NONE, job.isolated
     isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
-    return _handling_of(state, device_ids), isolated
+    return _handling_of(state, job.kind, device_ids), isolated
 
 
 def views(state: EngineState) -> tuple[JobView, ...]:
@@ -177,7 +185,7 @@ def _claimed(state: EngineState) -> list[JobView]:
 def _only_claims(
     name: str, kind: str, device_ids: tuple[str, ...], judged: tuple[Judgement, ...]
 ) -> ClaimedJob:
-    handling = strictest(each.handling for each in judged)
+    handling = strictest(handling_for(kind, each.handling) for each in judged)
     isolated = any(each.verdict in _NO_WORK for each in judged)
     view = JobView(
         name=name,

@@ -27,11 +27,10 @@ def test_a_level_with_a_tolerance_has_two_phases_in_each_mode(nodeagent: Nodeage
     }
 
 
-def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
+def test_a_restart_and_a_reset_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
     (explanation,) = nodeagent("explain", "-o", "json", "80E01801").json
     assert [(phase["duration"], phase["handling"]) for phase in explanation["modes"]["graceful"]] == [
-        ("15s", "NONE"),
-        ("45s", "RESTART_JOB"),
+        ("60s", "RESTART_JOB"),
         (None, "STOP_RESET_RESTART"),
     ]
 

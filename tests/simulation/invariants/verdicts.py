@@ -65,8 +65,9 @@ def stance_of(level: Level, phase: int, settings: Settings) -> Stance:
             return Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST
         return _RESET if graceful else _OUT
     if level is Level.RESTART_BUSINESS and graceful:
-        steps = ((Verdict.NO_NEW_JOBS, Handling.NONE), (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB), _RESET)
-        return steps[min(phase, 2)]
+        heals = ((Verdict.NO_NEW_JOBS, Handling.NONE),) if settings.self_healing_ns else ()
+        steps = (*heals, (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB), _RESET)
+        return steps[min(phase, len(steps) - 1)]
     return (_GRACEFUL if graceful else _RESCHEDULING).get(level, _OUT)
 
 
