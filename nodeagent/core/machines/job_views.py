@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nodeagent.core.catalog.levels import strictest
-from nodeagent.core.judge.judge import judgement
+from nodeagent.core.judge.judge import contributions, judgement
 from nodeagent.core.model import (
     Claimed,
+    Condition,
     Device,
     Handling,
     Job,
@@ -138,6 +139,7 @@ def _view(state: EngineState, job: Job) -> JobView:
 def _supervised(state: EngineState, job: Job) -> JobView:
     device_ids = occupancy.used_by(state, job)
     handling, isolated = _handling_and_isolation(state, job, device_ids)
+    asking = _asking(state, job, device_ids, handling)
     return JobView(
         name=job.name,
         kind=job.kind,
@@ -151,6 +153,9 @@ def _supervised(state: EngineState, job: Job) -> JobView:
         device_id=job.device_id,
         isolated=isolated,
         handling=handling.value,
+        handling_device=asking[0],
+        handling_code=asking[1],
+        sub_health=_sub_health(state, job, device_ids),
         by_operator=job.by_operator,
         policy=job.policy,
         peer=job.peer,
@@ -159,6 +164,29 @@ def _supervised(state: EngineState, job: Job) -> JobView:
         said=job.said,
         status=job.status,
     )
+
+
+def _asking(state: EngineState, job: Job, device_ids: tuple[str, ...], handling: Handling) -> tuple[str, str]:
+    """The name of the device, and the code of the fault, that the handling follows from."""
+    if handling is Handling.NONE:
+        return "", ""
+    for device in concerned(state, device_ids):
+        for contribution in contributions(state, device):
+            if handling_for(job.kind, contribution.stance[1]) is handling:
+                return device.name, contribution.reason.code
+    return "", ""
+
+
+def _sub_health(state: EngineState, job: Job, device_ids: tuple[str, ...]) -> str:
+    """What has made a device of it sub-healthy since it began: with the rest it was placed here."""
+    began_ns = job.began_ns or job.granted_ns
+    for device in concerned(state, device_ids) if device_ids else ():
+        for contribution in contributions(state, device):
+            condition = state.get(Condition, contribution.reason.id)
+            is_so = contribution.stance[1] is Handling.JOB_STRATEGY and condition is not None
+            if is_so and condition is not None and condition.grade.level_since_ns > began_ns:
+                return f"{device.name} has {condition.code}"
+    return ""
 
 
 def _claimed(state: EngineState) -> list[JobView]:

@@ -101,7 +101,15 @@ def _report_end(transition: Transition, cause: EndCause, decision: RunDecision, 
     )
 
 
-_ENDS_A_RUN: Final = frozenset({EndCause.ASKED, EndCause.SENT_AWAY, EndCause.SUSPENDED, EndCause.SIGNALLED})
+_ENDS_A_RUN: Final = frozenset(
+    {
+        EndCause.ASKED,
+        EndCause.SENT_AWAY,
+        EndCause.SUSPENDED,
+        EndCause.SUB_HEALTH,
+        EndCause.SIGNALLED,
+    }
+)
 """The supervisor has ended the run: how its command failed then is of no meaning."""
 
 KILLED_WITHIN_S = 5.0
