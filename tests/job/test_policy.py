@@ -297,6 +297,9 @@ def test_the_strategy_for_weak_chips_is_told_as_it_is_given(text: str) -> None:
     assert policy == Policy(strategy=text, sub_health=SubHealthyStrategy(text))
 
 
+NEEDED = f"{JOB_RETRY_NUM} (or placements)"
+
+
 @pytest.mark.parametrize(
     ("lines", "note"),
     [
@@ -304,26 +307,18 @@ def test_the_strategy_for_weak_chips_is_told_as_it_is_given(text: str) -> None:
         (("subHealthyStrategy=forceExit", f"{JOB_RETRY_NUM}=3"), ()),
         (
             ("subHealthyStrategy=graceExit",),
-            (
-                (
-                    "subHealthyStrategy (annotations, line 1): graceExit needs fault-tolerance/job-retry-num"
-                    " (or placements): the job stays"
-                ),
-            ),
+            (f"{SUB_HEALTHY_STRATEGY} (a, line 1): graceExit needs {NEEDED}: the job stays",),
         ),
         (
             ("subHealthyStrategy=hotSwitch", f"{JOB_RETRY_NUM}=3"),
             (
-                (
-                    "subHealthyStrategy (annotations, line 1): hotSwitch is reported to schedulers, and the job"
-                    " stays"
-                ),
+                "subHealthyStrategy (annotations, line 1): hotSwitch is reported to schedulers, and the job stays",
             ),
         ),
     ],
 )
 def test_a_strategy_that_will_not_be_done_is_noted(lines: tuple[str, ...], note: tuple[str, ...]) -> None:
-    assert resolve(files=read_file("\n".join(lines), "annotations")).notes == note
+    assert resolve(files=read_file("\n".join(lines), "a")).notes == note
 
 
 def test_strategies_of_recovery_are_told_as_they_are_given() -> None:
