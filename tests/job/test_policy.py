@@ -311,9 +311,7 @@ NEEDED = f"{JOB_RETRY_NUM} (or placements)"
         ),
         (
             ("subHealthyStrategy=hotSwitch", f"{JOB_RETRY_NUM}=3"),
-            (
-                "subHealthyStrategy (annotations, line 1): hotSwitch is reported to schedulers, and the job stays",
-            ),
+            (f"{SUB_HEALTHY_STRATEGY} (a, line 1): hotSwitch is reported to schedulers, and the job stays",),
         ),
     ],
 )
