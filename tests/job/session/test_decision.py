@@ -133,12 +133,11 @@ def test_after_progress_it_is_tried_again() -> None:
 
 def _in_a_row(policy: Policy, counts: Counts | None = None) -> list[str]:
     """The rows of one unknown failure that comes again and again, until the job is given up."""
-    rows: list[str] = []
-    counts = counts or Counts()
-    while not rows or rows[-1] == "retry here":
-        verdict = decide(UNKNOWN, policy, counts)
+    verdict = decide(UNKNOWN, policy, counts or Counts())
+    rows = [verdict.row]
+    while verdict.status is None:
+        verdict = decide(UNKNOWN, policy, verdict.counts)
         rows.append(verdict.row)
-        counts = verdict.counts
     assert verdict.status == 87
     return rows
 
