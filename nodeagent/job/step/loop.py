@@ -172,7 +172,7 @@ def _too_few(state: StepState, given: Allocated) -> Decided:
     usable = [each for each in given.nodes if each not in state.left_out]
     least, _ = needed(state.wish, state.first)
     if len(usable) >= least:
-        why = f"all {state.wish.replacements} replacements of nodes that the job may make are used"
+        why = f"the job has replaced as many nodes as its policy allows ({state.wish.replacements})"
         return _elsewhere(state, why)
     return _elsewhere(state, f"{len(usable)} usable nodes are left, and the job needs {least}")
 
