@@ -44,6 +44,8 @@ class RunEnding:
     blame: RunRequest | None = None
     isolated: bool = False
     by_operator: bool = False
+    sub_health: str = ""
+    """The chip that works, and not well, with its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +218,7 @@ def _sent_away(case: EndingCase) -> RunDecision:
 
 
 def _sub_healthy(case: EndingCase) -> RunDecision:
-    why = f"a chip of the job is sub-healthy, and its strategy is {case.policy.sub_health.value}"
+    why = f"{case.ending.sub_health} (sub-health), and the strategy of the job is {case.policy.sub_health.value}"
     return _placed_anew(ExitStatus.RESCHEDULE, why, case)
 
 

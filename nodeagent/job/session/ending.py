@@ -39,6 +39,7 @@ def decision_of(state: SessionState, cause: EndCause, known: KnownFailure) -> Ru
         blame=state.blame,
         isolated=wanted is not None and wanted.isolated,
         by_operator=wanted is not None and wanted.by_operator,
+        sub_health=state.sub_health,
     )
     return decide(ending, policy, state.counts)
 

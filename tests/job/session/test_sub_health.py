@@ -37,7 +37,11 @@ def test_at_once() -> None:
     play = running(FORCE)
     assert found(play) == ["Print", "Terminate"]
     orders = play.exited(signal=15)
-    assert only(orders, RunReport).what == "stopped"
+    report = only(orders, RunReport)
+    assert (report.what, report.why) == (
+        "stopped",
+        "npu3 has 80818C06 (sub-health), and the strategy of the job is forceExit",
+    )
     assert (play.left(), play.session.state.counts.placements) == (75, 1)
 
 
