@@ -4,8 +4,9 @@ away.
 A job is reviewed whenever a device, a reset, a hold, a process or a claim has changed, and when the time of
 its stage is over. A job whose policy allows nothing is only watched: it is granted whatever its chips are,
 unless they are being reset. A job is asked to stop for a reset only while nothing else is in its way, and
-waits for it only that long. A fault that only restarts its job, such as an application fault, counts for the
-run that it hit and for no later one. What only a reload of the tables brought up asks no job to stop.
+waits for it only that long. A fault that restarts its job counts for the run that it hit and for no later
+one: the next run begins at once. If the fault stays, its level asks for more in its time. What only a reload
+of the tables brought up asks no job to stop.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +34,6 @@ from nodeagent.core.model import (
     Handling,
     Job,
     JobStage,
-    Level,
     Promotion,
     Reset,
     ResetMode,
@@ -44,8 +44,8 @@ from nodeagent.core.state import deadlines, occupancy
 from nodeagent.core.state.derived import Contribution
 from nodeagent.core.state.state import EngineState
 
-_STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
-"""With any of these no run begins."""
+_STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART)
+"""With any of these no run begins. After a fault that restarts the job the next run begins at once."""
 
 _MAX_REASONS: Final = 3
 """So many obstacles a job's reason names; the reset has all of them."""
@@ -186,7 +186,7 @@ def _own_reset(state: EngineState, job: Job) -> Cause | None:
             if chip_id not in own:
                 continue
             asking = _asking_conditions(state, reset, chip_id)
-            stopping = [each for each in asking if each.level is not Level.FREE_RESTART_NPU]
+            stopping = [each for each in asking if not reset_policy.waits_for_idle(state, each)]
             if stopping or (reset.who and chip_id == reset.asker_id):
                 code = stopping[0].code if stopping else ""
                 return _for_reset(state, reset, chip_id, code)
@@ -203,8 +203,8 @@ def _restart(state: EngineState, job: Job) -> Cause | None:
     """A fault after which the job is to be run again, and that is all."""
     for device, contribution in _contributions(state, job):
         if (
-            contribution.stance[1] is Handling.RESTART_JOB
-            and _counts(state, job, contribution)
+            job_views.handling_for(job.kind, contribution.stance[1]) is Handling.RESTART_JOB
+            and _hit_this_run(state, job, contribution)
             and _is_new_since_reload(state, contribution)
         ):
             why = f"{device.name}: {contribution.reason.code} restarts the job"
@@ -443,7 +443,16 @@ def _counts(state: EngineState, job: Job, contribution: Contribution) -> bool:
     condition = _condition_of(state, contribution)
     if condition is None or not recovery_action.only_restarts_its_job(state, condition):
         return True
-    return condition.occurred_ns > job.granted_ns
+    return _hit_this_run(state, job, contribution)
+
+
+def _hit_this_run(state: EngineState, job: Job, contribution: Contribution) -> bool:
+    """Whether it came after the run was allowed: what a run begins with has restarted an earlier one."""
+    if contribution.reason.kind == "promotion":
+        promotion = state.get(Promotion, contribution.reason.id)
+        return promotion is not None and promotion.fired_ns > job.granted_ns
+    condition = _condition_of(state, contribution)
+    return condition is not None and condition.occurred_ns > job.granted_ns
 
 
 def _condition_of(state: EngineState, contribution: Contribution) -> Condition | None:

@@ -56,6 +56,7 @@ def begun(state: EngineState, given: JobBegun) -> bool:
         devices=_devices(state, (), given),
         started=given.is_running,
         granted_ns=state.moment_ns,
+        began_ns=state.moment_ns,
         due_ns=None if given.is_running else state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns,
     )
     state.put(began)

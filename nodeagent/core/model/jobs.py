@@ -184,6 +184,9 @@ class Job:
     granted_ns: int = 0
     """When its run was allowed, or, before its first, when it began."""
 
+    began_ns: int = 0
+    """When its supervisor began; 0 where an earlier version has kept it."""
+
     asked_ns: int | None = None
     stopped_ns: int | None = None
     status: int | None = None
@@ -204,7 +207,11 @@ class JobNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job that uses this node: supervised (``stage`` is set), or only claimed. ``devices`` are ids."""
+    """A job that uses this node: supervised (``stage`` is set), or only claimed. ``devices`` are ids.
+
+    ``handling_device`` (a name) and ``handling_code`` are of the fault that ``handling`` follows from.
+    ``sub_health`` is a fault at SubHealthFault that came after the job had begun: "npu3 has 80818C06".
+    """
 
     name: str
     kind: str
@@ -218,6 +225,9 @@ class JobView:
     device_id: str = ""
     isolated: bool = False
     handling: str = "NONE"
+    handling_device: str = ""
+    handling_code: str = ""
+    sub_health: str = ""
     by_operator: bool = False
     policy: JobPolicy = field(default_factory=JobPolicy)
     peer: Peer | None = None

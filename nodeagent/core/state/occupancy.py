@@ -19,6 +19,9 @@ _LATE_NS = 5 * SECOND_NS
 _SHARED_NS = 30 * SECOND_NS
 """What comes this close together on chips of one job has one cause, though that has ended the job."""
 
+TRAINING = "training"
+"""The kind of a job that makes no requests: what it has computed since its checkpoint is lost by a fault."""
+
 PID = "pid"
 """The key of the evidence that names the process which a kernel line is about."""
 
@@ -142,6 +145,21 @@ def in_place(state: EngineState) -> frozenset[str]:
         for chip_id in chips_of(state, job):
             allowed[chip_id] = allowed.get(chip_id, True) and job.policy.in_place
     return frozenset(chip_id for chip_id, is_allowed in allowed.items() if is_allowed)
+
+
+def training(state: EngineState) -> frozenset[str]:
+    """The ids of the chips that only jobs use which are known to be training."""
+    known: dict[str, bool] = {}
+    for cell in state.all(Claimed):
+        device = state.get(Device, cell.device_id)
+        for claimed, kind in cell.jobs if device is not None else ():
+            if device is not None and not is_supervised(state, claimed):
+                chip_id = state.chip_of(device).id
+                known[chip_id] = known.get(chip_id, True) and kind == TRAINING
+    for job in live_jobs(state):
+        for chip_id in chips_of(state, job):
+            known[chip_id] = known.get(chip_id, True) and job.kind == TRAINING
+    return frozenset(chip_id for chip_id, is_training in known.items() if is_training)
 
 
 def covers(claimed: str, name: str) -> bool:

@@ -279,6 +279,7 @@ def _wish(given: StepArguments, policy: Policy, has: int) -> StepOptions:
         at_least=given.min_nodes,
         reruns=policy.role.acts or given.min_nodes is not None,
         placements=policy.placements,
+        replacements=policy.node_replacements,
     )
 
 

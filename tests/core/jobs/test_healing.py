@@ -263,13 +263,24 @@ def test_for_one_that_a_person_orders_it_is() -> None:
     assert (place.stage(), place.job().code) == (JobStage.ASKED, "")
 
 
-@pytest.mark.parametrize("how", list(Mode))
-def test_a_fault_that_waits_for_its_chip_to_be_free_stops_nobody(how: Mode) -> None:
-    place = Place(job_catalog(how=how))
+def test_a_fault_that_waits_for_its_chip_to_be_free_stops_nobody() -> None:
+    place = Place(job_catalog(how=Mode.GRACEFUL))
     place.run()
     place.fault("FreeRestartNPU")
     place.wait(100)
     assert place.stage() is JobStage.RUNNING
+
+
+def test_when_work_is_moved_such_a_fault_is_healed_in_place_as_restart_npu() -> None:
+    place = Place()
+    place.run(BOTH)
+    place.fault("FreeRestartNPU")
+    assert (place.stage(), place.job().code) == (JobStage.ASKED, "FreeRestartNPU")
+    place.stop()
+    place.wait(1)
+    place.poll_all("FreeRestartNPU")
+    place.help()
+    assert (place.stage(), place.job().run, len(place.actions)) == (JobStage.RUNNING, 2, 1)
 
 
 def test_between_two_runs_such_a_chip_is_free_and_is_reset() -> None:
@@ -289,13 +300,35 @@ def test_a_fault_that_restarts_the_job_does_so_without_a_reset() -> None:
     place = Place(job_catalog(how=Mode.GRACEFUL))
     place.run()
     place.fault("RestartBusiness")
-    assert place.stage() is JobStage.RUNNING
-    place.wait(16)
     assert (place.stage(), place.job().code) == (JobStage.ASKED, "RestartBusiness")
     place.stop()
-    assert place.stage() is JobStage.HOLDING
+    assert (place.stage(), place.job().run, place.actions) == (JobStage.RUNNING, 2, [])
+
+
+def test_one_that_stays_stops_the_next_run_only_for_its_reset() -> None:
+    place = Place(job_catalog(how=Mode.GRACEFUL))
+    place.run()
+    place.fault("RestartBusiness")
+    place.stop()
+    place.do(held("npu0", JOB))
+    place.wait(50)
+    place.poll_all("RestartBusiness")
+    assert place.stage() is JobStage.RUNNING
+    place.wait(11)
+    place.poll_all("RestartBusiness")
+    assert (place.stage(), place.job().handling) == (JobStage.ASKED, "STOP_RESET_RESTART")
+
+
+def test_one_that_comes_again_stops_the_next_run_too() -> None:
+    place = Place(job_catalog(how=Mode.GRACEFUL))
+    place.run()
+    place.fault("RestartBusiness")
+    place.stop()
+    place.wait(5)
     place.recover("RestartBusiness")
-    assert (place.stage(), place.actions) == (JobStage.RUNNING, [])
+    place.wait(5)
+    place.fault("RestartBusiness")
+    assert (place.stage(), place.job().run) == (JobStage.ASKED, 2)
 
 
 def test_beside_an_unsupervised_job_nothing_is_different() -> None:

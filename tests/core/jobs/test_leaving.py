@@ -165,9 +165,9 @@ def test_one_that_may_be_stopped_and_run_elsewhere_is_stopped() -> None:
     assert place.job().wanted is Wanted.STOP
 
 
-def test_a_chip_that_is_reset_once_it_is_free_is_left_where_the_job_may_run_elsewhere() -> None:
+def test_one_that_may_only_be_run_elsewhere_leaves_a_chip_that_is_to_be_reset_once_it_is_free() -> None:
     place = Place()
-    place.run(BOTH)
+    place.run(MOVES)
     place.fault("FreeRestartNPU")
     assert leaves(place) == (Wanted.LEAVE, True)
 

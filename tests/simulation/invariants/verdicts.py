@@ -65,8 +65,10 @@ def stance_of(level: Level, phase: int, settings: Settings) -> Stance:
             return Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST
         return _RESET if graceful else _OUT
     if level is Level.RESTART_BUSINESS and graceful:
-        steps = ((Verdict.NO_NEW_JOBS, Handling.NONE), (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB), _RESET)
-        return steps[min(phase, 2)]
+        if phase == 0 and settings.self_healing_ns:
+            return Verdict.NO_NEW_JOBS, Handling.NONE
+        is_restart = phase == (1 if settings.self_healing_ns else 0)
+        return (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB) if is_restart else _RESET
     return (_GRACEFUL if graceful else _RESCHEDULING).get(level, _OUT)
 
 

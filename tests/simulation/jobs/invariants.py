@@ -33,7 +33,10 @@ _FOLLOWING: Mapping[JobStage, frozenset[JobStage]] = {
     JobStage.LEAVING: frozenset({JobStage.ENDED}),
     JobStage.ENDED: frozenset(),
 }
-_BARS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
+_BARS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART)
+_STOPS = (*_BARS, Handling.RESTART_JOB, Handling.RERUN_REQUEST)
+"""All jobs here are training, which makes no request again."""
+
 _NO_WORK = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
 
 
@@ -221,7 +224,7 @@ class AskedForAReason(Invariant):
         handlings = {
             one.handling for one in step.after.devices if one.id in job.devices or one.name == "node"
         }
-        if handlings.isdisjoint(_BARS):
+        if handlings.isdisjoint(_STOPS):
             raise Broken(self.name, f"{job.name} is asked for {job.why!r} at {handlings}")
 
     def _check_running(self, step: Step, job: JobView) -> None:
