@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Job
-from tests.slurm.cluster import Cluster, cluster
+from nodeagent.system.slurm_jobs import RECORDS
+from tests.slurm.cluster import MOST_OF_ONE_CLUSTER, Cluster, cluster
 from tests.slurm.hooks import claimed, gres, hooked
 from tests.slurm.node import Bridged, bridged
 from tests.slurm.supervised import HEALS, RUNS, script
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.root
 @pytest.fixture
 def slurm(tmp_path: Path) -> Iterator[Cluster]:
     settings = {
-        **hooked(tmp_path),
+        **hooked(tmp_path, NODEAGENT_RECORDS=""),
         "ProctrackType": "proctrack/linuxproc",
         "RequeueExit": "75,86",
         "KillWait": "5",
@@ -29,7 +30,12 @@ def slurm(tmp_path: Path) -> Iterator[Cluster]:
         of_nodes="Gres=npu:8,gpu:2",
         files=gres(tmp_path),
     ) as made:
-        yield made
+        try:
+            yield made
+        finally:
+            for record in Path("/", RECORDS).glob("*"):
+                if record.name.isdigit() and 0 <= int(record.name) - made.first_job < MOST_OF_ONE_CLUSTER:
+                    record.unlink(missing_ok=True)  # its epilog may not have run
 
 
 @pytest.fixture

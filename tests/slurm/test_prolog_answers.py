@@ -58,6 +58,7 @@ def claimed(
         "NODEAGENT": str(commands / "nodeagent"),
         "NODEAGENT_CONTROL_SOCKET": str(listening),
         "NODEAGENT_HOOKS": str(folder / "here"),
+        "NODEAGENT_RECORDS": str(folder / "records"),
         "NODEAGENT_TRIES": "0",
         "SLURM_JOB_ID": "7",
         "SLURMD_NODENAME": "n1",
