@@ -105,6 +105,16 @@ async def test_it_gets_the_place_of_slurm_conf_and_no_other_variable_of_ours(tmp
     assert (tmp_path / "got").read_text() == "/etc/other.conf \n"
 
 
+@pytest.mark.parametrize(("known", "name"), [("n1.site.example", "n1.site.example"), ("n1", "n1")])
+async def test_the_whole_name_of_the_machine_counts_before_its_first_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str, name: str
+) -> None:
+    """As slurmd looks for its node."""
+    monkeypatch.setattr("socket.gethostname", lambda: "n1.site.example")
+    program = slurm(tmp_path, f'[ "$3" != {known} ] || echo "$3"')
+    assert await program.name_of_this_node() == name
+
+
 @pytest.mark.parametrize(("aliases", "said"), [("n1 n2", "the nodes n1, n2"), ("", "no node")])
 async def test_a_host_with_several_nodes_or_none_needs_node_name(
     tmp_path: Path, aliases: str, said: str
