@@ -271,8 +271,8 @@ def _place(given: Arguments) -> StateFolder:
         raise NotBegun(f"--state: {error}") from error
     if early := ends_early(place.folder):
         print_message(
-            f"--state {place.folder} lies {early}: the other nodes of the job, and its next placement, may not"
-            " see it; name a folder on shared storage"
+            f"--state {place.folder} lies {early}: the other nodes of the job, and its next placement,"
+            " may not see it; name a folder on shared storage"
         )
     return place
 
