@@ -6,6 +6,7 @@ import pytest
 
 from nodeagent.schedulers.slurm.decide import Node
 from nodeagent.schedulers.slurm.programs import NoSuchNode, RunningJob, Slurm, SlurmError, node_of, running_of
+from tests.harness.configuration import ROOT
 
 SHOWN = """NodeName=n2 Arch=x86_64 CoresPerSocket=1
    CPUAlloc=0 CPUTot=4 CPULoad=6.20
@@ -43,6 +44,16 @@ def test_a_reason_is_read_without_who_and_when() -> None:
 def test_the_comment_of_a_node_is_read() -> None:
     shown = SHOWN.format(state="IDLE", reason="   Comment=nodeagent: A npu1, B npu2")
     assert node_of(shown).comment == "nodeagent: A npu1, B npu2"
+
+
+def test_a_node_is_read_as_26_05_prints_it() -> None:
+    printed = (ROOT / "tests/fixtures/slurm/node-26.05.4.txt").read_text()
+    assert node_of(printed) == Node(
+        takes_work=False,
+        is_drained=True,
+        reason="NA:80E18005 npu3 (nodeagent #20)",
+        comment="nodeagent: 80E18005 npu3",
+    )
 
 
 @pytest.mark.parametrize(
