@@ -156,7 +156,11 @@ class Connection:
         config = self._shared.config
         self._stream.write(
             lines.Welcome(
-                job=self.name, version=self._shared.version, defaults=config.defaults, limits=config.limits
+                job=self.name,
+                version=self._shared.version,
+                defaults=config.defaults,
+                limits=config.limits,
+                reports=tuple(each.value for each in lines.ADDED_REPORTS),
             )
         )
 
