@@ -40,7 +40,9 @@ def beat(
     if compute_s is not None and step is not None and rank is None:
         rank = next((int(each) for name in RANKS if (each := os.environ.get(name, "")).isdigit()), None)
     try:
-        texts = [_text(step=step, phase=phase, checkpoint=checkpoint)]
+        texts = []
+        if compute_s is None or phase is not None or checkpoint is not None:
+            texts.append(_text(step=step, phase=phase, checkpoint=checkpoint))
         if compute_s is not None and step is not None and rank is not None:
             # By itself: a supervisor of an earlier version passes over what it does not know.
             texts.append(_text(step=step, compute_s=f"{float(compute_s):.6f}", rank=rank, group=group))

@@ -83,7 +83,8 @@ class JobCounts:
                 self._suspicions[RunReportKind.CLEARED.value] += 1
                 self._forget_suspension(name)
             case EventKind.JOB_SLOW:
-                self._slow[event.evidence.get("said", RunReportKind.SLOW.value)] += 1
+                is_over = event.evidence.get("said") == RunReportKind.KEEPS_UP
+                self._slow[_SLOW[is_over]] += 1
             case EventKind.JOB_RERUN:
                 self._rerun(name, event)
             case EventKind.JOB_ENDED:

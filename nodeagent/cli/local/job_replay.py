@@ -98,6 +98,8 @@ def _form(finding: ReplayFinding) -> dict[str, object]:
         "acts": hung.acts,
         "since_s": hung.since_s,
         "why": hung.why,
+        "who": "",
+        "evidence": {},
     }
 
 
@@ -113,8 +115,9 @@ def _slow_form(finding: SlowReplayFinding) -> dict[str, object]:
         "at_s": finding.t_s,
         "what": _SLOW[slow.what].value,
         "acts": False,
-        "who": slow.who,
+        "since_s": float(slow.evidence.get("since_s", 0)),
         "why": slow.why,
+        "who": slow.who,
         "evidence": dict(slow.evidence),
     }
 

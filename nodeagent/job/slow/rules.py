@@ -33,7 +33,7 @@ class StepRule:
 FAR_BEHIND: Final = StepRule(
     name="far behind", steps=8, slow_steps=7, score=0.7, lasts_s=8.0, known_even=False
 )
-BEHIND: Final = StepRule(name="behind", steps=40, slow_steps=32, score=0.75, lasts_s=300.0, known_even=True)
+BEHIND: Final = StepRule(name="behind", steps=40, slow_steps=32, score=0.8, lasts_s=300.0, known_even=True)
 RULES: Final = (FAR_BEHIND, BEHIND)
 """The first that holds is reported."""
 
@@ -50,9 +50,13 @@ EVEN_STEPS: Final = 20
 AGREE: Final = 0.25
 AGREE_AT_START: Final = 0.15
 AGREE_SHARE: Final = 0.6
+AGREE_SHARE_AT_START: Final = 0.9
 """This share of the peers has to be within this distance of their median. Where nothing is known of a time
-before, they have to be closer: stages of a pipeline seldom are.
+before, more of them, and closer: stages of a pipeline seldom are.
 """
+
+START_STEPS: Final = 24
+"""A rank that never kept up is reported within its first steps, or not at all: it does other work."""
 
 MOVES_STEPS: Final = 200
 """If another rank was slow within so many steps and is not any more, the load moves, and no rank is slow."""

@@ -18,6 +18,7 @@ from nodeagent.job.slow.rules import (
     AGREE,
     AGREE_AT_START,
     AGREE_SHARE,
+    AGREE_SHARE_AT_START,
     EVEN_SCORE,
     EVEN_STEPS,
     FAR_BEHIND,
@@ -25,13 +26,19 @@ from nodeagent.job.slow.rules import (
     MOVES_STEPS,
     REPEAT_S,
     RULES,
+    START_STEPS,
     WARM_UP_STEPS,
     StepRule,
 )
 
 KEPT_STEPS: Final = 120
 MOST_APART: Final = 16
-"""A rank that is so many steps behind the newest reports no more, and nobody waits for its times."""
+"""A rank that is so many steps behind the newest reports no more."""
+
+WAITS_STEPS: Final = 2
+"""A step is judged so many steps later even if a rank has not reported it: datagrams are lost where a socket
+takes ten of them (unix(7), max_dgram_qlen).
+"""
 
 MAX_RANKS: Final = 4096
 
@@ -134,20 +141,23 @@ class _Group:
         for times in self.steps.values():
             times.pop(rank, None)
 
-    def complete(self) -> Iterator[dict[int, StepTime]]:
-        """The steps that are reported by every rank that still reports, from the oldest."""
+    def complete(self, waits_steps: int) -> Iterator[dict[int, StepTime]]:
+        """The steps that are reported by every rank that still reports, or old enough, from the oldest."""
         present = [each for each in self.ranks.values() if self.newest - each.last_step < MOST_APART]
         for step in sorted(self.steps):
             awaited = sum(step >= each.first_step + WARM_UP_STEPS for each in present)
-            if len(self.steps[step]) < awaited and self.newest - step < MOST_APART:
+            if len(self.steps[step]) < awaited and self.newest - step < waits_steps:
                 return
             yield self.steps.pop(step)
 
 
 class StepTimes:
-    """``place``: where a rank runs, if several ranks of one place may be slow together (a node)."""
+    """``place``: where a rank runs, if several ranks of one place may be slow together (a node).
+    ``waits_steps``: for how many steps a time may come late.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, waits_steps: int = WAITS_STEPS) -> None:
+        self._waits_steps = waits_steps
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[int, str] = {}
         self._number = 0
@@ -168,7 +178,7 @@ class StepTimes:
         times[time.rank] = time
         behind, even = list[BehindRank](), list(ended)
         if is_newest or len(times) == len(group.ranks):
-            for complete in group.complete():
+            for complete in group.complete(self._waits_steps):
                 if len(complete) > LEAST_PEERS:
                     found = self._judge(group, complete)
                     behind += found.behind
@@ -228,12 +238,11 @@ class StepTimes:
             if rule.known_even and not is_even:
                 continue
             peers = [each for other, each in judged.items() if other != rank]
-            if not is_even and not _is_alone(state, peers):
+            if not is_even and not (_begins(state) and _is_alone(state, peers)):
                 continue
             if rule is FAR_BEHIND and self._moves(peers):
                 continue
-            within = AGREE if is_even else AGREE_AT_START
-            if _agree([each.newest(rule.steps) for each in peers], within):
+            if _agree([each.newest(rule.steps) for each in peers], at_start=not is_even):
                 return rule
         return None
 
@@ -281,14 +290,19 @@ def _is_alone(state: _Rank, peers: Iterable[_Rank]) -> bool:
     return not any(_is_half_slow(each) for each in peers if not each.place or each.place != state.place)
 
 
-def _agree(windows: Sequence[Sequence[_Judged]], within: float) -> bool:
+def _begins(state: _Rank) -> bool:
+    return len(state.judged) <= START_STEPS
+
+
+def _agree(windows: Sequence[Sequence[_Judged]], *, at_start: bool) -> bool:
     """Most peers take about the same time."""
     medians = [median(each.compute_s for each in window) for window in windows]
     if len(medians) < LEAST_PEERS:
         return False
+    within, share = (AGREE_AT_START, AGREE_SHARE_AT_START) if at_start else (AGREE, AGREE_SHARE)
     middle = median(medians)
     near = sum(abs(each - middle) <= within * middle for each in medians)
-    return near >= AGREE_SHARE * len(medians)
+    return near >= share * len(medians)
 
 
 def _behind(rank: int, state: _Rank, rule: StepRule) -> BehindRank:

@@ -70,6 +70,7 @@ class Watching:
         self._slow: SlowWatch | None = None
         self._beats: list[Beat] = []
         self._times: list[StepTime] = []
+        self._timed_step = -1
         self._last: tuple[ProcessSample, ...] = ()
         self._number = 0
         self._answer_due_ns: int | None = None
@@ -90,6 +91,7 @@ class Watching:
         if self._slow is not None:
             self._slow.run_began(run)
         self._times.clear()
+        self._timed_step = -1
         self._beaten = None
         self._due_ns = now_ns + self._period_ns
 
@@ -134,7 +136,7 @@ class Watching:
             self._measure(chips.chips, now_ns)
 
     def beaten(self, received: Iterable[Beat | StepTime], now_ns: int) -> None:
-        """A checkpoint that is reported is whole, and progress at once."""
+        """A checkpoint that is reported is whole, and progress at once. A step's first time is a beat."""
         from nodeagent.job.sample import Beat
 
         beats = list[Beat]()
@@ -144,6 +146,9 @@ class Watching:
             else:
                 self._times.append(each)
                 self._found += self._judging_slow().timed(each)
+                if each.step > self._timed_step:
+                    self._timed_step = each.step
+                    beats.append(Beat(t_s=each.t_s, step=each.step))
         del self._times[:-MAX_BEATS]
         if beats:
             self._take_beats(beats, now_ns)
