@@ -64,6 +64,13 @@ class BehindRank:
     def score(self) -> float:
         return self.peers_s / self.compute_s
 
+    def described(self) -> str:
+        start = ", since its first step" if self.at_start else ""
+        return (
+            f"it takes {self.compute_s:.3g} s by itself for a step, they {self.peers_s:.3g} s, over"
+            f" {self.steps} steps{start}"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFindings:
@@ -153,11 +160,13 @@ class _Group:
 
 class StepTimes:
     """``place``: where a rank runs, if several ranks of one place may be slow together (a node).
-    ``waits_steps``: for how many steps a time may come late.
+    ``waits_steps``: for how many steps a time may come late. ``least_share``: a step is judged if this share
+    of the ranks has reported it.
     """
 
-    def __init__(self, waits_steps: int = WAITS_STEPS) -> None:
+    def __init__(self, waits_steps: int = WAITS_STEPS, least_share: float = 0.0) -> None:
         self._waits_steps = waits_steps
+        self._least_share = least_share
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[int, str] = {}
         self._number = 0
@@ -179,7 +188,7 @@ class StepTimes:
         behind, even = list[BehindRank](), list(ended)
         if is_newest or len(times) == len(group.ranks):
             for complete in group.complete(self._waits_steps):
-                if len(complete) > LEAST_PEERS:
+                if len(complete) > max(LEAST_PEERS, self._least_share * len(group.ranks)):
                     found = self._judge(group, complete)
                     behind += found.behind
                     even += found.even
@@ -237,7 +246,7 @@ class StepTimes:
             is_even = bool(state.group) or state.kept_up
             if rule.known_even and not is_even:
                 continue
-            peers = [each for other, each in judged.items() if other != rank]
+            peers = _elsewhere(rank, state, judged)
             if not is_even and not (_begins(state) and _is_alone(state, peers)):
                 continue
             if rule is FAR_BEHIND and self._moves(peers):
@@ -285,9 +294,21 @@ def _is_half_slow(state: _Rank) -> bool:
     return 2 * sum(each.score <= FAR_BEHIND.score for each in window) > FAR_BEHIND.steps
 
 
-def _is_alone(state: _Rank, peers: Iterable[_Rank]) -> bool:
-    """No rank of another place is slow in the same way: two that always were may do other work."""
-    return not any(_is_half_slow(each) for each in peers if not each.place or each.place != state.place)
+def _elsewhere(rank: int, state: _Rank, judged: Mapping[int, _Rank]) -> list[_Rank]:
+    """Its peers; of ranks on nodes, those of other nodes, for all of one node may be slow."""
+    return [
+        each
+        for other, each in judged.items()
+        if other != rank and (not state.place or each.place != state.place)
+    ]
+
+
+def _is_alone(state: _Rank, peers: Sequence[_Rank]) -> bool:
+    """No rank elsewhere is slow in the same way, and there are two places to compare with: those that always
+    were so may do other work.
+    """
+    places = {each.place for each in peers}
+    return not any(map(_is_half_slow, peers)) and (not state.place or len(places) >= LEAST_PEERS)
 
 
 def _begins(state: _Rank) -> bool:

@@ -51,15 +51,17 @@ class SlowWatch:
         found = self._times.given(time)
         return tuple(self._changes(found))
 
-    def placed(self, found: BehindRank) -> tuple[Slow, ...]:
-        """A rank of this node that ``job step`` has found, among those of all nodes."""
-        if _rank(found.rank) in self._behind:
+    def placed(self, who: str, found: BehindRank) -> tuple[Slow, ...]:
+        """A rank of this node, or the node, that ``job step`` finds slow among those of all nodes."""
+        if who in self._behind:
             return ()
-        return tuple(self._changes(StepFindings(behind=(found,))))
+        known = self._behind[who] = _Found(found)
+        known.differs = self._differences(found)
+        return (self._slow(found, known.differs, who),)
 
-    def keeps_up(self, rank: int) -> tuple[Slow, ...]:
+    def keeps_up(self, who: str) -> tuple[Slow, ...]:
         """``job step`` finds it slow no longer."""
-        return tuple(self._changes(StepFindings(even=(rank,))))
+        return tuple(self._ended(who))
 
     def sampled(self, sample: RunSample) -> tuple[Slow, ...]:
         """A sample that is no newer than the one before is passed over."""
@@ -87,28 +89,30 @@ class SlowWatch:
             known.differs = self._differences(each)
             yield self._slow(each, known.differs)
 
+    def _ended(self, who: str) -> Iterable[Slow]:
+        if self._behind.pop(who, None) is not None:
+            yield Slow(run=self._run, what=SlowStage.ENDED, who=who, why=f"{who} keeps up")
+
     def _updates(self) -> Iterable[Slow]:
-        for known in self._behind.values():
+        for who, known in self._behind.items():
             if known.behind is None or known.samples >= UPDATE_SAMPLES:
                 continue
             known.samples += 1
             differs = self._differences(known.behind)
             if known.samples == UPDATE_SAMPLES and set(_names(differs)) != set(_names(known.differs)):
                 known.differs = differs
-                yield self._slow(known.behind, differs)
+                yield self._slow(known.behind, differs, who)
 
-    def _slow(self, found: BehindRank, differs: tuple[str, ...]) -> Slow:
-        who, chips = _rank(found.rank), self._chips_of(found.pid)
+    def _slow(self, found: BehindRank, differs: tuple[str, ...], who: str = "") -> Slow:
+        who, chips = who or _rank(found.rank), self._chips_of(found.pid)
         place = ", ".join((f"pid {found.pid}", *chips) if found.pid else chips)
         name = f"{who} ({place})" if place else who
-        start = ", since its first step" if found.at_start else ""
         named = "; ".join(differs) or "nothing that is read of its chip or its process differs"
         return Slow(
             run=self._run,
             what=SlowStage.FOUND,
             who=who,
-            why=f"{name} holds up its peers: it takes {found.compute_s:.3g} s by itself for a step, they"
-            f" {found.peers_s:.3g} s, over {found.steps} steps{start}; {named}",
+            why=f"{name} holds up its peers: {found.described()}; {named}",
             evidence={
                 "rank": str(found.rank),
                 **({"pid": str(found.pid)} if found.pid else {}),
@@ -146,8 +150,7 @@ class SlowWatch:
             )
         for name, known in list(self._behind.items()):
             if known.behind is None and keeps_up(name, self._chips):
-                del self._behind[name]
-                yield Slow(run=self._run, what=SlowStage.ENDED, who=name, why=f"{name} keeps up")
+                yield from self._ended(name)
 
     # ------------------------------------------------------------------ what differs
 

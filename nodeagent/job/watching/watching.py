@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nodeagent.job.model import RunStart
     from nodeagent.job.sample import Beat, ChipSample, ProcessSample, StepTime
     from nodeagent.job.slow.watch import SlowWatch
-    from nodeagent.job.step.member import SharedHangs
+    from nodeagent.job.step.member import SharedHangs, SharedStepTimes
     from nodeagent.job.watching.progress import ByBeats, ProgressReader
     from nodeagent.job.watching.samples import Ring, Sampler
 
@@ -48,9 +48,10 @@ class Watching:
         ask: Ask,
         progress: ProgressReader | None,
         shared: SharedHangs | None = None,
+        shared_times: SharedStepTimes | None = None,
     ) -> None:
-        """``progress`` None: only beats report it. ``shared``: in a step of several nodes, what they report
-        to each other about a hang.
+        """``progress`` None: only beats report it. ``shared`` and ``shared_times``: in a step of several
+        nodes, what they report to each other about a hang, and of their step times.
         """
         self._settings = settings
         self._period_ns = round(settings.period_s * SECOND_NS)
@@ -59,6 +60,7 @@ class Watching:
         self._ask = ask
         self._progress = progress
         self._shared = shared
+        self._shared_times = shared_times
         self._beaten: ByBeats | None = None
         self._noted_ns = 0
         self._start: RunStart | None = None
@@ -216,10 +218,12 @@ class Watching:
         )
         judge = self._judging()
         self._ring.keep(self._settings, sample, tuple(self._beats), tuple(self._times))
-        self._beats.clear()
-        self._times.clear()
         self._found += judge.sampled(sample)
         self._found += self._judging_slow().sampled(sample)
+        if self._shared_times is not None:
+            self._found += self._shared_times.exchanged(self._judging_slow(), self._times)
+        self._beats.clear()
+        self._times.clear()
         self._note_start(judge)
         if self._shared is not None:
             self._found += self._shared.exchanged(judge, self._settings, self._run, sample.t_s)
