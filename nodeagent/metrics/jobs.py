@@ -193,6 +193,9 @@ def jobs_by_stage(view: View) -> Iterator[Metric]:
     for stage, number in counted.items():
         family.add_metric([stage], number)
     yield family
+
+
+def slow_jobs(view: View) -> Iterator[Metric]:
     slow = GaugeMetricFamily("nodeagent_jobs_slow", "Jobs in which a rank or a chip holds up the others now.")
     slow.add_metric([], sum(bool(job.slow) for job in view.jobs))
     yield slow
