@@ -28,7 +28,7 @@ from nodeagent.job.session.values import (
     SessionInput,
     SessionTick,
     Signalled,
-    Slow,
+    Slowed,
     SlowStage,
 )
 from nodeagent.job.shell.journal import JournalRecord, decode_records, encode_record
@@ -159,7 +159,7 @@ EVERY_KIND: tuple[SessionInput, ...] = (
     CommandExited(run=1, failure=RunFailure(status=1, tail="a\nb\x00c")),
     Emptied(run=1),
     Hung(run=1, what=HangStage.CONFIRMED, why="quiet", since_s=1800.5, acts=False),
-    Slow(run=1, what=SlowStage.FOUND, who="rank 2", why="twice the time", evidence={"score": "0.50"}),
+    Slowed(run=1, what=SlowStage.FOUND, who="rank 2", why="twice the time", evidence={"score": "0.50"}),
     Gathered(run=1, path="/x", digest="d"),
     Progressed(run=1, number=12),
     Signalled(number=15),

@@ -17,7 +17,7 @@ from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import chips
 from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import AGENT, Assertion, Condition, JobStage, JobView, Signal, View
-from nodeagent.job.slow.chips import ChipReadings, SlowChip, differences, keeps_up, slow_chips
+from nodeagent.job.slow.chips import ChipHistory, SlowChip, differences, keeps_up, slow_chips
 from nodeagent.store.event_feed import EventFeed
 
 LOOK_EACH_S: Final = 10.0
@@ -42,7 +42,7 @@ class SlowChips:
         self._ask = ask
         self._readings = readings
         self._now_s = now_s
-        self._jobs: dict[tuple[str, int], dict[str, ChipReadings]] = {}
+        self._jobs: dict[tuple[str, int], dict[str, ChipHistory]] = {}
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -67,13 +67,13 @@ class SlowChips:
             signals += [_recovers(name) for name in kept if name in known and keeps_up(name, kept)]
         return signals
 
-    def _add(self, view: View, job: JobView, kept: dict[str, ChipReadings], now_s: float) -> None:
+    def _add(self, view: View, job: JobView, kept: dict[str, ChipHistory], now_s: float) -> None:
         readings = self._readings()
         for device in chips.devices_of(view, job):
             if device.observed and device.name in readings:
                 nobody = dict.fromkeys(device.holders or ())
                 reading = chips.chip(device, readings[device.name], nobody)
-                kept.setdefault(device.name, ChipReadings()).add(now_s, reading)
+                kept.setdefault(device.name, ChipHistory()).add(now_s, reading)
 
 
 def _is_judged(job: JobView) -> bool:
@@ -85,7 +85,7 @@ def _is_own(condition: Condition) -> bool:
     return canonical(condition.code) == _KEY and not condition.origin.injected and condition.source == AGENT
 
 
-def _occurs(slow: SlowChip, kept: Mapping[str, ChipReadings]) -> Signal:
+def _occurs(slow: SlowChip, kept: Mapping[str, ChipHistory]) -> Signal:
     evidence = {
         "clock_mhz": f"{slow.clock_mhz:.0f}",
         "peers_mhz": f"{slow.peers_mhz:.0f}",

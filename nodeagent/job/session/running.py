@@ -18,7 +18,7 @@ from nodeagent.job.session.values import (
     LinkBack,
     Progressed,
     RunFailure,
-    Slow,
+    Slowed,
     SlowStage,
 )
 
@@ -191,7 +191,7 @@ def exited_while_gathering(transition: Transition, given: CommandExited) -> None
         transition.change(failure=given.failure)
 
 
-def slow(transition: Transition, given: Slow) -> None:
+def slow(transition: Transition, given: Slowed) -> None:
     """Reported, and nothing is done: the run goes on."""
     what = RunEvent.SLOW if given.what is SlowStage.FOUND else RunEvent.KEEPS_UP
     transition.print_message(f"run {transition.state.run}: {given.why}")

@@ -137,7 +137,7 @@ class SlowStage(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slow:
+class Slowed:
     """A rank, or a chip, holds up the others of the run. ``who`` names it: "rank 2", or the chip's name.
 
     ``evidence`` has what was measured, as texts: rank, chip, score, compute_s, differs.
@@ -190,7 +190,7 @@ SessionInput = (
     | Emptied
     | Armed
     | Hung
-    | Slow
+    | Slowed
     | Gathered
     | Progressed
     | Signalled

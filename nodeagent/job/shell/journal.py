@@ -30,7 +30,7 @@ from nodeagent.job.session.values import (
     SessionInput,
     SessionTick,
     Signalled,
-    Slow,
+    Slowed,
 )
 from nodeagent.job.shell import files
 
@@ -142,7 +142,7 @@ _RECORDS: Final = TaggedLines(
         "emptied": Emptied,
         "armed": Armed,
         "hung": Hung,
-        "slow": Slow,
+        "slow": Slowed,
         "gathered": Gathered,
         "progressed": Progressed,
         "signalled": Signalled,

@@ -57,7 +57,7 @@ class _Reading(NamedTuple):
     chip: ReadChip
 
 
-class ChipReadings:
+class ChipHistory:
     """The readings of one chip over the newest ten minutes."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class _Working(NamedTuple):
     """The driver reports that heat, or the node's power supply, slows it down."""
 
 
-def slow_chips(readings: Mapping[str, ChipReadings]) -> tuple[SlowChip, ...]:
+def slow_chips(readings: Mapping[str, ChipHistory]) -> tuple[SlowChip, ...]:
     """``readings`` by the chip's name, of one job."""
     if not _is_worth_a_look(readings.values()):
         return ()
@@ -120,7 +120,7 @@ def slow_chips(readings: Mapping[str, ChipReadings]) -> tuple[SlowChip, ...]:
     return tuple(found)
 
 
-def keeps_up(name: str, readings: Mapping[str, ChipReadings]) -> bool:
+def keeps_up(name: str, readings: Mapping[str, ChipHistory]) -> bool:
     """A chip that was slow works at the clock of its peers, as far as the newest readings show."""
     working = {each: _working(its, newest=LEAST_SAMPLES) for each, its in readings.items()}
     own, peers = working.get(name), _peers_of(name, readings, working)
@@ -129,14 +129,14 @@ def keeps_up(name: str, readings: Mapping[str, ChipReadings]) -> bool:
     return own.clock >= EVEN_SCORE * median(each.clock for each in peers) and not _is_slow(own, peers)
 
 
-def _is_worth_a_look(readings: Iterable[ChipReadings]) -> bool:
+def _is_worth_a_look(readings: Iterable[ChipHistory]) -> bool:
     """Nearly always the newest clocks are alike, and nothing else has to be read."""
     clocks = [each.newest.clock_mhz for each in readings if each.newest.clock_mhz]
     return len(clocks) > LEAST_PEERS and min(clocks) <= CHIP_CLOCK * max(clocks)
 
 
 def _peers_of(
-    name: str, readings: Mapping[str, ChipReadings], working: Mapping[str, _Working | None]
+    name: str, readings: Mapping[str, ChipHistory], working: Mapping[str, _Working | None]
 ) -> list[_Working]:
     """Other chips of the same model. Those that are not in use are none."""
     model = readings[name].newest.model
@@ -147,7 +147,7 @@ def _peers_of(
     ]
 
 
-def _working(readings: ChipReadings, newest: int | None = None) -> _Working | None:
+def _working(readings: ChipHistory, newest: int | None = None) -> _Working | None:
     """None where it was not in use nearly all the time, or something needed was not read."""
     chips = readings.chips(newest)
     used = [each for each in chips if each.known and each.util is not None and each.util > CHIP_IN_USE]
@@ -239,7 +239,7 @@ _DIFFERENCES: Final = (
 )
 
 
-def differences(name: str, readings: Mapping[str, ChipReadings]) -> tuple[str, ...]:
+def differences(name: str, readings: Mapping[str, ChipHistory]) -> tuple[str, ...]:
     """What differs between this chip and the others of the job, by the newest readings; () if nothing does.
 
     Each as "clock 900 MHz, peers 1800 MHz"; what slows it down is "slowed by hw_thermal".

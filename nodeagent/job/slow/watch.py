@@ -11,8 +11,8 @@ from typing import Final
 
 from nodeagent.job.sample import ProcessSample, RunSample, StepTime
 from nodeagent.job.series import SeriesRow
-from nodeagent.job.session.values import Slow, SlowStage
-from nodeagent.job.slow.chips import ChipReadings, differences, keeps_up, slow_chips
+from nodeagent.job.session.values import Slowed, SlowStage
+from nodeagent.job.slow.chips import ChipHistory, differences, keeps_up, slow_chips
 from nodeagent.job.slow.step_times import BehindRank, StepFindings, StepTimes
 
 TRAINING: Final = "training"
@@ -34,7 +34,7 @@ class SlowWatch:
         self._run = run
         self._times = StepTimes()
         self._has_times = False
-        self._chips: dict[str, ChipReadings] = {}
+        self._chips: dict[str, ChipHistory] = {}
         self._processes: Mapping[int, ProcessSample] = {}
         self._before: Mapping[int, ProcessSample] = {}
         self._seconds = 0.0
@@ -46,12 +46,12 @@ class SlowWatch:
         """The program reports its step times."""
         return self._has_times
 
-    def timed(self, time: StepTime) -> tuple[Slow, ...]:
+    def timed(self, time: StepTime) -> tuple[Slowed, ...]:
         self._has_times = True
         found = self._times.given(time)
         return tuple(self._changes(found))
 
-    def placed(self, who: str, found: BehindRank) -> tuple[Slow, ...]:
+    def placed(self, who: str, found: BehindRank) -> tuple[Slowed, ...]:
         """A rank of this node, or the node, that ``job step`` finds slow among those of all nodes."""
         if who in self._behind:
             return ()
@@ -59,11 +59,11 @@ class SlowWatch:
         known.differs = self._differences(found)
         return (self._slow(found, known.differs, who),)
 
-    def keeps_up(self, who: str) -> tuple[Slow, ...]:
+    def keeps_up(self, who: str) -> tuple[Slowed, ...]:
         """``job step`` finds it slow no longer."""
         return tuple(self._ended(who))
 
-    def sampled(self, sample: RunSample) -> tuple[Slow, ...]:
+    def sampled(self, sample: RunSample) -> tuple[Slowed, ...]:
         """A sample that is no newer than the one before is passed over."""
         if self._last_s is not None and sample.t_s <= self._last_s:
             return ()
@@ -71,17 +71,17 @@ class SlowWatch:
         self._last_s = sample.t_s
         self._before, self._processes = self._processes, {each.pid: each for each in sample.processes}
         for chip in sample.chips:
-            self._chips.setdefault(chip.name, ChipReadings()).add(sample.t_s, chip)
+            self._chips.setdefault(chip.name, ChipHistory()).add(sample.t_s, chip)
         if not self._has_times and self._kind == TRAINING:
             return tuple(self._by_chips())
         return tuple(self._updates())
 
     # ------------------------------------------------------------------ by step times
 
-    def _changes(self, found: StepFindings) -> Iterable[Slow]:
+    def _changes(self, found: StepFindings) -> Iterable[Slowed]:
         for rank in found.even:
             if self._behind.pop(_rank(rank), None) is not None:
-                yield Slow(
+                yield Slowed(
                     run=self._run, what=SlowStage.ENDED, who=_rank(rank), why=f"{_rank(rank)} keeps up"
                 )
         for each in found.behind:
@@ -89,11 +89,11 @@ class SlowWatch:
             known.differs = self._differences(each)
             yield self._slow(each, known.differs)
 
-    def _ended(self, who: str) -> Iterable[Slow]:
+    def _ended(self, who: str) -> Iterable[Slowed]:
         if self._behind.pop(who, None) is not None:
-            yield Slow(run=self._run, what=SlowStage.ENDED, who=who, why=f"{who} keeps up")
+            yield Slowed(run=self._run, what=SlowStage.ENDED, who=who, why=f"{who} keeps up")
 
-    def _updates(self) -> Iterable[Slow]:
+    def _updates(self) -> Iterable[Slowed]:
         for who, known in self._behind.items():
             if known.behind is None or known.samples >= UPDATE_SAMPLES:
                 continue
@@ -103,12 +103,12 @@ class SlowWatch:
                 known.differs = differs
                 yield self._slow(known.behind, differs, who)
 
-    def _slow(self, found: BehindRank, differs: tuple[str, ...], who: str = "") -> Slow:
+    def _slow(self, found: BehindRank, differs: tuple[str, ...], who: str = "") -> Slowed:
         who, chips = who or _rank(found.rank), self._chips_of(found.pid)
         place = ", ".join((f"pid {found.pid}", *chips) if found.pid else chips)
         name = f"{who} ({place})" if place else who
         named = "; ".join(differs) or "nothing that is read of its chip or its process differs"
-        return Slow(
+        return Slowed(
             run=self._run,
             what=SlowStage.FOUND,
             who=who,
@@ -128,13 +128,13 @@ class SlowWatch:
 
     # ------------------------------------------------------------------ by readings of chips
 
-    def _by_chips(self) -> Iterable[Slow]:
+    def _by_chips(self) -> Iterable[Slowed]:
         for chip in slow_chips(self._chips):
             if chip.name in self._behind:
                 continue
             self._behind[chip.name] = _Found(None)
             differs = "; ".join(differences(chip.name, self._chips))
-            yield Slow(
+            yield Slowed(
                 run=self._run,
                 what=SlowStage.FOUND,
                 who=chip.name,
@@ -208,7 +208,7 @@ def _names(differs: Iterable[str]) -> Iterable[str]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowReplayFinding:
     t_s: float
-    slow: Slow
+    slow: Slowed
 
 
 def replay_slow(rows: Iterable[SeriesRow], kind: str = TRAINING) -> tuple[SlowReplayFinding, ...]:

@@ -17,7 +17,7 @@ from nodeagent.job.hang.watch import RunWatch
 from nodeagent.job.model import Counts, ExitStatus, Policy
 from nodeagent.job.sample import StepTime
 from nodeagent.job.session.state import EndCause, SessionState
-from nodeagent.job.session.values import Hung, Leave, ProcessId, SessionBegan, Slow
+from nodeagent.job.session.values import Hung, Leave, ProcessId, SessionBegan, Slowed
 from nodeagent.job.shell.loop import now_ns, seconds
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.slow.step_times import BehindRank
@@ -186,7 +186,7 @@ class SharedStepTimes:
         self._named: dict[str, BehindRank] = {}
         self._is_broken = False
 
-    def exchanged(self, watch: SlowWatch, times: Sequence[StepTime]) -> Sequence[Slow]:
+    def exchanged(self, watch: SlowWatch, times: Sequence[StepTime]) -> Sequence[Slowed]:
         """``times``: those since the last call. What ``job step`` finds of this node, where it is new."""
         if times:
             self._put(times)

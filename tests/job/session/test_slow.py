@@ -4,19 +4,19 @@ import pytest
 
 from nodeagent.job.model import HangMode, Policy, RunEvent, RunReport
 from nodeagent.job.session.state import SessionPhase
-from nodeagent.job.session.values import Print, Slow, SlowStage
+from nodeagent.job.session.values import Print, Slowed, SlowStage
 from tests.job.session.play import kinds, only, running
 
 ALLOWS_ALL = Policy(in_place=True, placements=3, in_place_retries=3, hang=HangMode.RESTART)
-FOUND = Slow(
+FOUND = Slowed(
     run=1, what=SlowStage.FOUND, who="rank 2", why="rank 2 holds up its peers", evidence={"score": "0.50"}
 )
-ENDED = Slow(run=1, what=SlowStage.ENDED, who="rank 2", why="rank 2 keeps up")
+ENDED = Slowed(run=1, what=SlowStage.ENDED, who="rank 2", why="rank 2 keeps up")
 
 
 @pytest.mark.parametrize("policy", [Policy(), ALLOWS_ALL])
 @pytest.mark.parametrize(("given", "what"), [(FOUND, RunEvent.SLOW), (ENDED, RunEvent.KEEPS_UP)])
-def test_it_is_reported_and_printed_and_nothing_else(policy: Policy, given: Slow, what: RunEvent) -> None:
+def test_it_is_reported_and_printed_and_nothing_else(policy: Policy, given: Slowed, what: RunEvent) -> None:
     play = running(policy)
     effects = play.give(given)
     assert kinds(effects) == ["Print", "RunReport"]
@@ -28,4 +28,4 @@ def test_it_is_reported_and_printed_and_nothing_else(policy: Policy, given: Slow
 
 def test_what_is_found_of_an_earlier_run_counts_for_nothing() -> None:
     play = running(Policy())
-    assert play.give(Slow(run=0, what=SlowStage.FOUND, who="rank 2", why="")) == []
+    assert play.give(Slowed(run=0, what=SlowStage.FOUND, who="rank 2", why="")) == []

@@ -2,13 +2,13 @@
 
 import pytest
 
-from nodeagent.job.session.values import Slow, SlowStage
+from nodeagent.job.session.values import Slowed, SlowStage
 from nodeagent.job.slow.watch import replay_slow
 from tests.job.slow.cases import BEGINS, CHIPS_LIKE_SLOW, LOOKALIKES, SLOW, SLOW_CHIPS
 from tests.job.slow.parts import Scene, series
 
 
-def found(name: str, scene: Scene) -> list[tuple[float, Slow]]:
+def found(name: str, scene: Scene) -> list[tuple[float, Slowed]]:
     return [(each.t_s, each.slow) for each in replay_slow(series(name, scene).rows, scene.kind)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.sample import StepTime
-from nodeagent.job.session.values import Slow, SlowStage
+from nodeagent.job.session.values import Slowed, SlowStage
 from nodeagent.job.slow.watch import SlowWatch
 from nodeagent.job.step.folder import StepFolder
 from nodeagent.job.step.member import SharedStepTimes
@@ -77,7 +77,7 @@ def test_a_node_reports_its_times_and_learns_that_its_rank_is_slow(tmp_path: Pat
     folder, loop, watch = StepFolder(tmp_path), WholeJobSlow(), SlowWatch()
     folder.put_plan(RunPlan(run=1, execution=1, nodes=NODES))
     shared = SharedStepTimes(folder, 1, "n2")
-    found = list[Slow]()
+    found = list[Slowed]()
     for report in range(30):
         given = {
             node: times(at, 1 + 10 * report, 10, lambda rank, _: 2.0 if rank // RANKS == 1 else 1.0, 1.0)
