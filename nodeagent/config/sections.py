@@ -66,9 +66,12 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
 
 
 class MetricsConfig(Struct, frozen=True, kw_only=True):
-    """``[metrics]``. ``listen`` "" serves none."""
+    """``[metrics]``. ``listen`` "" serves none. ``states``: of a device's verdict, handling and level the one
+    that holds, or all with 0 for the others.
+    """
 
     listen: str = "127.0.0.1:9108"
+    states: Literal["current", "all"] = "current"
 
 
 class NvrxConfig(Struct, frozen=True, kw_only=True):

@@ -147,7 +147,7 @@ class Daemon:
         """A port that is taken costs the metrics, not the daemon: better not scraped than blind."""
         if not self._config.metrics.listen:
             return
-        server = MetricsServer(self._config.metrics.listen, metrics)
+        server = MetricsServer(self._config.metrics.listen, metrics, lambda: metrics.is_ready)
 
         async def open_listener() -> None:
             server.start()
@@ -219,6 +219,7 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
         config=config.jobs,
         version=__version__,
         consumer=ledger.consumer,
+        resets=lambda: catalogs.current.settings.reset,
     )
 
     def on_config(fresh: Config) -> None:
@@ -247,6 +248,7 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
             ledger=ledger,
             facts=facts,
             health=lambda: configured.health(pump, ledger, sources, recovered.volatile, senders),
+            all_states=config.metrics.states == "all",
         ),
     )
 

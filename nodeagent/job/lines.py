@@ -11,6 +11,13 @@
                                         <-  chips    number, what is read of the job's chips, who holds them
     bye       why, status               ->
 
+A user's command that asks for the jobs of that user sends one line in place of ``hello``:
+
+    own       job                       ->
+                                        <-  own_job    one line each
+                                        <-  own_event  one line each, of that job alone
+                                        <-  own_end
+
 Either side ends a connection whose lines it does not understand; the daemon sends the reason in ``refused``
 first. A supervisor that connects again sends ``begin`` and every ``said`` that was not taken; what was taken
 is not taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
@@ -41,13 +48,16 @@ class SupervisorHello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """``job`` is the daemon's name for it; ``defaults`` and ``limits`` are the site's, by policy key."""
+    """``job`` is the daemon's name for it; ``defaults`` and ``limits`` are the site's, by policy key.
+    ``resets`` is the mode of resets (off, dry-run, ask, on) by the vendor of each chip of the node.
+    """
 
     job: str
     version: str
     protocol: int = PROTOCOL
     defaults: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
+    resets: Mapping[str, str] = field(default_factory=dict)
     reports: tuple[str, ...] = ()
     """What the daemon takes in ``said`` besides what its first version did. Nothing else is sent to it."""
 
@@ -121,9 +131,36 @@ class SupervisorRefused:
     why: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOwnJobs:
+    """The jobs whose supervisor is of the caller's user; also the latest events of ``job``, "" for none."""
+
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnJob:
+    """``message`` is ``nodeagent.v1.Job`` as JSON."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnJobEvent:
+    """``message`` is ``nodeagent.v1.Event`` as JSON."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnJobsEnd:
+    """Nothing follows."""
+
+
 FromSupervisor = SupervisorHello | JobBegin | RunReport | AskChips | Bye
 FromDaemon = Welcome | RunRequest | ReportTaken | ChipReadings | SupervisorRefused
-Line = FromSupervisor | FromDaemon
+ToOwner = OwnJob | OwnJobEvent | OwnJobsEnd
+Line = FromSupervisor | FromDaemon | AskOwnJobs | ToOwner
 
 _LINES: Final = TaggedLines(
     "line",
@@ -138,6 +175,10 @@ _LINES: Final = TaggedLines(
         "chips": ChipReadings,
         "bye": Bye,
         "refused": SupervisorRefused,
+        "own": AskOwnJobs,
+        "own_job": OwnJob,
+        "own_event": OwnJobEvent,
+        "own_end": OwnJobsEnd,
     },
 )
 

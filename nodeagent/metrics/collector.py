@@ -22,6 +22,7 @@ from nodeagent.metrics.daemon import HealthSource, daemon_metrics, public_metric
 from nodeagent.metrics.devices import ActionCounts, actions_in_progress, device_metrics, open_metrics
 from nodeagent.metrics.jobs import JobCounts, jobs_by_stage, slow_jobs
 from nodeagent.metrics.telemetry import telemetry
+from nodeagent.metrics.workers import worker_metrics
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
@@ -33,11 +34,20 @@ CONSUMERS_EVERY_S = 5.0
 class NodeMetrics(Collector):
     """``run`` keeps the counters; ``collect`` is called at each scrape, from any thread."""
 
-    def __init__(self, *, feed: EventFeed, ledger: Ledger, facts: NodeFacts, health: HealthSource) -> None:
+    def __init__(
+        self,
+        *,
+        feed: EventFeed,
+        ledger: Ledger,
+        facts: NodeFacts,
+        health: HealthSource,
+        all_states: bool = False,
+    ) -> None:
         self._feed = feed
         self._ledger = ledger
         self._facts = facts
         self._health = health
+        self._all_states = all_states
         self._events = dict.fromkeys(EventKind, 0)
         self._unknown: dict[str, int] = {}
         self._actions = ActionCounts()
@@ -73,8 +83,8 @@ class NodeMetrics(Collector):
         health = self._health()
         own = [
             *self._about(publication),
-            *device_metrics(publication.view),
-            *open_metrics(publication.view),
+            *device_metrics(publication.view, all_states=self._all_states),
+            *open_metrics(publication.view, publication.wall_offset_ns),
             *actions_in_progress(publication.view),
             self._actions.family(),
             *jobs_by_stage(publication.view),
@@ -84,9 +94,15 @@ class NodeMetrics(Collector):
             *daemon_metrics(health),
             *public_metrics(health),
             *source_metrics(publication.view, health),
+            *worker_metrics(health),
         ]
         yield from own
         yield from telemetry(health.sources, {family.name for family in own})
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the daemon has published a state: from then on it answers."""
+        return self._feed.current.store_id.uuid != ""
 
     def _about(self, publication: Publication) -> Iterator[Metric]:
         facts = self._facts

@@ -160,6 +160,11 @@ _OfSource = Sequence[tuple[str, str, Callable[[SourceHealth], float]]]
 
 _SOURCE_GAUGES: Final[_OfSource] = (
     (
+        "nodeagent_source_expected",
+        "1 where the source should observe, 0 where nothing of it is here and none is expected.",
+        lambda source: float(not source.absent),
+    ),
+    (
         "nodeagent_source_late_devices",
         "Devices whose call has not come back in time.",
         lambda source: len(source.late_devices),

@@ -1,7 +1,8 @@
 """Devices, open faults and actions as metrics, from the published view and from events since the start."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -20,9 +21,12 @@ from nodeagent.core.model import (
 )
 from nodeagent.tables.levels import LEVELS_OF_KIND
 
+_IDENTITY: Final = ("product", "serial", "pci", "slot", "firmware", "driver", "group")
+"""Attributes by which a person finds and orders the part: see docs/attributes.md."""
 
-def device_metrics(view: View) -> Iterator[Metric]:
-    """One series for each state a device can be in, 1 for the one it is in."""
+
+def device_metrics(view: View, *, all_states: bool = False) -> Iterator[Metric]:
+    """One series for the state that a device is in; ``all_states``: also one with 0 for each other state."""
     names = ["device", "kind"]
     verdicts = GaugeMetricFamily(
         "nodeagent_device_verdict", "1 for the device's verdict.", labels=[*names, "verdict"]
@@ -36,16 +40,24 @@ def device_metrics(view: View) -> Iterator[Metric]:
     observed = GaugeMetricFamily(
         "nodeagent_device_observed", "1 while a source observes the device.", labels=names
     )
+    info = GaugeMetricFamily(
+        "nodeagent_device_info",
+        "1; the labels name the part.",
+        labels=[*names, "id", "vendor", *_IDENTITY],
+    )
     for device in view.devices:
         of = [device.name, device.kind]
-        for verdict in Verdict:
+        for verdict in Verdict if all_states else (device.verdict,):
             verdicts.add_metric([*of, verdict], float(verdict is device.verdict))
-        for handling in Handling:
+        for handling in Handling if all_states else (device.handling,):
             handlings.add_metric([*of, handling], float(handling is device.handling))
-        for level in _levels(device):
+        for level in _levels(device) if all_states else (device.level,):
             levels.add_metric([*of, level], float(level is device.level))
         observed.add_metric(of, float(device.observed))
-    yield from (verdicts, handlings, levels, observed)
+        info.add_metric(
+            [*of, device.id, device.vendor, *(device.attributes.get(key, "") for key in _IDENTITY)], 1
+        )
+    yield from (verdicts, handlings, levels, observed, info)
 
 
 def _levels(device: DeviceView) -> list[Level]:
@@ -55,7 +67,8 @@ def _levels(device: DeviceView) -> list[Level]:
     return levels if device.level in levels else [*levels, device.level]
 
 
-def open_metrics(view: View) -> Iterator[Metric]:
+def open_metrics(view: View, wall_offset_ns: int) -> Iterator[Metric]:
+    """``wall_offset_ns`` makes a wall time of a time of the rules."""
     names = {device.id: device.name for device in view.devices}
     conditions = GaugeMetricFamily(
         "nodeagent_conditions", "Open conditions.", labels=["device", "code", "level", "injected"]
@@ -76,6 +89,34 @@ def open_metrics(view: View) -> Iterator[Metric]:
     ).items():
         holds.add_metric([device, kind], count)
     yield from (conditions, promotions, holds)
+    yield from _since(view, names, wall_offset_ns)
+
+
+def _since(view: View, names: Mapping[str, str], wall_offset_ns: int) -> Iterator[Metric]:
+    """Of several that are alike the oldest counts."""
+    opened = GaugeMetricFamily(
+        "nodeagent_condition_since_seconds",
+        "When the fault was found that is open, unix time.",
+        labels=["device", "code"],
+    )
+    oldest: dict[tuple[str, str], int] = {}
+    for condition in view.conditions:
+        key = (names.get(condition.device_id, condition.device_id), condition.code)
+        oldest[key] = min(oldest.get(key, condition.presence.opened_ns), condition.presence.opened_ns)
+    for key, at_ns in oldest.items():
+        opened.add_metric(key, (at_ns + wall_offset_ns) / 1e9)
+    held = GaugeMetricFamily(
+        "nodeagent_hold_since_seconds",
+        "Since when the device is held out of service, unix time.",
+        labels=["device", "kind"],
+    )
+    first: dict[tuple[str, str], int] = {}
+    for hold in view.holds:
+        key = (names.get(hold.device_id, hold.device_id), hold.kind)
+        first[key] = min(first.get(key, hold.since_ns), hold.since_ns)
+    for key, at_ns in first.items():
+        held.add_metric(key, (at_ns + wall_offset_ns) / 1e9)
+    yield from (opened, held)
 
 
 _RESET = "reset"

@@ -1,9 +1,10 @@
 """Serves ``/metrics`` over HTTP from a thread and a loop of its own, also while the daemon's loop is stuck.
 
-Nothing else is served, and one request a connection. A client that sends or reads slowly has one short time
-for all of it. Where there is no place for a connection, a slow one ends: connecting alone never keeps a
-scrape out. The formats and the choice of gzip are prometheus_client's. Its own server is not used: it starts
-a thread for each connection, and bounds neither their number, nor their time, nor the size of a request.
+It also serves ``/-/healthy``, ``/-/ready`` and a page that links them; one request a connection. A client
+that sends or reads slowly has one short time for all of it. Where there is no place for a connection, a slow
+one ends: connecting alone never keeps a scrape out. The formats and the choice of gzip are
+prometheus_client's. Its own server is not used: it starts a thread for each connection, and bounds neither
+their number, nor their time, nor the size of a request.
 """
 
 import asyncio
@@ -36,17 +37,31 @@ RENDERING_SHARE: Final = 0.5
 GZIP_LEVEL: Final = 6
 
 _METHODS: Final = ("GET", "HEAD")
-_ELSEWHERE: Final = b"only /metrics is served here\n"
+_TEXT: Final = "text/plain; charset=utf-8"
+_ELSEWHERE: Final = b"only /metrics, /-/healthy and /-/ready are served here\n"
+_LANDING: Final = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>nodeagent</title></head>
+<body><h1>nodeagent</h1><ul>
+<li><a href="/metrics">/metrics</a>: for Prometheus</li>
+<li><a href="/-/healthy">/-/healthy</a>: 200 while the process answers</li>
+<li><a href="/-/ready">/-/ready</a>: 200 once the daemon knows the state of the node, else 503</li>
+</ul></body></html>
+"""
 
 
 _log = logging.getLogger(__name__)
 
 
 class MetricsServer:
-    """Listens on ``address`` (``host:port``, ``[::1]:port``) from ``start`` to ``stop``."""
+    """Listens on ``address`` (``host:port``, ``[::1]:port``) from ``start`` to ``stop``. ``is_ready`` is
+    called in its thread.
+    """
 
-    def __init__(self, address: str, collector: Collector) -> None:
+    def __init__(
+        self, address: str, collector: Collector, is_ready: Callable[[], bool] = lambda: True
+    ) -> None:
         self._address = address
+        self._is_ready = is_ready
         self._registry = CollectorRegistry()
         self._registry.register(collector)
         ProcessCollector(registry=self._registry)
@@ -67,7 +82,7 @@ class MetricsServer:
         async def serve() -> None:
             loop, stopped = asyncio.get_running_loop(), asyncio.Event()
             self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
-            connections = _Connections(_Pages(self._registry))
+            connections = _Connections(_Pages(self._registry, self._is_ready))
             servers = [await loop.create_server(connections.accepted, sock=each) for each in listeners]
             serves.set()
             await stopped.wait()
@@ -200,8 +215,9 @@ class _Request(BaseHTTPRequestHandler):
 class _Pages:
     """The answers. One rendering at a time, for all requests of its format that came before it began."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, is_ready: Callable[[], bool]) -> None:
         self._registry = registry
+        self._is_ready = is_ready
         self._next: dict[_Format, asyncio.Task[bytes]] = {}
         self._turn = asyncio.Lock()
         self._rested_s = 0.0
@@ -211,8 +227,9 @@ class _Pages:
             return request.refused()
         if request.command not in _METHODS:
             return request.refused(HTTPStatus.METHOD_NOT_ALLOWED)
-        if request.path.partition("?")[0] != "/metrics":
-            return request.answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", _ELSEWHERE)
+        path = request.path.partition("?")[0]
+        if path != "/metrics":
+            return request.answer(*self._other(path))
         try:
             wanted = _Format.of(request.headers.get("Accept", ""), request.headers.get("Accept-Encoding", ""))
         except (TypeError, ValueError):
@@ -223,6 +240,20 @@ class _Pages:
             _log.exception("metrics: a scrape failed")
             return request.refused(HTTPStatus.INTERNAL_SERVER_ERROR)
         return request.answer(HTTPStatus.OK, wanted.content_type, body, wanted.is_gzip)
+
+    def _other(self, path: str) -> tuple[HTTPStatus, str, bytes]:
+        """Status, type and body of a page that is not rendered."""
+        is_ready = path == "/-/ready" and self._is_ready()
+        pages = {
+            "/": (HTTPStatus.OK, "text/html; charset=utf-8", _LANDING),
+            "/-/healthy": (HTTPStatus.OK, _TEXT, b"healthy\n"),
+            "/-/ready": (
+                (HTTPStatus.OK, _TEXT, b"ready\n")
+                if is_ready
+                else (HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, b"the daemon is still starting\n")
+            ),
+        }
+        return pages.get(path, (HTTPStatus.NOT_FOUND, _TEXT, _ELSEWHERE))
 
     async def _rendered(self, wanted: "_Format") -> bytes:
         if wanted not in self._next:

@@ -18,6 +18,10 @@ SOURCE: Final = "*"
 """The name under which a worker reports readings of its source as a whole."""
 
 COUNTER_SUFFIX: Final = "_total"
+_MINUTES: Final = "_minutes_total"
+_SECONDS: Final = "_seconds_total"
+"""Rules count some times in minutes; Prometheus has seconds alone (its naming guide, base units)."""
+
 _UNKNOWN: Final = "Reading of a device or a source, as its driver names it."
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -35,6 +39,8 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
             at = ("source", source.source) if of_source else ("device", device)
             for reading, value in readings.items():
                 name, _, part = reading.partition(".")
+                if name.endswith(_MINUTES):
+                    name, value = name.removesuffix(_MINUTES) + _SECONDS, value * 60
                 metric = prefix + _NOT_IN_A_NAME.sub("_", name)
                 if (metric, *at, part) in shown or metric.removesuffix(COUNTER_SUFFIX) in taken:
                     continue
@@ -67,9 +73,9 @@ HELP: Final[Mapping[str, str]] = {
     "voltage_volts": "Supply voltage.",
     "frequency_hertz": "Clock of the part.",
     "throttle": "1 while the device is slowed down for the reason that the part names.",
-    "hw_slowdown_minutes_total": "Minutes in which the hardware slowed the device down.",
-    "thermal_slowdown_minutes_total": "Minutes in which heat slowed the device down, by what noticed it.",
-    "power_brake_minutes_total": "Minutes in which what feeds the device slowed it down by its power brake.",
+    "hw_slowdown_seconds_total": "Time in which the hardware slowed the device down.",
+    "thermal_slowdown_seconds_total": "Time in which heat slowed the device down, by what noticed it.",
+    "power_brake_seconds_total": "Time in which what feeds the device slowed it down by its power brake.",
     # Use
     "utilization_ratio": "How busy the part is, 0 to 1.",
     "profiled": "1 while a program has the part profiled, so that its use is unknown.",
@@ -127,7 +133,7 @@ HELP: Final[Mapping[str, str]] = {
     # PCIe
     "pcie_errors_total": "PCIe errors by kind.",
     "pcie_replay_total": "PCIe packets sent again.",
-    "pcie_replay_minutes_total": "Minutes with more PCIe packets sent again than speed and lanes explain.",
+    "pcie_replay_seconds_total": "Time with more PCIe packets sent again than speed and lanes explain.",
     "pcie_generation": "Generation of the PCIe link now.",
     "pcie_generation_max": "Generation that the PCIe link can have.",
     "pcie_generations_missing": "Generations by which the PCIe link of a GPU at work is too low.",

@@ -54,6 +54,10 @@ class EventFeed:
         begin = len(self._ring) - wanted
         return tuple([self._ring[place] for place in range(begin, begin + min(wanted, most))])
 
+    def newest(self) -> tuple[StoredEvent, ...]:
+        """All that are in memory, oldest first."""
+        return tuple(self._ring)
+
     async def wait_beyond(self, seq: int, store_id: StoreId | None = None) -> Publication:
         """Wait until something beyond ``seq`` is published, or another store id than the one given."""
         while self._current.seq <= seq and store_id in (None, self._current.store_id):

@@ -95,7 +95,10 @@ def has_ended(connection: socket.socket) -> bool:
         (b"GET /metrics HTTP/1.0\r\n\r\n", b"HTTP/1.1 200 OK"),
         (b"GET /metrics?name=x HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK"),
         (b"GET /metrics HTTP/1.1\r\nAccept: text/plain;version=0.0.4\r\n\r\n", b"HTTP/1.1 200 OK"),
-        (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 404 Not Found"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (b"GET /-/healthy HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (b"GET /-/ready HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (b"GET /other HTTP/1.1\r\n\r\n", b"HTTP/1.1 404 Not Found"),
         (b"POST /metrics HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 405 Method Not Allowed"),
         (b"GET /metrics HTTP/9\r\n\r\n", b"HTTP/1.1 400 Bad request version"),
         (b"nonsense\r\n\r\n", b"HTTP/1.1 400 Bad request syntax"),
@@ -109,6 +112,16 @@ def test_each_request_is_answered_with_its_status(
     served: MetricsServer, request_: bytes, status: bytes
 ) -> None:
     assert answer(served, request_).startswith(status)
+
+
+def test_a_daemon_that_knows_no_state_yet_is_not_ready(page: Page) -> None:
+    server = MetricsServer("127.0.0.1:0", page, lambda: False)
+    server.start()
+    try:
+        assert answer(server, b"GET /-/ready HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 503 ")
+        assert answer(server, b"GET /-/healthy HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    finally:
+        server.stop()
 
 
 def test_head_tells_what_get_would(served: MetricsServer) -> None:

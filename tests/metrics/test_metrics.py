@@ -2,8 +2,10 @@
 
 import asyncio
 import http.client
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,7 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from nodeagent.core.model import EventKind, Level, Source, View
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.daemon import Health, SourceHealth, source_metrics
+from nodeagent.metrics.devices import device_metrics, open_metrics
 from nodeagent.metrics.http import MetricsServer
+from nodeagent.metrics.workers import worker_metrics
 from tests.api.samples import event
 from tests.api.stage import FACTS, Stage
 from tests.waiting import until
@@ -82,20 +86,62 @@ def series(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
     return name, frozenset(labels.items())
 
 
-async def test_each_state_of_a_device_is_a_series_and_one_of_them_is_1(
+async def test_the_state_of_a_device_is_a_series_and_its_part_another(
     stage: Stage, served: MetricsServer
 ) -> None:
     await stage.commit(event("gpu0"))
     samples = await asyncio.to_thread(scrape, served)
     of = {"device": "gpu0", "kind": "chip"}
     assert samples[series("nodeagent_device_verdict", **of, verdict="ISOLATE")] == 1
-    assert samples[series("nodeagent_device_verdict", **of, verdict="ALLOW")] == 0
+    assert series("nodeagent_device_verdict", **of, verdict="ALLOW") not in samples
     assert samples[series("nodeagent_device_level", **of, level="SeparateNPU")] == 1
-    assert samples[series("nodeagent_device_level", **of, level="ManuallySeparateNPU")] == 0
     assert samples[series("nodeagent_device_handling", **of, handling="RESCHEDULE")] == 1
     assert samples[series("nodeagent_device_observed", **of)] == 1
-    verdicts = [value for (name, _), value in samples.items() if name == "nodeagent_device_verdict"]
-    assert sum(verdicts) == 2  # the node's and the chip's
+    (info,) = [
+        dict(labels)
+        for name, labels in samples
+        if name == "nodeagent_device_info" and ("device", "gpu0") in labels
+    ]
+    assert sorted(info) == sorted(
+        ["device", "kind", "id", "vendor", "product", "serial", "pci", "slot", "firmware", "driver", "group"]
+    )
+
+
+async def test_each_state_has_a_series_where_that_is_configured(stage: Stage) -> None:
+    await stage.commit(event("gpu0"))
+    families = device_metrics(stage.feed.current.view, all_states=True)
+    verdicts = next(each for each in families if each.name == "nodeagent_device_verdict")
+    values = {
+        each.labels["verdict"]: each.value for each in verdicts.samples if each.labels["device"] == "gpu0"
+    }
+    assert values == {"ALLOW": 0, "UNKNOWN": 0, "NO_NEW_JOBS": 0, "ISOLATE": 1}
+
+
+async def test_an_open_condition_shows_since_when(stage: Stage) -> None:
+    await stage.commit(event("gpu0"))
+    view = stage.feed.current.view
+    (condition,) = view.conditions
+    since = next(
+        each for each in open_metrics(view, 5 * 10**9) if each.name == "nodeagent_condition_since_seconds"
+    )
+    assert [(each.labels, each.value) for each in since.samples] == [
+        ({"device": "gpu0", "code": "XID_79"}, condition.presence.opened_ns / 1e9 + 5)
+    ]
+
+
+def test_a_worker_shows_what_it_costs_and_one_that_is_gone_has_no_series(tmp_path: Path) -> None:
+    fields = ["S", *("0" for _ in range(10)), "150", "50", *("0" for _ in range(8)), "25", "0"]
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(f"7 (a ) name) {' '.join(fields)}\n")
+    sources = (
+        SourceHealth(source="ascend", state="ready", pid=7),
+        SourceHealth(source="nvidia", state="ready", pid=8),
+    )
+    cpu, memory = worker_metrics(Health(sources=sources), tmp_path)
+    assert [(each.labels["source"], each.value) for each in cpu.samples] == [
+        ("ascend", 200 / os.sysconf("SC_CLK_TCK"))
+    ]
+    assert [each.value for each in memory.samples] == [25 * os.sysconf("SC_PAGE_SIZE")]
 
 
 async def test_conditions_are_counted_by_device_and_code_and_go_when_they_are_cleared(

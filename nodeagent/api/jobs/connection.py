@@ -6,6 +6,8 @@
     ask   ──> chips
     bye   ──> JobEnded ──> committed ──> taken
 
+A user's command sends ``own`` in place of ``hello``, and is sent the jobs of that user.
+
 One line at a time. It decides nothing about the job. A connection that ends means nothing for it either: the
 supervisor may come back.
 """
@@ -15,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.jobs import chips, conversion, limits, peers
+from nodeagent.api.jobs import chips, conversion, limits, own_jobs, peers
 from nodeagent.api.jobs.peers import (
     former_names,
     is_claimed,
@@ -77,12 +79,11 @@ class Connection:
     async def serve(self) -> None:
         """Until either side ends it."""
         try:
-            await self._greet()
-            while True:
+            goes_on = await self._greet()
+            while goes_on:
                 line = await self._next()
                 async with self._one_at_a_time:
-                    if not await self._take(line):
-                        break
+                    goes_on = await self._take(line)
         except Refusal as refusal:
             self._refuse(refusal.reason)
         except ConnectionEnded:
@@ -141,13 +142,18 @@ class Connection:
 
     # ------------------------------------------------------------------ received from the supervisor
 
-    async def _greet(self) -> None:
+    async def _greet(self) -> bool:
+        """Whether more may follow."""
         try:
             async with asyncio.timeout(limits.HELLO_LIMIT_S):
                 hello = await self._stream.next()
         except TimeoutError:
             late = f"no hello within {limits.HELLO_LIMIT_S:g} s"
             raise Refusal(Status.DEADLINE_EXCEEDED, late) from None
+        if isinstance(hello, lines.AskOwnJobs):
+            answer = own_jobs.answer(hello, self._shared.feed, answers_for(self._of_cgroup, self.peer.uid))
+            await self._stream.write_all(answer, limits.OWN_JOBS_LIMIT_S)
+            return False
         if not isinstance(hello, lines.SupervisorHello):
             raise Refusal(Status.INVALID_ARGUMENT, "the first line is hello")
         if hello.protocol < 1:
@@ -161,8 +167,10 @@ class Connection:
                 defaults=config.defaults,
                 limits=config.limits,
                 reports=tuple(each.value for each in lines.ADDED_REPORTS),
+                resets=self._shared.reset_modes(),
             )
         )
+        return True
 
     async def _next(self) -> lines.Line:
         """Whoever does not begin gives its place up."""

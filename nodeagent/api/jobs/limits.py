@@ -60,6 +60,9 @@ HELLO_LIMIT_S: Final = 5.0
 BEGIN_LIMIT_S: Final = 10.0
 """A supervisor begins as soon as it is welcome. One that does not takes the place of another."""
 
+OWN_JOBS_LIMIT_S: Final = 10.0
+"""A command that asks for the jobs of its user reads them at once."""
+
 MAX_UNREAD_BYTES: Final = 128 * 1024
 """Lines that a supervisor has not read, beyond what the kernel keeps. Each is a few hundred bytes."""
 

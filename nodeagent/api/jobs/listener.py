@@ -30,6 +30,7 @@ from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.jobs.unnamed import UnnamedSupervisors
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.sections import JobsConfig
+from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.core.state.names import answers_for
 from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
@@ -54,9 +55,9 @@ class _Counted:
 
 class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
-    kept of one, by its name. ``dead_supervisors`` ends jobs whose supervisor is dead, ``unkillable``
-    finds processes that cannot be ended, ``unnamed`` supervisors of which it is not known which job,
-    ``slow_chips`` chips whose clock is far below that of the others of their job.
+    kept of one, by its name; ``resets`` the settings of resets in force. ``dead_supervisors`` ends jobs whose
+    supervisor is dead, ``unkillable`` finds processes that cannot be ended, ``unnamed`` supervisors of which
+    it is not known which job, ``slow_chips`` chips whose clock is far below that of the others of their job.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class JobListener:
         config: JobsConfig,
         version: str,
         consumer: Callable[[str], Consumer | None],
+        resets: Callable[[], ResetSettings],
     ) -> None:
         self._path = path
         self._shared = Shared(
@@ -79,6 +81,7 @@ class JobListener:
             audit=audit,
             config=config,
             version=version,
+            resets=resets,
             leaving=LeaveAfter(consumer),
             unkillable=UnkillableHolders(feed, ask),
         )

@@ -21,7 +21,8 @@ from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.sections import JobsConfig
-from nodeagent.core.model import JobView, Peer, RunReported, RunReportKind, View
+from nodeagent.core.catalog.settings import ResetSettings
+from nodeagent.core.model import JobView, Kind, Peer, RunReported, RunReportKind, View
 from nodeagent.store.event_feed import EventFeed
 
 
@@ -56,7 +57,7 @@ class Connected(Protocol):
 class Shared:
     """``readings`` gives the last of each observed device, by its name. ``config`` is replaced at a reload.
     ``connected`` are those whose job has a name, by that; ``proven`` is what those share whose cgroup proves
-    a job, ``unproven`` what all others do.
+    a job, ``unproven`` what all others do. ``resets`` gives the settings of resets in force.
     """
 
     feed: EventFeed
@@ -65,12 +66,19 @@ class Shared:
     audit: AuditLog
     config: JobsConfig
     version: str
+    resets: Callable[[], ResetSettings]
     leaving: LeaveAfter
     unkillable: UnkillableHolders
     ownership: Ownership = field(default_factory=Ownership)
     proven: Share = field(default_factory=lambda: Share(limits.PROVEN_BYTES))
     unproven: Share = field(default_factory=lambda: Share(limits.UNPROVEN_BYTES))
     connected: dict[str, Connected] = field(default_factory=dict)
+
+    def reset_modes(self) -> dict[str, str]:
+        """How far resets go, by the vendor of each chip that a driver observes."""
+        settings = self.resets()
+        chips = (each for each in self.feed.current.view.devices if each.kind is Kind.CHIP and each.observed)
+        return {chip.vendor: settings.of_vendor(chip.vendor).value for chip in chips}
 
     def share_of(self, of_cgroup: str) -> Share:
         """``of_cgroup`` is the job that the supervisor's cgroup proves, "" for none."""

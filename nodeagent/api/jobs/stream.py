@@ -1,13 +1,14 @@
 """Lines on one connection: each read within bounds, none written to a supervisor that does not read."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from nodeagent.api.access.quota import Rate
 from nodeagent.api.jobs import limits
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.job.codec import CodecError
-from nodeagent.job.lines import MAX_LINE_BYTES, FromDaemon, Line, decode, encode
+from nodeagent.job.lines import MAX_LINE_BYTES, FromDaemon, Line, ToOwner, decode, encode
 
 FLUSH_LIMIT_S: Final = 1.0
 
@@ -50,6 +51,17 @@ class LineStream:
             self._writer.transport.abort()
             raise ConnectionEnded
         self._writer.write(encode(line))
+
+    async def write_all(self, lines: Iterable[ToOwner], limit_s: float) -> None:
+        """Waits for the reader. Raises ``ConnectionEnded`` where it has not taken them within the time."""
+        try:
+            async with asyncio.timeout(limit_s):
+                for line in lines:
+                    self._writer.write(encode(line))
+                    await self._writer.drain()
+        except (TimeoutError, OSError) as error:
+            self._writer.transport.abort()
+            raise ConnectionEnded from error
 
     def close(self) -> None:
         """What was written is still given, for a moment."""

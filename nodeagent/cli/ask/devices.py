@@ -5,15 +5,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared import completion, connection, json_forms, texts
-from nodeagent.cli.shared.connection import unknown_devices
+from nodeagent.cli.ask.overview import next_step, reset_lines
+from nodeagent.cli.ask.reading import read, timeout_option
+from nodeagent.cli.shared import completion, json_forms, texts
+from nodeagent.cli.shared.connection import Reader, take_snapshot, unknown_devices
 from nodeagent.cli.shared.errors import CommandFailure
-from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
-from nodeagent.cli.shared.output import coloured, write, write_field, write_json, write_prose, write_table
-from nodeagent.cli.shared.texts import enum_text, for_people, write_event
+from nodeagent.cli.shared.options import Output, output_option, socket_option
+from nodeagent.cli.shared.output import (
+    coloured,
+    on_one_screen,
+    write,
+    write_field,
+    write_json,
+    write_prose,
+    write_table,
+)
+from nodeagent.cli.shared.texts import age, enum_text, for_people, in_local_time, write_event
+from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -21,26 +34,36 @@ from nodeagent.messages.pb import types_pb2
 
 @click.command("devices")
 @click.argument("devices", metavar="[DEVICE]...", nargs=-1, shell_complete=completion.devices)
+@timeout_option
 @socket_option
 @output_option
 def devices_command(
-    devices: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output
+    devices: tuple[str, ...],
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
 ) -> None:
     """List the devices with verdict and handling: all, or those with these names or ids.
 
-    Exit status 1 if one of them is unknown.
+    Exit status 1 if one of them is unknown. If no daemon answers, its store is read.
     """
-    request = pb.ListDevicesRequest(devices=devices)
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed = daemon.call(request).devices
-        unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
-    if output == Output.JSON:
-        for device in listed:
-            write_json(json_forms.form(device))
-    elif listed:
-        _write_devices(listed)
-    if unknown:
-        raise CommandFailure("\n".join(unknown))
+
+    def ask(daemon: Reader) -> tuple[Sequence[types_pb2.Device], list[str]]:
+        found = daemon.call(pb.ListDevicesRequest(devices=devices)).devices
+        return found, unknown_devices(daemon, devices) if len(found) < len(set(devices)) else []
+
+    def show(answer: tuple[Sequence[types_pb2.Device], list[str]]) -> None:
+        listed, unknown = answer
+        if output == Output.JSON:
+            for device in listed:
+                write_json(json_forms.form(device))
+        elif listed:
+            _write_devices(listed)
+        if unknown:
+            raise CommandFailure("\n".join(unknown))
+
+    read(socket, config_path, timeout_s, ask, show)
 
 
 def _write_devices(listed: Sequence[types_pb2.Device]) -> None:
@@ -63,43 +86,94 @@ def _write_devices(listed: Sequence[types_pb2.Device]) -> None:
 
 @click.command("why")
 @click.argument("device", shell_complete=completion.devices)
+@timeout_option
 @socket_option
 @output_option
-def why_command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Explain why DEVICE has its verdict; "node" is the node itself."""
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        response: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
-    if output == Output.JSON:
-        write_json(
-            {
+def why_command(
+    device: str, timeout_s: float | None, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
+    """Explain why DEVICE has its verdict; "node" is the node itself.
+
+    If no daemon answers, its store is read, and standard error shows of when it is.
+    """
+
+    def ask(daemon: Reader) -> tuple[pb.WhyDeviceResponse, pb.Snapshot]:
+        return daemon.call(pb.WhyDeviceRequest(device=device)), take_snapshot(daemon).snapshot
+
+    def show(answer: tuple[pb.WhyDeviceResponse, pb.Snapshot]) -> None:
+        response, current = answer
+        if output == Output.JSON:
+            form = {
                 "device": json_forms.form(response.device),
                 "contributions": [json_forms.form(each) for each in response.contributions],
                 "seq": response.seq,
             }
-        )
-    else:
-        _write_why(response)
+            write_json(form)
+        else:
+            with on_one_screen():
+                _write_why(response, current)
+
+    read(socket, config_path, timeout_s, ask, show)
 
 
-def _write_why(response: pb.WhyDeviceResponse) -> None:
+_PART: Final = ("product", "model", "serial", "slot", "pci", "firmware", "driver", "location", "label")
+"""Attributes by which a person orders and finds the part: see docs/attributes.md."""
+
+
+def _write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
+    """What a person needs first, then where it comes from."""
     device = response.device
     verdict = coloured(f"{enum_text(enums.VERDICT_OF, device.verdict)},")
     write(f"{device.name}:", verdict, f"handling {enum_text(enums.HANDLING_OF, device.handling)}")
     for line in texts.unanswered_lines(device):
         write(line)
-    if not response.contributions:
+    worst = max(response.contributions, key=_severity, default=None)
+    if worst is None:
         write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
+    else:
+        _write_cause(worst, current)
+    resets = [line for reset, line in reset_lines(current) if device.name in reset.devices]
+    for line in filter(None, resets or [next_step(device, current)]):
+        write_prose("next:", line)
+    part = [f"{key} {device.attributes[key]}" for key in _PART if key in device.attributes]
+    if part:
+        write_prose("part:", ", ".join(part))
     for contribution in response.contributions:
         write()
         _write_contribution(contribution)
+
+
+def _severity(contribution: pb.Contribution) -> int:
+    level = enums.LEVEL_OF.get(contribution.reason.level)
+    return PRECEDENCE[level] if level else 0
+
+
+def _write_cause(contribution: pb.Contribution, current: pb.Snapshot) -> None:
+    reason = contribution.reason
+    level = enums.LEVEL_OF.get(reason.level)
+    of_level = ", ".join(filter(None, (reason.code, str(level) if level else "")))
+    write_prose("cause:", f"{reason.text}{f' ({of_level})' if of_level else ''}")
+    since = _since(contribution)
+    if since is not None:
+        write_prose("since:", f"{age(since, current.at)}, {for_people(since)}{in_local_time(since)}")
+    if contribution.explanation.known:
+        write_prose("means:", contribution.explanation.description)
+        write_prose("do:", json_forms.advice(contribution))
+
+
+def _since(contribution: pb.Contribution) -> Timestamp | None:
+    if contribution.HasField("condition"):
+        return contribution.condition.opened_at
+    if contribution.HasField("promotion"):
+        return contribution.promotion.fired_at
+    return contribution.hold.since if contribution.HasField("hold") else None
 
 
 def _write_contribution(contribution: pb.Contribution) -> None:
     reason = contribution.reason
     level = enums.LEVEL_OF.get(reason.level)
     kind = enum_text(enums.REASON_KIND_OF, reason.kind)
-    write(f"because of the {kind} {reason.id}" + (f" at {level}" if level else ""))
-    write(f"  {' '.join(filter(None, (reason.code, reason.text)))}")
+    write(f"{kind}: {' '.join(filter(None, (reason.code, reason.text)))}" + (f", {level}" if level else ""))
     if contribution.HasField("promotion"):
         promotion = contribution.promotion
         write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at)}")
@@ -120,7 +194,5 @@ def _write_contribution(contribution: pb.Contribution) -> None:
         explanation = contribution.explanation
         write_field("table:", explanation.file)
         write_field("rules:", ", ".join(explanation.rules) or "none")
-        write_prose("means:", explanation.description)
-        write_prose("do:", json_forms.advice(contribution))
     for event in contribution.events:
         write_event(event)

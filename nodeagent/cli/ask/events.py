@@ -11,8 +11,9 @@ from typing import Final
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import completion, json_forms
-from nodeagent.cli.shared.connection import Unreachable, opened, unknown_codes, unknown_devices
+from nodeagent.cli.shared.connection import Reader, Unreachable, opened, unknown_codes, unknown_devices
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, CommandFailure
 from nodeagent.cli.shared.options import (
     Output,
@@ -76,6 +77,7 @@ _PAUSE_S: Final = 0.5
     metavar="LEVEL",
     help="With this level or a worse one before or after it.",
 )
+@timeout_option
 @socket_option
 @output_option
 def command(
@@ -88,13 +90,15 @@ def command(
     until: Timestamp | None,
     kinds: tuple[str, ...],
     min_level: str | None,
+    timeout_s: float | None,
     socket: Path | None,
     config_path: Path | None,
     output: Output,
 ) -> None:
     """Show the newest events, or all after a number or of a time, oldest first.
 
-    Exit status 1 if a device or code is unknown and no event of it is kept.
+    Exit status 1 if a device or code is unknown and no event of it is kept. If no daemon answers, its store
+    is read, but not with --follow.
     """
     if after is not None and newest is not None:
         raise click.UsageError("--after and --newest exclude each other")
@@ -109,12 +113,22 @@ def command(
         minimum_level=enums.level_number(Level(min_level) if min_level else None),
     )
     asked = pb.ListEventsRequest(filter=wanted, since=since, until=until)
-    path = (public_socket if follow else query_socket)(socket, config_path)
-    follower = EventFollower(path, asked, output, follow)
+    count = newest if newest is not None else _newest(follow)
     try:
-        follower.show_kept(after, newest if newest is not None else _newest(follow))
         if follow:
+            path = public_socket(socket, config_path)
+            follower = EventFollower(path, asked, output, follows=True)
+            with opened(path) as daemon:
+                follower.show_kept(daemon, after, count)
             follower.follow()
+        else:
+            path = query_socket(socket, config_path)
+            shown = EventFollower(path, asked, output, follows=False)
+
+            def show_kept(daemon: Reader) -> None:
+                shown.show_kept(daemon, after, count)
+
+            read(socket, config_path, timeout_s, show_kept, lambda _shown: None)
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
 
@@ -140,21 +154,20 @@ class EventFollower:
         self._position = 0
         self._waiting = False
 
-    def show_kept(self, after: int | None, newest: int) -> None:
+    def show_kept(self, daemon: Reader, after: int | None, newest: int) -> None:
         """All after a number, or else the newest that match."""
-        with opened(self._socket) as daemon:
-            if after is not None:
-                kept = self._pages(daemon, after)
-            elif self._wanted.codes or newest > _PAGE:
-                kept = iter(deque(self._pages(daemon, 0), maxlen=newest))
-            else:
-                kept = self._newest(daemon, newest)
-            for event in kept:
-                self._show(event)
-            if not self._has_shown and newest:
-                self._check_known(daemon)
+        if after is not None:
+            kept = self._pages(daemon, after)
+        elif self._wanted.codes or newest > _PAGE:
+            kept = iter(deque(self._pages(daemon, 0), maxlen=newest))
+        else:
+            kept = self._newest(daemon, newest)
+        for event in kept:
+            self._show(event)
+        if not self._has_shown and newest:
+            self._check_known(daemon)
 
-    def _check_known(self, daemon: Client) -> None:
+    def _check_known(self, daemon: Reader) -> None:
         """Nothing was found: raises ``CommandFailure`` for names that are unknown. With --follow: a note."""
         unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._wanted.codes)]
         if unknown and not self._follows:
@@ -204,12 +217,12 @@ class EventFollower:
             self._position = max(self._position, answer.bookmark.seq)
         self._store_id = answer.store_id
 
-    def _newest(self, daemon: Client, count: int) -> Iterator[types_pb2.Event]:
+    def _newest(self, daemon: Reader, count: int) -> Iterator[types_pb2.Event]:
         page = self._page(daemon, pb.ListEventsRequest(newest=True, limit=max(count, 1)))
         self._position = page.next_after_seq
         yield from page.events if count else ()
 
-    def _pages(self, daemon: Client, after: int) -> Iterator[types_pb2.Event]:
+    def _pages(self, daemon: Reader, after: int) -> Iterator[types_pb2.Event]:
         more = True
         while more:
             page = self._page(daemon, pb.ListEventsRequest(after_seq=after, limit=_PAGE))
@@ -217,7 +230,7 @@ class EventFollower:
             after, more = page.next_after_seq, page.more
             self._position = after
 
-    def _page(self, daemon: Client, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
+    def _page(self, daemon: Reader, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
         request.MergeFrom(self._asked)
         page: pb.ListEventsResponse = daemon.call(request)
         self._store_id = page.store_id

@@ -67,11 +67,17 @@ class StoreUnusable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLife:
-    """``engine`` and ``anchor`` are as of the last commit. Up to ``cursors`` kernel lines were read."""
+    """``engine`` and ``anchor`` are as of the last commit. Up to ``cursors`` kernel lines were read. The
+    events in ``database`` have the numbers from ``oldest_seq`` to ``last_seq``.
+    """
 
     engine: Engine
     anchor: ClockAnchor | None
     cursors: Mapping[str, Cursor]
+    database: Path
+    store_id: StoreId
+    oldest_seq: int
+    last_seq: int
 
 
 def read_stored_state(
@@ -88,7 +94,8 @@ def read_stored_state(
         return None
     try:
         with store_file.opened(database) as connection:
-            recovery = life_of(connection).recovery
+            life = life_of(connection)
+            recovery = life.recovery
             for digest in digests_of(recovery):
                 catalogs[digest] = _kept(connection, digest) or replace(stand_in(), digest=digest)
         engine = replayed(recovery, catalogs)
@@ -97,7 +104,15 @@ def read_stored_state(
     except Exception as error:
         # The boundary: damage may show anywhere in what was stored.
         raise StoreUnusable(f"{database}: damaged: {type(error).__name__}: {error}") from error
-    return LastLife(engine=engine, anchor=recovery.anchor, cursors=recovery.cursors)
+    return LastLife(
+        engine=engine,
+        anchor=recovery.anchor,
+        cursors=recovery.cursors,
+        database=database,
+        store_id=recovery.store_id,
+        oldest_seq=life.state.oldest_seq,
+        last_seq=recovery.last_seq,
+    )
 
 
 def _kept(connection: sqlite3.Connection, digest: str) -> Catalog | None:

@@ -1,16 +1,24 @@
 """``nodeagent status``: everything that is open, and what it means for placing work."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
+from nodeagent.cli.ask.overview import JOB, Overview, job_counts, overview, reset_lines, rest_line, texts_of
+from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import connection, json_forms
-from nodeagent.cli.shared.connection import take_snapshot
+from nodeagent.cli.shared.connection import Reader, take_snapshot
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import (
+    clear,
+    on_one_screen,
     on_terminal,
+    printable,
+    shortened,
+    width,
     write,
     write_continued,
     write_field,
@@ -18,37 +26,16 @@ from nodeagent.cli.shared.output import (
     write_table,
     write_wrapped,
 )
-from nodeagent.cli.shared.texts import (
-    counted,
-    enum_text,
-    for_people,
-    headline,
-    in_short,
-    job_line,
-    level_of,
-    rfc3339,
-)
-from nodeagent.core.catalog.levels import PRECEDENCE
+from nodeagent.cli.shared.texts import counted, for_people, headline, job_line, named, rfc3339
 from nodeagent.core.model import NODE
-from nodeagent.core.state.names import natural
-from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
-_HELD_SOMEHOW: Final = "held: {devices}"
 _HELD: Final[dict[int, str]] = {
     types_pb2.HOLD_KIND_ISOLATION: "isolated: {devices}",
-    types_pb2.HOLD_KIND_RESET_PENDING: "reset pending: {devices}",
     types_pb2.HOLD_KIND_QUIESCE: "quiesced",
 }
-_DUE: Final[dict[int, str]] = {
-    types_pb2.RESET_STAGE_ANNOUNCED: "announced until",
-    types_pb2.RESET_STAGE_ASKING: "refused unless approved before",
-    types_pb2.RESET_STAGE_WAITING: "looked at again before",
-}
-
-
-_NO_SUPERVISOR: Final = (types_pb2.JOB_STAGE_UNSPECIFIED, types_pb2.JOB_STAGE_ENDED)
+"""Holds that a person has set. Those of a reset are shown with the reset."""
 
 _REFUSALS: Final = ("configuration_rejected", "tables_rejected")
 _DAMAGED: Final = "store_damaged"
@@ -56,19 +43,60 @@ _DAMAGES: Final = {"lost": "lost:", "restored": "put back:", "doubtful": "doubtf
 """Evidence of a damaged store, and its label."""
 
 
+WATCHED_EACH_S: Final = 2.0
+_MOST_JOB: Final = 16
+_LEAST_FAULT: Final = 12
+
+
 @click.command("status")
-@click.option("--all", "every", is_flag=True, help="Each device, also those that are well.")
+@click.option("--all", "every", is_flag=True, help="Each device and each open condition, also harmless ones.")
+@click.option("--wide", is_flag=True, help="On a terminal, cut no text; lines may be longer than the screen.")
+@click.option("--watch", is_flag=True, help="Draw it again every two seconds, until Ctrl-C.")
+@timeout_option
 @socket_option
 @output_option
-def command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Show which devices take work and which do not, and why: verdicts, holds, open conditions, actions."""
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        state = take_snapshot(daemon)
-        node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
-    if output == Output.JSON:
-        write_json(_form(state, node))
-    else:
-        _write(state, node, every)
+def command(
+    every: bool,
+    wide: bool,
+    watch: bool,
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
+) -> None:
+    """Show which devices take work and which do not, why, and what happens next.
+
+    If no daemon answers, its store is read, and standard error shows of when it is.
+    """
+    if watch and output == Output.JSON:
+        raise click.UsageError('--watch is for people; programs read "nodeagent events --follow -o json"')
+    if watch:
+        with connection.opened(query_socket(socket, config_path)) as daemon:
+            _watch(daemon, every=every, wide=wide)
+
+    def show(asked: tuple[pb.WatchResponse, pb.GetNodeResponse]) -> None:
+        state, node = asked
+        if output == Output.JSON:
+            write_json(_form(state, node))
+        else:
+            with on_one_screen():
+                _write(state, node, every=every, wide=wide)
+
+    read(socket, config_path, timeout_s, _asked, show)
+
+
+def _asked(daemon: Reader) -> tuple[pb.WatchResponse, pb.GetNodeResponse]:
+    node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
+    return take_snapshot(daemon), node
+
+
+def _watch(daemon: Reader, *, every: bool, wide: bool) -> NoReturn:
+    """Until Ctrl-C, or until no daemon answers."""
+    while True:
+        state, node = _asked(daemon)
+        clear()
+        _write(state, node, every=every, wide=wide)
+        time.sleep(WATCHED_EACH_S)
 
 
 def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> json_forms.Form:
@@ -100,8 +128,8 @@ def _node_device(current: pb.Snapshot) -> types_pb2.Device:
     return next((each for each in current.devices if each.name == NODE), types_pb2.Device(name=NODE))
 
 
-def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> None:
-    """Problems first, the worst before the others, so that the first screen has all that matters."""
+def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, *, every: bool, wide: bool) -> None:
+    """The verdict of the node first, then what is wrong, the worst before the others."""
     current = state.snapshot
     write_wrapped(f"{state.node.node_name}: {headline(_node_device(current), current.devices)}")
     if not state.durable:
@@ -109,27 +137,49 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> No
     _write_refusals(current)
     _write_damages(current)
     _write_sources(current)
-    _write_devices(current, every)
-    _write_promotions(current)
-    _write_holds(current)
-    _write_conditions(current)
-    for reset in current.resets:
-        _write_action(reset)
-    _write_jobs(current)
+    shown = overview(current, every=every)
+    _write_devices(shown, wide=wide)
     write()
-    write(
-        f"nodeagent {node.version} since {for_people(node.started_at)}, {current.seq} events,"
-        f" tables {current.catalog_digest[:8]}"
-    )
+    _write_holds(current, shown.explained)
+    for _, line in reset_lines(current):
+        write_wrapped(line)
+    _write_jobs(current, every=every)
+    by = f"nodeagent {node.version} since {for_people(node.started_at)}" if node.version else "from the store"
+    write(f"{by}, {current.seq} events, tables {current.catalog_digest[:8]}")
 
 
-def _write_jobs(current: pb.Snapshot) -> None:
-    """Those that are supervised and have not ended; of the others, devices have the claims."""
-    supervised = [job for job in current.jobs if job.stage not in _NO_SUPERVISOR]
-    if supervised:
+def _write_devices(shown: Overview, *, wide: bool) -> None:
+    if shown.rows:
         write()
-    for job in supervised:
+        columns, cells = texts_of(shown.rows)
+        write_table(columns, cells if wide or not on_terminal() else _fitting(columns, cells))
+    for asker, devices in shown.held.items():
+        write_wrapped(f"{named(devices)}: isolated until the reset of {asker} is over")
+    if rest := rest_line(shown):
+        write(rest)
+
+
+def _fitting(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Rows of one line each: long names of jobs and faults are cut."""
+    cut = [
+        [
+            shortened(printable(cell), _MOST_JOB) if name == JOB else printable(cell)
+            for name, cell in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
+    lead = sum(max(map(len, column)) + 2 for column in list(zip(columns, *cut, strict=True))[:-1])
+    room = max(_LEAST_FAULT, width() - lead)
+    return [[*row[:-1], shortened(row[-1], room)] for row in cut]
+
+
+def _write_jobs(current: pb.Snapshot, *, every: bool) -> None:
+    """Those that are moved, each in a line, and how many run. Claims are shown with the devices."""
+    moved, running = job_counts(current, every=every)
+    for job in moved:
         write_wrapped(job_line(job))
+    if running:
+        write(f"{counted(running, 'supervised job')} {'runs' if running == 1 else 'run'}")
 
 
 def _write_refusals(current: pb.Snapshot) -> None:
@@ -160,123 +210,16 @@ def _write_sources(current: pb.Snapshot) -> None:
             device = names.get(source.device_id, source.device_id)
             unobserved.setdefault((source.name, source.reason), []).append(device)
     for (name, reason), devices in unobserved.items():
-        which = "" if "" in devices else f" {_named(devices)}"
+        which = "" if "" in devices else f" {named(devices)}"
         write_continued(f"source {name} does not observe{which}:", reason)
 
 
-def _write_holds(current: pb.Snapshot) -> None:
-    """Those of a group's pending reset, and others that are alike, together."""
+def _write_holds(current: pb.Snapshot, explained: frozenset[str]) -> None:
+    """Those that a person has set, alike ones together."""
     alike: dict[tuple[int, str, str, str], list[str]] = {}
-    for hold in current.holds:
+    for hold in (each for each in current.holds if each.kind in _HELD and each.id not in explained):
         until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
         alike.setdefault((hold.kind, hold.owner, until, hold.reason), []).append(hold.device)
     for (kind, owner, until, reason), devices in alike.items():
-        held = _HELD.get(kind, _HELD_SOMEHOW).format(devices=_named(devices))
+        held = _HELD[kind].format(devices=named(devices))
         write_continued(f"{held} by {owner}{until}:", reason)
-
-
-def _write_action(reset: types_pb2.Reset) -> None:
-    stage = enum_text(enums.RESET_STAGE_OF, reset.stage)
-    mode = enum_text(enums.RESET_MODE_OF, reset.mode)
-    write()
-    write(f"action {reset.id}")
-    once = ", once" if reset.once else ""
-    write_field(" is:", f"{stage}, mode {mode}{once}, attempt {reset.attempt}")
-    write_field(" resets:", ", ".join(reset.devices))
-    write_field(" for:", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
-    times = [f"proposed {for_people(reset.proposed_at)}"]
-    if reset.HasField("started_at"):
-        times.append(f"started {for_people(reset.started_at)}")
-    if reset.HasField("ended_at"):
-        times.append(f"ended {for_people(reset.ended_at)}")
-    if reset.HasField("due_at"):
-        times.append(f"{_DUE.get(reset.stage, 'at the latest')} {for_people(reset.due_at)}")
-    write_field(" times:", ", ".join(times))
-    for each in reset.blocked_by:
-        write_field(" waited:" if reset.stage == types_pb2.RESET_STAGE_ENDED else " waits:", each)
-    if reset.report:
-        write_field(" report:", reset.report)
-    if reset.result:
-        write_field(" result:", reset.result)
-    if reset.stage == types_pb2.RESET_STAGE_ASKING:
-        write_field(" do:", f'nodeagent approve "{reset.id}"')
-    elif reset.mode == types_pb2.RESET_MODE_DRY_RUN and reset.stage != types_pb2.RESET_STAGE_ENDED:
-        write_field(
-            " do:", f'nothing is reset; nodeagent reset {reset.devices[0]} --once --reason "..." has it done'
-        )
-
-
-def _write_devices(current: pb.Snapshot, every: bool) -> None:
-    """Those that take no work or have a strategy of their own, the worst first; the others are counted."""
-    devices = [device for device in current.devices if device.name != NODE]
-    shown = [device for device in devices if every or not _is_well(device)]
-    unobserved = {each.id for each in current.conditions if _is_the_agents(each)}
-    rows = [
-        [
-            device.name,
-            enum_text(enums.VERDICT_OF, device.verdict),
-            enum_text(enums.HANDLING_OF, device.handling),
-            level_of(device, unobserved),
-        ]
-        for device in sorted(shown, key=_worst_first)
-    ]
-    if rows:
-        write()
-        write_table(["DEVICE", "VERDICT", "HANDLING", "LEVEL"], rows)
-        if others := len(devices) - len(shown):
-            verb = "is" if others == 1 else "are"
-            write(f"{counted(others, 'other device')} {verb} well; --all shows each")
-
-
-def _is_the_agents(condition: types_pb2.Condition) -> bool:
-    """Not a fault of the device, but that the agent cannot see it."""
-    return condition.source == "agent" and condition.level == types_pb2.LEVEL_NOT_HANDLE_FAULT
-
-
-def _is_well(device: types_pb2.Device) -> bool:
-    return device.verdict == types_pb2.VERDICT_ALLOW and device.handling == types_pb2.HANDLING_NONE
-
-
-def _worst_first(device: types_pb2.Device) -> tuple[int, int, object]:
-    return -device.verdict, -device.handling, natural(device.name)
-
-
-def _write_promotions(current: pb.Snapshot) -> None:
-    for promotion in sorted(current.promotions, key=lambda each: natural(each.device)):
-        waits = "" if promotion.effective else ", not yet in force"
-        level = enum_text(enums.LEVEL_OF, promotion.level)
-        write_continued(
-            f"promoted: {promotion.device} by rule {promotion.rule} ({promotion.code}) to {level}",
-            f"at {for_people(promotion.fired_at)}{waits}",
-        )
-
-
-def _write_conditions(current: pb.Snapshot) -> None:
-    write()
-    if not current.conditions:
-        write("no open conditions")
-        return
-    rows = [
-        [
-            condition.device,
-            condition.code,
-            enum_text(enums.LEVEL_OF, condition.level),
-            in_short(condition.opened_at, current.at) if on_terminal() else for_people(condition.opened_at),
-            condition.name,
-        ]
-        for condition in sorted(current.conditions, key=_highest_first)
-    ]
-    write_table(["DEVICE", "CODE", "LEVEL", "SINCE UTC" if on_terminal() else "SINCE", "FAULT"], rows)
-
-
-def _highest_first(condition: types_pb2.Condition) -> tuple[int, object, int]:
-    level = enums.LEVEL_OF.get(condition.level)
-    return (
-        -PRECEDENCE[level] if level else -len(PRECEDENCE),
-        natural(condition.device),
-        condition.opened_at.seconds,
-    )
-
-
-def _named(devices: Iterable[str]) -> str:
-    return ", ".join(sorted(devices, key=natural))

@@ -4,17 +4,20 @@
 ``nodeagent.cli.entry`` starts them. The orders about jobs are in ``orders``.
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from nodeagent.cli.shared import completion, connection, json_forms
-from nodeagent.cli.shared.errors import EXIT_FAILED, CommandFailure
-from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
-from nodeagent.cli.shared.output import write, write_field, write_json, write_table
+from nodeagent.cli.ask.reading import read, timeout_option
+from nodeagent.cli.order import own_jobs
+from nodeagent.cli.shared import completion, json_forms
+from nodeagent.cli.shared.connection import Reader, Unreachable
+from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, CommandFailure
+from nodeagent.cli.shared.options import Output, jobs_socket, output_option, query_socket, socket_option
+from nodeagent.cli.shared.output import note, write, write_field, write_json, write_table
 from nodeagent.cli.shared.texts import devices_of, enum_text, for_people, recommended, stage_of
-from nodeagent.client import Client
 from nodeagent.core.model import EventKind
 from nodeagent.core.state.names import NO_CGROUP
 from nodeagent.job.main import main
@@ -30,20 +33,30 @@ _KINDS: Final = [enums.EVENT_KINDS[kind] for kind in EventKind if kind.value.sta
 
 @click.command("list")
 @click.option("--all", "every", is_flag=True, help="Also those that have ended, for 30 days.")
+@timeout_option
 @socket_option
 @output_option
-def list_command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
+def list_command(
+    every: bool, timeout_s: float | None, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
     """List the jobs that use this node: the stage of each, and what a scheduler should do with it.
 
-    A job in the stage "claimed" is not supervised: a hook has claimed its devices.
+    A job in the stage "claimed" is not supervised: a hook has claimed its devices. A user that may not read
+    the daemon's socket sees the jobs that this user supervises. If no daemon answers, its store is read.
     """
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
-    jobs = [job for job in listed.jobs if every or job.stage != types_pb2.JOB_STAGE_ENDED]
-    if output == Output.JSON:
-        for job in jobs:
-            write_json(json_forms.form(job))
-        return
+
+    def show(listed: own_jobs.OwnJobs) -> None:
+        jobs = [job for job in listed.jobs if every or job.stage != types_pb2.JOB_STAGE_ENDED]
+        if output == Output.JSON:
+            for job in jobs:
+                write_json(json_forms.form(job))
+        else:
+            _write_list(jobs)
+
+    _read_jobs(socket, config_path, timeout_s, show)
+
+
+def _write_list(jobs: Sequence[types_pb2.Job]) -> None:
     rows = [
         [job.name, stage_of(job), str(job.run) if job.run else "-", recommended(job), devices_of(job)]
         for job in jobs
@@ -59,33 +72,66 @@ def list_command(every: bool, socket: Path | None, config_path: Path | None, out
 
 @click.command("show")
 @click.argument("job", shell_complete=completion.jobs)
+@timeout_option
 @socket_option
 @output_option
-def show_command(job: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Show JOB, as "nodeagent job list --all" names it, and its latest events."""
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
+def show_command(
+    job: str, timeout_s: float | None, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
+    """Show JOB, as "nodeagent job list --all" names it, and its latest events.
+
+    A user that may not read the daemon's socket can show the jobs that this user supervises.
+    """
+
+    def show(listed: own_jobs.OwnJobs) -> None:
         found = next((each for each in listed.jobs if each.name == job), None)
-        events = _events(daemon, job)
-    if found is None:
-        raise CommandFailure(f"there is no job {job}; {_known(listed)}", EXIT_FAILED)
-    if output == Output.JSON:
-        write_json({**json_forms.form(found), "events": [json_forms.form(each) for each in events]})
-        return
-    _write(found)
-    for event in events:
-        kind = enum_text(enums.EVENT_KIND_OF, event.kind)
-        write_field(f"{for_people(event.at)} {kind}:", f"run {event.job.run}: {event.why}")
+        if found is None:
+            raise CommandFailure(f"there is no job {job}; {_known(listed)}", EXIT_FAILED)
+        if output == Output.JSON:
+            events = [json_forms.form(each) for each in listed.events]
+            write_json({**json_forms.form(found), "events": events})
+            return
+        _write(found)
+        for event in listed.events:
+            kind = enum_text(enums.EVENT_KIND_OF, event.kind)
+            write_field(f"{for_people(event.at)} {kind}:", f"run {event.job.run}: {event.why}")
+
+    _read_jobs(socket, config_path, timeout_s, show, job)
 
 
-def _events(daemon: Client, job: str) -> list[types_pb2.Event]:
+def _read_jobs(
+    socket: Path | None,
+    config_path: Path | None,
+    timeout_s: float | None,
+    show: Callable[[own_jobs.OwnJobs], None],
+    job: str = "",
+) -> None:
+    """Show all jobs of the node, and the events of ``job``; to a user that may not read the daemon's socket
+    the user's own.
+    """
+
+    def ask(daemon: Reader) -> own_jobs.OwnJobs:
+        answer: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
+        return own_jobs.OwnJobs(list(answer.jobs), _events(daemon, job) if job else [])
+
+    try:
+        read(socket, config_path, timeout_s, ask, show)
+    except Unreachable as error:
+        if socket is not None or error.exit_code != EXIT_NOT_ALLOWED:
+            raise
+        path = query_socket(socket, config_path)
+        note(f"nodeagent: {path} is not open to you: these are the jobs that processes of yours supervise")
+        show(own_jobs.ask(jobs_socket(config_path), job))
+
+
+def _events(daemon: Reader, job: str) -> list[types_pb2.Event]:
     """The latest of those that the daemon keeps, oldest first."""
     request = pb.ListEventsRequest(limit=LOOKED_AT, newest=True, filter=pb.EventFilter(kinds=_KINDS))
     answer: pb.ListEventsResponse = daemon.call(request)
     return [event for event in answer.events if event.job.name == job][-SHOWN:]
 
 
-def _known(listed: pb.ListJobsResponse) -> str:
+def _known(listed: own_jobs.OwnJobs) -> str:
     names = [job.name for job in listed.jobs]
     return f"there are {', '.join(names)}" if names else "no job uses this node"
 

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 from nodeagent.cli.shared.errors import EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.output import note
@@ -41,11 +42,17 @@ def opened(path: Path, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[Client]:
     Raises ``Unreachable``, which names the socket and what to do. A call inside raises ``CommandFailure``.
     """
     _try_to_connect(path, min(timeout_s, CALL_TIMEOUT_S))
-    with Client(path, timeout_s=timeout_s, wait_for_ready=True) as client:
-        try:
-            yield client
-        except ClientError as error:
-            raise _failure(path, error, timeout_s) from error
+    with Client(path, timeout_s=timeout_s, wait_for_ready=True) as client, explained(path, timeout_s):
+        yield client
+
+
+@contextmanager
+def explained(path: Path, timeout_s: float) -> Iterator[None]:
+    """Raises ``CommandFailure`` in place of what a client raises."""
+    try:
+        yield
+    except ClientError as error:
+        raise _failure(path, error, timeout_s) from error
 
 
 def _try_to_connect(path: Path, timeout_s: float) -> None:
@@ -96,7 +103,15 @@ def _failure(path: Path, error: ClientError, timeout_s: float) -> CommandFailure
             return CommandFailure(error.reason or error.status, EXIT_FAILED)
 
 
-def take_snapshot(daemon: Client) -> pb.WatchResponse:
+class Reader(Protocol):
+    """A client, or what answers in place of one."""
+
+    def call(self, request: Message) -> Any: ...
+
+    def stream(self, request: Message, *, timeout_s: float | None = None) -> Iterator[Any]: ...
+
+
+def take_snapshot(daemon: Reader) -> pb.WatchResponse:
     """The response that holds the Snapshot, and with it node, store and durability."""
     request = pb.WatchRequest(snapshot=pb.SNAPSHOT_MODE_ALWAYS)
     response: pb.WatchResponse
@@ -106,7 +121,7 @@ def take_snapshot(daemon: Client) -> pb.WatchResponse:
     raise CommandFailure("the daemon ended the stream before it sent its state", EXIT_UNAVAILABLE)
 
 
-def unknown_devices(daemon: Client, wanted: Collection[str]) -> list[str]:
+def unknown_devices(daemon: Reader, wanted: Collection[str]) -> list[str]:
     """A sentence for each name or id that no device has."""
     if not wanted:
         return []
@@ -117,7 +132,7 @@ def unknown_devices(daemon: Client, wanted: Collection[str]) -> list[str]:
     return [f"device {each!r} is not known; there are: {there}{more}" for each in wanted if each not in known]
 
 
-def unknown_codes(daemon: Client, wanted: Iterable[str]) -> list[str]:
+def unknown_codes(daemon: Reader, wanted: Iterable[str]) -> list[str]:
     """A sentence for each code that is in no table; of a family (XID_*) that is unknown."""
     codes = [each for each in wanted if not each.endswith(_FAMILY)]
     if not codes:

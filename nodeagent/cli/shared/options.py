@@ -17,6 +17,7 @@ import click
 import nodeagent
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.output import note
+from nodeagent.job.shell.link import SOCKET_VARIABLE
 
 if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp
@@ -123,6 +124,12 @@ def public_socket(socket: Path | None, config_path: Path | None) -> Path:
 def control_socket(socket: Path | None, config_path: Path | None) -> Path:
     """Raises ``CommandFailure``."""
     return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.control_socket)
+
+
+def jobs_socket(config_path: Path | None) -> Path:
+    """The socket of the supervisors of jobs, as the supervisors find it. Raises ``CommandFailure``."""
+    named = os.environ.get(SOCKET_VARIABLE)
+    return Path(named) if named else Path(_daemons_config(config_path).jobs_socket)
 
 
 def _a_path(socket: Path) -> Path:

@@ -10,7 +10,9 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -100,8 +102,45 @@ def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None
     """One line, the pieces with a blank between them. Without a terminal, or with $NO_COLOR, there are no
     colours.
     """
-    color = False if os.environ.get("NO_COLOR") else None
-    click.echo(" ".join(map(_shown, pieces)).rstrip(" "), file=file, err=err, color=color)
+    line = " ".join(map(_shown, pieces)).rstrip(" ")
+    screen = _screen.get()
+    if screen is not None and file is None and not err:
+        screen.append(line)
+        return
+    click.echo(line, file=file, err=err, color=_colour())
+
+
+def _colour() -> bool | None:
+    return False if os.environ.get("NO_COLOR") else None
+
+
+_screen: Final = ContextVar[list[str] | None]("screen", default=None)
+"""The lines of a screen that is not shown yet."""
+
+
+@contextmanager
+def on_one_screen() -> Iterator[None]:
+    """On a terminal, what is written goes through the user's pager if it has more lines than the terminal."""
+    if not on_terminal():
+        yield
+        return
+    lines: list[str] = []
+    token = _screen.set(lines)
+    try:
+        yield
+    finally:
+        _screen.reset(token)
+        _show(lines)
+
+
+def _show(lines: Sequence[str]) -> None:
+    import shutil
+
+    text = "\n".join(lines)
+    if len(lines) < shutil.get_terminal_size((80, 24)).lines or not sys.stdin.isatty():
+        click.echo(text, color=_colour())
+    else:
+        click.echo_via_pager(text + "\n", color=_colour())
 
 
 def _shown(piece: Piece) -> str:
@@ -194,6 +233,11 @@ def wrapped(text: str, first: str, others: str) -> list[str]:
     return textwrap.wrap(
         printable(text), width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
+
+
+def shortened(text: str, size: int) -> str:
+    """The text, with an ellipsis at its end where it is longer than that."""
+    return text if len(text) <= size else text[: max(0, size - 1)].rstrip() + "…"
 
 
 def on_terminal() -> bool:

@@ -79,9 +79,50 @@ def in_short(stamp: Timestamp, now: Timestamp) -> str:
     return f"{time[:8]}Z" if rfc3339(now).startswith(day) else day
 
 
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def age(since: Timestamp, now: Timestamp) -> str:
+    """How long it is between them, in whole units of the largest that fits: ``45 s``, ``3 min``, ``2 d``."""
+    seconds = max(0, now.seconds - since.seconds)
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def named(devices: Iterable[str]) -> str:
+    """The names in their order, neighbours as a range: ``npu0-2, npu4``."""
+    ranges: list[list[str]] = []
+    for name in sorted(devices, key=natural):
+        if ranges and _next_name(ranges[-1][-1]) == name:
+            ranges[-1].append(name)
+        else:
+            ranges.append([name])
+    return ", ".join(
+        f"{each[0]}-{each[-1].removeprefix(_stem(each[0]))}" if len(each) > 2 else ", ".join(each)
+        for each in ranges
+    )
+
+
+def _stem(name: str) -> str:
+    return name.rstrip("0123456789")
+
+
+def _next_name(name: str) -> str:
+    match = _KIND_OF_NAME.fullmatch(name)
+    return f"{match[1]}{int(name[len(match[1]) :]) + 1}" if match else ""
+
+
 def for_people(stamp: Timestamp) -> str:
     """With milliseconds, as lines of text show it."""
     return rfc3339(stamp)[:-4] + "Z"
+
+
+def in_local_time(stamp: Timestamp) -> str:
+    """``, 14:03:22 CET``, as the clock of this machine shows it; "" where that is UTC."""
+    at = datetime.fromtimestamp(max(0, min(stamp.seconds, _LAST_S)), UTC).astimezone()
+    return f", {at:%H:%M:%S %Z}" if at.utcoffset() else ""
 
 
 def write_event(event: types_pb2.Event, node: str = "") -> None:

@@ -86,6 +86,14 @@ def is_isolated(state: EngineState, device_ids: Iterable[str]) -> bool:
     return any(judgement(state, device).verdict in _NO_WORK for device in concerned(state, device_ids))
 
 
+def shown_run(job: Job) -> int:
+    """The run that it makes, or may make next; of a job that leaves or has ended, the last that it made (0:
+    none).
+    """
+    is_over = job.stage in (JobStage.LEAVING, JobStage.ENDED)
+    return job.run - 1 if is_over and not job.started else job.run
+
+
 def note_of(state: EngineState, job: Job, run: int, why: str) -> JobNote:
     handling, isolated = _handling_and_isolation(state, job, occupancy.used_by(state, job))
     return JobNote(
@@ -137,7 +145,7 @@ def _supervised(state: EngineState, job: Job) -> JobView:
         recommended=recommended(handling, isolated, job.stage, job.status),
         stage=job.stage,
         wanted=WANTED.get(job.stage),
-        run=job.run,
+        run=shown_run(job) if job.stage is JobStage.ENDED else job.run,
         why=job.why,
         code=job.code,
         device_id=job.device_id,

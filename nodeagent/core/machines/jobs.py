@@ -211,7 +211,7 @@ def emit_event(
     evidence: Mapping[str, str] | None = None,
     run: int | None = None,
 ) -> None:
-    """One event about the job, of the node; of that ``run``, where it is not the one that is made now."""
+    """One event about the job, of the node; of that ``run``, where it is not ``job_views.shown_run``."""
     node = state.device(state.node_id)
     emit(
         state,
@@ -221,5 +221,5 @@ def emit_event(
         source=AGENT,
         why=why,
         evidence=evidence or {},
-        job=job_views.note_of(state, job, job.run if run is None else run, why),
+        job=job_views.note_of(state, job, job_views.shown_run(job) if run is None else run, why),
     )

@@ -12,7 +12,7 @@ import selectors
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nodeagent import __version__
 from nodeagent.job import model as variables
@@ -191,11 +191,32 @@ def _report_what_is_missing(policy: Policy, received: list[Received], place: Sta
             f"the daemon does not answer ({lost}): chips are not known,"
             f" and no chip is repaired for this job until it does{waits}"
         )
+    _report_resets_not_done(policy, _welcome_of(received))
     if policy.placements is not None and not policy.in_step and (place is None or not place.is_given):
         print_message(
             "no --state is given: placements and failures in a row are counted in this placement alone,"
             " except for SLURM_RESTART_COUNT; name a folder that the next placement sees, too"
         )
+
+
+_NOT_DONE: Final[Mapping[str, str]] = {
+    "off": "are switched off",
+    "dry-run": "are only recorded, not done,",
+    "ask": "are done only once an operator has approved each,",
+}
+"""By the mode of resets."""
+
+
+def _report_resets_not_done(policy: Policy, welcome: Welcome | None) -> None:
+    """A job that may be stopped for a repair counts on resets."""
+    if welcome is None or not policy.in_place:
+        return
+    for vendor, mode in welcome.resets.items():
+        if mode in _NOT_DONE:
+            print_message(
+                f"resets of {vendor} chips {_NOT_DONE[mode]} on this node (reset.mode: {mode}):"
+                " a fault that needs one is not repaired in place"
+            )
 
 
 def _member(given: Arguments, environment: Mapping[str, str]) -> StepMember | None:

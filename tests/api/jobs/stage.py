@@ -78,6 +78,7 @@ class DoorStage:
             config=self._config,
             version="0.1.0",
             consumer=self.ledger.consumer,
+            resets=lambda: self._catalog.settings.reset,
         )
         self.listener.open()
 

@@ -1,11 +1,15 @@
 """The commands about jobs, against a real daemon and a supervisor that only talks."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from nodeagent.cli.shared import connection
+from nodeagent.cli.shared.connection import Unreachable
+from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED
 from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunReport, RunRequest, Wish
 from tests.cli.conftest import Nodeagent
@@ -51,7 +55,8 @@ def test_a_job_that_only_claims_is_listed_as_such(tmp_path: Path, nodeagent: Nod
         listed = nodeagent("job", "list").out.splitlines()
         in_status = nodeagent("status").out
     assert listed[1].split() == ["slurm:7", "claimed", "-", "RESCHEDULE_ISOLATED", GPU]
-    assert "slurm:7" not in in_status
+    assert re.search(rf"^{GPU} .* slurm:7 +XID_79 ", in_status, re.MULTILINE)
+    assert "supervised" not in in_status
 
 
 def test_an_operator_stops_a_job_and_has_it_run_again(supervisor: Supervising, nodeagent: Nodeagent) -> None:
@@ -130,4 +135,19 @@ def test_a_job_that_is_not_there_is_refused_with_those_that_are(nodeagent: Nodea
 @pytest.mark.usefixtures("supervisor")
 def test_the_whole_state_names_jobs(nodeagent: Nodeagent) -> None:
     assert [job["name"] for job in nodeagent("status", "-o", "json").json[0]["jobs"]] == [JOB]
-    assert f"job {JOB}: running, run 1, on no device" in nodeagent("status").out
+    assert "\n1 supervised job runs\n" in nodeagent("status").out
+    assert f"job {JOB}: running, run 1, on no device" in nodeagent("status", "--all").out
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_a_user_outside_the_group_of_readers_lists_and_shows_the_user_s_own_jobs(
+    nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, _timeout_s: float) -> None:
+        raise Unreachable(f"permission denied on {path}", EXIT_NOT_ALLOWED)
+
+    monkeypatch.setattr(connection, "opened", refused)
+    listed, shown = nodeagent("job", "list"), nodeagent("job", "show", JOB)
+    assert listed.out.splitlines()[1].split()[:3] == [JOB, "running", "1"]
+    assert "these are the jobs that processes of yours supervise" in listed.err
+    assert shown.out.splitlines()[-1].endswith("run 1: its supervisor has begun")

@@ -1,5 +1,6 @@
 """Isolate, release and inject against a real daemon."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,8 +115,8 @@ def test_events_status_and_why_show_whose_hold_it_is_and_who_set_it(nodeagent: N
     status, why = nodeagent("status").out, nodeagent("why", "node").out
 
     assert events.endswith(" alice (uid:0): RMA\n")
-    assert "isolated: node by alice: RMA\n" in status
-    assert "  alice: RMA\n  set by uid:0 at 20" in why
+    assert re.search(r"^node +ISOLATE +\d+ s +isolated by alice +RMA$", status, re.MULTILINE)
+    assert "\nhold: alice: RMA\n  set by uid:0 at 20" in why
 
 
 def test_an_isolation_survives_the_daemon(tmp_path: Path, nodeagent: Nodeagent) -> None:

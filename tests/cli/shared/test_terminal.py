@@ -48,5 +48,5 @@ def test_the_status_fits_on_a_terminal(tmp_path: Path) -> None:
         stream.until("XID_79")
         shown = COLOUR.sub("", on_terminal("status", "--config", node.configuration))
 
-    assert re.search(r"^0000:3b:00\.0 +ISOLATE +RESCHEDULE +SeparateNPU", shown, re.MULTILINE)
+    assert re.search(r"^0000:3b:00\.0 +ISOLATE +\d+ \w+ +is not observed +XID_79 ", shown, re.MULTILINE)
     assert [line for line in shown.splitlines() if len(line) > 80] == []

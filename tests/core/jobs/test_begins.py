@@ -324,3 +324,20 @@ def test_one_that_is_only_watched_is_granted_whatever_its_chips_are() -> None:
     place.fault("SeparateNPU")
     place.begin(WATCHED)
     assert place.job().wanted is Wanted.RUN
+
+
+def test_one_that_has_ended_is_shown_with_the_last_run_that_it_made() -> None:
+    place = Place()
+    place.run()
+    place.say(RunReportKind.EXITED, status=0)
+    assert place.job().run == 2
+    place.leave()
+    assert place.job().run == 1
+    assert [event.job.run for event in place.events if event.kind is EventKind.JOB_ENDED and event.job] == [1]
+
+
+def test_one_that_has_ended_without_a_run_is_shown_with_none() -> None:
+    place = Place()
+    place.begin()
+    place.leave(status=78)
+    assert place.job().run == 0

@@ -41,6 +41,7 @@ class DaemonDouble:
         self.takes = takes
         self.defaults: Mapping[str, str] = {}
         self.limits: Mapping[str, str] = {}
+        self.resets: Mapping[str, str] = {}
         self.chips: tuple[ChipReading, ...] = ()
         self.holders: tuple[int, ...] | None = None
         self._received: queue.SimpleQueue[Line] = queue.SimpleQueue()
@@ -104,7 +105,15 @@ class DaemonDouble:
 
     def _answer(self, line: Line) -> None:
         if isinstance(line, SupervisorHello):
-            self.send(Welcome(job="slurm:7.0", version="test", defaults=self.defaults, limits=self.limits))
+            self.send(
+                Welcome(
+                    job="slurm:7.0",
+                    version="test",
+                    defaults=self.defaults,
+                    limits=self.limits,
+                    resets=self.resets,
+                )
+            )
         elif isinstance(line, JobBegin) and self.grants:
             self.want(Wish.RUN, line.run)
         elif isinstance(line, RunReport | Bye) and self.takes:

@@ -46,6 +46,22 @@ def test_job_is_stopped_held_and_run_again(place: Place, tmp_path: Path) -> None
         assert (tmp_path / "runs").read_text() == "1 first\n2 healed\n"
 
 
+RESETS = (
+    "nodeagent-job: resets of ascend chips are only recorded, not done, on this node (reset.mode: dry-run):"
+    " a fault that needs one is not repaired in place"
+)
+
+
+@pytest.mark.parametrize(("mode", "printed"), [("on", []), ("dry-run", [RESETS])])
+def test_job_that_counts_on_resets_reports_at_its_start_that_none_is_done(
+    place: Place, mode: str, printed: list[str]
+) -> None:
+    with daemons.opened(place.socket) as daemon:
+        daemon.resets = {"ascend": mode}
+        ended = place.run("true", options=IN_PLACE)
+    assert ended.stderr.decode().splitlines() == printed
+
+
 def test_held_job_does_not_run_before_it_may(place: Place, tmp_path: Path) -> None:
     with (
         daemons.opened(place.socket, grants=False) as daemon,

@@ -1,0 +1,173 @@
+"""Asks the daemon, and where none answers its store, with what systemd and the kernel report of the daemon.
+
+For commands that only read. A person at a terminal waits three seconds, a program as long as the API allows.
+A daemon that does not answer for a second is reported meanwhile. It takes no order, and follows nothing.
+"""
+
+import os
+import socket as sockets
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nodeagent.cli.shared import connection
+from nodeagent.cli.shared.connection import Reader, Unreachable
+from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
+from nodeagent.cli.shared.options import Command, configured_folders, query_socket, read_config
+from nodeagent.cli.shared.output import note, on_terminal
+from nodeagent.cli.shared.texts import age, for_people
+from nodeagent.client.calls import CALL_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from nodeagent.cli.ask.stored_node import StoredNode
+
+T = TypeVar("T")
+
+AT_A_TERMINAL_S: Final = 3.0
+REPORTED_AFTER_S: Final = 1.0
+_SYSTEMD_LIMIT_S: Final = 1.0
+_UNIT: Final = "nodeagent.service"
+_PEER: Final = struct.Struct("iII")
+"""``struct ucred`` (unix(7)): pid, uid, gid of the process that listens."""
+
+_STATES: Final[Mapping[str, str]] = {
+    "T": "was stopped by a signal; kill -CONT lets it go on",
+    "t": "is stopped by a debugger",
+    "D": "waits in the kernel for a disk or a driver",
+    "R": "is busy",
+    "Z": "has ended and was not collected",
+}
+"""States of a process that explain why it does not answer (proc_pid_stat(5))."""
+
+
+def timeout_option(command: Command) -> Command:
+    """``timeout_s``, to be given to ``read``."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1, max=3600.0),
+        metavar="SECONDS",
+        help=f"How long to wait for the daemon. Default: {AT_A_TERMINAL_S:g} at a terminal, else"
+        f" {CALL_TIMEOUT_S:g}.",
+    )(command)
+
+
+def read(
+    socket: Path | None,
+    config_path: Path | None,
+    timeout_s: float | None,
+    ask: Callable[[Reader], T],
+    show: Callable[[T], None],
+) -> None:
+    """Show what ``ask`` makes of the daemon's answers, or of those from its store.
+
+    Raises ``CommandFailure``: the daemon refuses, or neither it nor its store can be read. What is from the
+    store ends with the exit status of a daemon that cannot be asked: no program takes it for the present.
+    """
+    path = query_socket(socket, config_path)
+    limit_s = timeout_s or (AT_A_TERMINAL_S if on_terminal() else CALL_TIMEOUT_S)
+    try:
+        with _reported_while_silent(path, limit_s), connection.opened(path, limit_s) as daemon:
+            answer = ask(daemon)
+    except Unreachable as error:
+        if error.exit_code == EXIT_NOT_ALLOWED:
+            raise
+        stored = _stored_node(path, config_path)
+        if stored is None:
+            raise
+        note(f"nodeagent: {error.message}")
+        for line in _what_others_report(path):
+            note(f"nodeagent: {line}")
+        as_of = Timestamp()
+        as_of.FromNanoseconds(stored.as_of_ns)
+        now = Timestamp(seconds=int(time.time()))
+        note(f"nodeagent: this is from its store, as of {for_people(as_of)}, {age(as_of, now)} ago")
+        with connection.explained(path, limit_s):
+            show(ask(stored))
+        raise SystemExit(EXIT_UNAVAILABLE) from error
+    show(answer)
+
+
+@contextmanager
+def _reported_while_silent(path: Path, limit_s: float) -> Iterator[None]:
+    def report() -> None:
+        of_process = "".join(f"; {line}" for line in _process_line(path))
+        note(f"nodeagent: no answer yet, waiting up to {limit_s:g} s{of_process}")
+
+    timer = threading.Timer(REPORTED_AFTER_S, report)
+    timer.daemon = True
+    if limit_s > REPORTED_AFTER_S:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
+    """None where the socket is not that of the configured daemon, or there is no store that can be read."""
+    try:
+        config = read_config(config_path)
+    except CommandFailure as error:
+        note(f"nodeagent: the store cannot be read either: {error}")
+        return None
+    agent = config.agent
+    is_its_socket = os.fspath(path) in (agent.socket, agent.control_socket)
+    if not is_its_socket or not os.access(agent.state_dir, os.R_OK | os.X_OK):
+        return None
+    from nodeagent.cli.ask.self_check import StoreUnusable, read_stored_state
+    from nodeagent.cli.ask.stored_node import StoredNode
+    from nodeagent.tables.load import TablesError, load_catalog
+
+    try:
+        catalog = load_catalog(configured_folders(config), config.settings()).catalog
+        last = read_stored_state(agent, {catalog.digest: catalog}, lambda: catalog)
+    except (TablesError, StoreUnusable) as error:
+        note(f"nodeagent: the store cannot be read either: {error}")
+        return None
+    return None if last is None else StoredNode(last, catalog, agent.name())
+
+
+def _what_others_report(path: Path) -> Iterator[str]:
+    yield from _process_line(path)
+    yield from _service_line()
+
+
+def _process_line(path: Path) -> Iterator[str]:
+    """What the kernel shows of the process that listens, where that explains anything."""
+    try:
+        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
+            probe.settimeout(_SYSTEMD_LIMIT_S)
+            probe.connect(os.fspath(path))
+            pid, _, _ = _PEER.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _PEER.size))
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+    except OSError:
+        return
+    if state in _STATES:
+        yield f"the daemon, process {pid}, {_STATES[state]}"
+
+
+def _service_line() -> Iterator[str]:
+    """What systemd reports of the service, where there is one."""
+    properties = "LoadState,ActiveState,SubState,Result,StateChangeTimestamp"
+    command = ["systemctl", "show", _UNIT, f"--property={properties}"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=_SYSTEMD_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    values = dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+    if values.get("LoadState") == "loaded":
+        result = values.get("Result", "success")
+        why = "" if result == "success" else f", result {result}"
+        yield (
+            f"systemd: {_UNIT} is {values.get('ActiveState')} ({values.get('SubState')}){why}"
+            f" since {values.get('StateChangeTimestamp') or 'its boot'}; journalctl -u {_UNIT}"
+        )
