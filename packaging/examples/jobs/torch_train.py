@@ -23,7 +23,15 @@ try:
     from nodeagent_job import beat
 except ImportError:  # it also runs where there is no supervisor
 
-    def beat(step: "int | None" = None, **more: object) -> None:
+    def beat(
+        step: "int | None" = None,
+        phase: "str | None" = None,
+        checkpoint: "int | None" = None,
+        *,
+        compute_s: "float | None" = None,
+        rank: "int | None" = None,
+        group: "str | None" = None,
+    ) -> None:
         pass
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from nodeagent.job.session.values import Slowed, SlowStage
 from nodeagent.job.slow import chips, step_times
+from nodeagent.job.slow.rules import FAR_BEHIND
 from nodeagent.job.slow.watch import replay_slow
 from tests.job.slow.cases import BEGINS, CHIPS_LIKE_SLOW, LOOKALIKES, SLOW, SLOW_CHIPS
 from tests.job.slow.parts import Scene, series
@@ -132,8 +133,7 @@ def agreement_is_not_needed(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_slow_step_is_enough(patch: pytest.MonkeyPatch) -> None:
-    rule = step_times.FAR_BEHIND
-    patch.setattr(step_times, "RULES", (replace(rule, slow_steps=1, lasts_s=0.0),))
+    patch.setattr(step_times, "RULES", (replace(FAR_BEHIND, slow_steps=1, lasts_s=0.0),))
 
 
 @pytest.mark.parametrize(
