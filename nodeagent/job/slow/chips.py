@@ -61,9 +61,12 @@ class ChipHistory:
     """The readings of one chip over the newest ten minutes."""
 
     def __init__(self) -> None:
+        self._began_s: float | None = None
         self._readings = deque[_Reading]()
 
     def add(self, t_s: float, chip: ReadChip) -> None:
+        if self._began_s is None:
+            self._began_s = t_s
         self._readings.append(_Reading(t_s, chip))
         while t_s - self._readings[0].t_s > CHIP_WINDOW_S:
             self._readings.popleft()
@@ -71,6 +74,11 @@ class ChipHistory:
     @property
     def newest(self) -> ReadChip:
         return self._readings[-1].chip
+
+    @property
+    def is_whole(self) -> bool:
+        """It has been read for ten minutes."""
+        return self._began_s is not None and self._readings[-1].t_s - self._began_s >= CHIP_WINDOW_S
 
     @property
     def seconds(self) -> float:
@@ -152,7 +160,7 @@ def _working(readings: ChipHistory, newest: int | None = None) -> _Working | Non
     chips = readings.chips(newest)
     used = [each for each in chips if each.known and each.util is not None and each.util > CHIP_IN_USE]
     clocks = [each.clock_mhz for each in used if each.clock_mhz]
-    if newest is None and readings.seconds < 0.9 * CHIP_WINDOW_S:
+    if newest is None and not readings.is_whole:
         return None
     if len(clocks) < LEAST_SAMPLES or len(clocks) < CHIP_USED_SHARE * len(chips):
         return None

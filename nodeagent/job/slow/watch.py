@@ -133,7 +133,8 @@ class SlowWatch:
             if chip.name in self._behind:
                 continue
             self._behind[chip.name] = _Found(None)
-            differs = "; ".join(differences(chip.name, self._chips))
+            found = differences(chip.name, self._chips)
+            differs = "; ".join(each for each in found if not each.startswith("clock "))
             yield Slowed(
                 run=self._run,
                 what=SlowStage.FOUND,
@@ -145,7 +146,7 @@ class SlowWatch:
                     "chip": chip.name,
                     "score": f"{chip.clock_mhz / chip.peers_mhz:.2f}",
                     "since_s": f"{chip.seconds:.0f}",
-                    "differs": differs,
+                    "differs": "; ".join(found),
                 },
             )
         for name, known in list(self._behind.items()):
