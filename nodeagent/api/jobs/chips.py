@@ -24,6 +24,24 @@ _POWER: Final = "power_watts"
 _RECEIVED: Final = "link_received_bytes_total"
 _SENT: Final = "link_sent_bytes_total"
 _PROFILED: Final = "profiled"
+_CLOCK: Final[Mapping[str, str]] = {"ascend": "frequency_hertz.aicore", "nvidia": "frequency_hertz.sm"}
+"""By vendor, the clock of what computes."""
+
+_TEMPERATURE: Final = "temperature_celsius"
+_POWER_LIMIT: Final = "power_limit_watts"
+_THROTTLE: Final = "throttle"
+_IDLE: Final = "idle"
+"""Of what holds a clock down, the one that is none: the GPU does nothing."""
+
+_LINK_ERRORS: Final = (
+    "nvlink_errors_total",
+    "nvlink_link_errors_total",
+    "nvlink_packet_errors_total",
+    "link_errors_total",
+    "pcie_errors_total",
+    "pcie_replay_total",
+)
+_MEGA: Final = 1e6
 _PERCENT: Final = 100.0
 
 
@@ -92,6 +110,7 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
     pids = None if device.holders is None else [pids_there[holder] for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
+    clock = readings.get(_CLOCK.get(device.vendor, ""))
     return ChipReading(
         name=device.name,
         known=device.observed,
@@ -103,14 +122,25 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
         profiling=any(value for _, value in _parts(readings, _PROFILED)),
         handling=device.handling.value,
         holders=None if pids is None else tuple(pid for pid in pids if pid is not None),
+        model=device.attributes.get("product") or device.attributes.get("model", ""),
+        clock_mhz=None if clock is None else clock / _MEGA,
+        temperature_c=readings.get(_TEMPERATURE),
+        power_limit_w=readings.get(_POWER_LIMIT),
+        throttled=_throttled(readings),
+        link_errors=_sum(readings, *_LINK_ERRORS),
     )
 
 
-def _sum(readings: Readings, name: str) -> int | None:
+def _throttled(readings: Readings) -> tuple[str, ...]:
+    reasons = (name.partition(".")[2] for name, value in _parts(readings, _THROTTLE) if value)
+    return tuple(sorted(reason for reason in reasons if reason != _IDLE))
+
+
+def _sum(readings: Readings, *names: str) -> int | None:
     """The sum over all links of a chip."""
-    values = [value for _, value in _parts(readings, name)]
+    values = [value for _, value in _parts(readings, *names)]
     return int(sum(values)) if values else None
 
 
-def _parts(readings: Readings, name: str) -> list[tuple[str, float]]:
-    return [(each, value) for each, value in readings.items() if each.partition(".")[0] == name]
+def _parts(readings: Readings, *names: str) -> list[tuple[str, float]]:
+    return [(each, value) for each, value in readings.items() if each.partition(".")[0] in names]

@@ -166,6 +166,7 @@ class Connection:
                 version=self._shared.version,
                 defaults=config.defaults,
                 limits=config.limits,
+                reports=tuple(each.value for each in lines.ADDED_REPORTS),
                 resets=self._shared.reset_modes(),
             )
         )

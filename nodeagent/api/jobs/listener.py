@@ -25,6 +25,7 @@ from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
 from nodeagent.api.jobs.peers import live_jobs
 from nodeagent.api.jobs.shared import Shared
+from nodeagent.api.jobs.slow_chips import SlowChips
 from nodeagent.api.jobs.stream import LineStream
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.jobs.unnamed import UnnamedSupervisors
@@ -57,7 +58,7 @@ class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
     kept of one, by its name; ``resets`` the settings of resets in force. ``dead_supervisors`` ends jobs whose
     supervisor is dead, ``unkillable`` finds processes that cannot be ended, ``unnamed`` supervisors of which
-    it is not known which job.
+    it is not known which job, ``slow_chips`` chips whose clock is far below that of the others of their job.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class JobListener:
         self.dead_supervisors = DeadSupervisors(feed, ask)
         self.unkillable = self._shared.unkillable
         self.unnamed = UnnamedSupervisors(feed, ask)
+        self.slow_chips = SlowChips(feed, ask, readings)
         self._places = Quota(limits.SUPERVISORS)
         self._unproven = Quota(limits.UNPROVEN)
         self._proven = set[str]()
@@ -113,6 +115,7 @@ class JobListener:
             tasks.create_task(self.dead_supervisors.run())
             tasks.create_task(self.unkillable.run())
             tasks.create_task(self.unnamed.run())
+            tasks.create_task(self.slow_chips.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._send_wanted())

@@ -85,7 +85,15 @@ class Shared:
         return self.proven if of_cgroup else self.unproven
 
 
-INFORMS_ONLY: Final = frozenset({RunReportKind.SUSPECTED, RunReportKind.SUSPENDED, RunReportKind.CLEARED})
+INFORMS_ONLY: Final = frozenset(
+    {
+        RunReportKind.SUSPECTED,
+        RunReportKind.SUSPENDED,
+        RunReportKind.CLEARED,
+        RunReportKind.SLOW,
+        RunReportKind.KEEPS_UP,
+    }
+)
 """They move no job."""
 
 log = logging.getLogger(__name__)

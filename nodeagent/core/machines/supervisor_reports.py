@@ -196,6 +196,26 @@ def _cleared(state: EngineState, job: Job, given: RunReported) -> None:
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
+WHO = "who"
+"""The key, in the evidence of a report, of the rank or chip that is slow."""
+
+MAX_SLOW = 16
+"""So many are kept of one job; the events have all."""
+
+
+def _slow(state: EngineState, job: Job, given: RunReported) -> None:
+    """It only informs: a chip is judged by its own readings, never by a report."""
+    who = given.evidence.get(WHO, "")
+    if given.run == job.run and who:
+        others = tuple(each for each in job.slow if each != who)
+        is_slow = given.what is RunReportKind.SLOW
+        job = replace(job, slow=(*others, who)[-MAX_SLOW:] if is_slow else others)
+        state.put(job)
+    what = "holds up" if given.what is RunReportKind.SLOW else "no longer holds up"
+    why = given.why or f"{who or 'a rank'} {what} the others of run {given.run}"
+    jobs.emit_event(state, EventKind.JOB_SLOW, job, why, jobs.evidence_of(given), given.run)
+
+
 def _unkillable(state: EngineState, job: Job, given: RunReported) -> None:
     """The job leaves. Whether a chip takes no new work for that depends on the processes that the daemon
     sees: no report takes a chip out of service.
@@ -212,6 +232,8 @@ _BY_KIND: Final[dict[RunReportKind, Callable[[EngineState, Job, RunReported], No
     RunReportKind.SUSPECTED: _suspected,
     RunReportKind.SUSPENDED: _suspended,
     RunReportKind.CLEARED: _cleared,
+    RunReportKind.SLOW: _slow,
+    RunReportKind.KEEPS_UP: _slow,
     RunReportKind.UNKILLABLE: _unkillable,
 }
 

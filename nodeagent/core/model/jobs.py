@@ -48,6 +48,12 @@ class RunReportKind(StrEnum):
     CLEARED = "cleared"
     """The suspicion was wrong, or the run goes on again."""
 
+    SLOW = "slow"
+    """A rank, or a chip, holds up the others of the run."""
+
+    KEEPS_UP = "keeps_up"
+    """One that was slow is so no longer."""
+
     UNKILLABLE = "unkillable"
 
 
@@ -169,6 +175,9 @@ class Job:
     suspended: bool = False
     """The run hangs, as its supervisor has confirmed."""
 
+    slow: tuple[str, ...] = ()
+    """Which ranks or chips hold up the others of the run, as its supervisor has found."""
+
     by_operator: bool = False
     """An operator asked it to stop."""
 
@@ -235,3 +244,4 @@ class JobView:
     due_ns: int | None = None
     said: int = 0
     status: int | None = None
+    slow: tuple[str, ...] = ()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nodeagent.job.session.session import JobSession
     from nodeagent.job.session.values import ProcessId
     from nodeagent.job.shell.link import Received
-    from nodeagent.job.step.member import SharedHangs, StepMember
+    from nodeagent.job.step.member import SharedHangs, SharedStepTimes, StepMember
     from nodeagent.job.watching.progress import ProgressReader
 
 
@@ -281,7 +281,13 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         signals=parts.signals,
         runner=runner,
         watching=Watching(
-            _settings(given, parts.policy), tree, ring, parts.link.ask, progress, _shared_hangs(member)
+            _settings(given, parts.policy),
+            tree,
+            ring,
+            parts.link.ask,
+            progress,
+            _shared_hangs(member),
+            _shared_times(member),
         ),
         gathering=Gathering(place, tree, ring.files, errors),
         beats=beats,
@@ -334,6 +340,14 @@ def _shared_hangs(member: StepMember | None) -> SharedHangs | None:
     from nodeagent.job.step.member import SharedHangs
 
     return SharedHangs(member.folder, member.run, member.node)
+
+
+def _shared_times(member: StepMember | None) -> SharedStepTimes | None:
+    if member is None:
+        return None
+    from nodeagent.job.step.member import SharedStepTimes
+
+    return SharedStepTimes(member.folder, member.run, member.node)
 
 
 def _settings(given: Arguments, policy: Policy) -> HangSettings:
