@@ -99,7 +99,8 @@ class Peer:
 class JobBegun:
     """A supervisor has connected, or reports the state of its job again. ``devices`` are names or ids of the
     chips that the job is known to use besides those that a hook claimed for it: they only ever grow. ``run``
-    is the one that it is about to make, or that runs (``is_running``).
+    is the one that it is about to make, or that runs (``is_running``). ``processes``: those on devices that
+    the daemon has found to be the job's since the last time, by ``Holder.key``.
     """
 
     job: str
@@ -109,6 +110,7 @@ class JobBegun:
     is_running: bool = False
     devices: tuple[str, ...] = ()
     policy: JobPolicy = field(default_factory=JobPolicy)
+    processes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
