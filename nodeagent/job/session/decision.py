@@ -218,7 +218,8 @@ def _sent_away(case: EndingCase) -> RunDecision:
 
 
 def _sub_healthy(case: EndingCase) -> RunDecision:
-    why = f"{case.ending.sub_health} (sub-health), and the strategy of the job is {case.policy.sub_health.value}"
+    strategy = case.policy.sub_health.value
+    why = f"{case.ending.sub_health} (sub-health), and the strategy of the job is {strategy}"
     return _placed_anew(ExitStatus.RESCHEDULE, why, case)
 
 
