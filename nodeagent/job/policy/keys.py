@@ -175,7 +175,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     ),
     PolicyKey(
         name="error-row",
-        what="so many failures in a row with the same unknown error, without progress, end the job",
+        what="after how many failures with the same unknown error, without progress, the job is given up",
         field="error_row",
         form=whole(2, 128),
     ),
@@ -183,7 +183,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     # no range of its own: that of the job's retries.
     PolicyKey(
         name="node-replacements",
-        what="job step: so many nodes may be replaced by spares, in all",
+        what="job step: how many nodes may be replaced by spares, in all",
         field="node_replacements",
         form=whole(0, 128),
         annotations={POD_RETRY_NUM: whole(1, 128)},

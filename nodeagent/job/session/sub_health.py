@@ -3,8 +3,8 @@
 ``graceExit`` leaves at the next checkpoint, so that nothing is computed twice; between two runs at once.
 ``forceExit`` leaves at once. The names are MindCluster's (``subHealthyStrategy``, docs/en/scheduling/api of
 Ascend/mind-cluster); ``hotSwitch`` needs its operator, and is not done here. It costs a placement, and
-without one that is left the job stays: the chip still works. A fault that was there before the job began is
-never reported here: whoever placed the job has placed it there.
+without one that is left the job stays: the chip still works. The daemon reports no fault here that was there
+before the job began: the scheduler has placed the job on that chip.
 """
 
 from nodeagent.job.model import RunRequest, SubHealthyStrategy

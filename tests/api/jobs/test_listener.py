@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodeagent.core.model import EventKind, Handling, JobStage
+from nodeagent.core.model import Assertion, EventKind, Handling, JobStage, Signal
 from nodeagent.job import lines
 from nodeagent.job.model import RunEvent, RunReport
 from tests.api.jobs.stage import staged
@@ -152,6 +152,21 @@ async def test_a_line_that_no_store_could_keep_is_cut_or_refused(tmp_path: Path)
             "number: a whole number from 1 to 9007199254740992"
             in (await supervisor.hear(lines.SupervisorRefused)).why
         )
+
+
+async def test_a_chip_that_becomes_sub_healthy_is_named_and_the_job_may_run_on(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        await stage.hold("npu0", holder(supervisor.pid))
+        await supervisor.begin()
+        await supervisor.say(RunEvent.STARTED)
+        await stage.do(
+            Signal(source="ascend", device="npu0", code="SubHealthFault", assertion=Assertion.OCCUR)
+        )
+        want = await supervisor.wanted("run")
+        while not want.sub_health:
+            want = await supervisor.wanted("run")
+        assert (want.sub_health, want.handling) == ("npu0 has SubHealthFault", "JOB_STRATEGY")
+        assert (want.handling_chip, want.handling_code) == ("npu0", "SubHealthFault")
 
 
 async def test_it_takes_faults_of_chips_to_the_supervisor_before_its_next_word(tmp_path: Path) -> None:

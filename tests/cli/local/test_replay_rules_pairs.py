@@ -43,7 +43,7 @@ NEW = {
     "NotHandleFault": ("ALLOW NONE", "ALLOW NONE"),
     "SubHealthFault": ("ALLOW JOB_STRATEGY", "ALLOW JOB_STRATEGY"),
     "RestartRequest": ("NO_NEW_JOBS RERUN_REQUEST", "NO_NEW_JOBS RERUN_REQUEST"),
-    "RestartBusiness": (OUT, "NO_NEW_JOBS NONE"),
+    "RestartBusiness": (OUT, "NO_NEW_JOBS RESTART_JOB"),
     "FreeRestartNPU": (OUT, "NO_NEW_JOBS RESET_WHEN_IDLE"),
     "RestartNPU": (OUT, "ISOLATE STOP_RESET_RESTART"),
     "PreSeparateNPU": ("NO_NEW_JOBS NONE", "NO_NEW_JOBS NONE"),
