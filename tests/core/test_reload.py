@@ -105,7 +105,7 @@ def test_a_promotion_that_awaits_correlation_is_not_hurried_by_a_shorter_one() -
     slow, fast = repeat(HBM, 2, correlation_ns=ns(30)), repeat(HBM, 2, correlation_ns=0)
     engine = begin(catalog(row(HBM), frequency=[slow]), after(row(HBM), frequency=[fast]), chips=2)
     run(engine, [(1, signal(HBM)), (2, signal(HBM))])
-    assert emitted(reload(engine, 10)) == [("tables_reloaded", "node", "")]
+    assert emitted(reload(engine, 10)) == [("tables_reloaded", "node", ""), ("verdict_changed", "npu0", "")]
     assert wait(engine, 100) == []
     assert emitted(run(engine, [(101, signal(HBM))])) == [("promoted", "npu0", HBM)]
 
