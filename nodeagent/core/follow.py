@@ -97,7 +97,7 @@ def _reset(state: EngineState, key: Key, _: Reset | None, after: Reset | None) -
 
 def _job(state: EngineState, key: Key, before: Job | None, after: Job | None) -> None:
     """Whatever waits for one of its chips is reviewed again; claims also decide which these are."""
-    state.timers.set(key, None if after is None else after.due_ns)
+    state.timers.set(key, None if after is None else deadlines.of_job(after, state.moment_ns))
     if after is None or after.stage is JobStage.ENDED:
         state.live_jobs.pop(key, None)
     else:

@@ -15,6 +15,7 @@ INPUTS: Final[Mapping[str, type[Any]]] = {
     "Signal": model.Signal,
     "ActiveSet": model.ActiveSet,
     "Holders": model.ProcessesListed,
+    "ProcessesOwned": model.ProcessesOwned,
     "Edge": model.Edge,
     "CounterMark": model.CounterMark,
     "DeviceSeen": model.DeviceSeen,

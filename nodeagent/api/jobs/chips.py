@@ -60,6 +60,11 @@ class Ownership:
         self._known = seen
         return found
 
+    def owners(self, view: View) -> dict[str, str]:
+        """The supervised job that each process on a device is of, by ``Holder.key``; not those of none."""
+        holders = (holder for device in view.devices for holder in device.holders or ())
+        return {holder.key: name for holder in holders if (name := self._whose(holder))}
+
     def _whose(self, holder: Holder) -> str:
         known = self._known.get((holder.pid, holder.start_time))
         return self._looked_up(holder) if known is None else known

@@ -1,7 +1,8 @@
 """The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
 
 Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here sends all
-of them what is wanted, one publication after the other, so that none sees what is not committed.
+of them what is wanted, one publication after the other, so that none sees what is not committed. Another
+reports to the core which processes on the devices are theirs.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from nodeagent.api.jobs.unnamed import UnnamedSupervisors
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.settings import ResetSettings
-from nodeagent.core.model import Holder, Peer, View
+from nodeagent.core.model import Holder, Peer, ProcessesOwned, View
 from nodeagent.core.state.names import answers_for
 from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
 from nodeagent.store.consumers import Consumer
@@ -96,7 +97,9 @@ class JobListener:
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
+        self._attributed: tuple[tuple[tuple[Holder, ...] | None, ...], tuple[str, ...]] = ((), ())
+        """The processes on each device, and who was connected, when it was last found whose they are."""
+        self._owners: Mapping[str, str] = {}
 
     def reload(self, config: JobsConfig) -> None:
         """Take the configuration for those who connect from now on."""
@@ -113,6 +116,7 @@ class JobListener:
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._send_wanted())
+                tasks.create_task(self._attribute())
 
     def open(self) -> None:
         """Raises ``OutletError``."""
@@ -222,15 +226,31 @@ class JobListener:
             jobs = live_jobs(view) if connections else {}
             for connection in connections:
                 connection.show(view, jobs)
-            if connections and self._holders_changed(view):
-                used = self._shared.ownership.used(view)
-                for connection in connections:
-                    connection.grow(used.get(connection.name, ()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EACH_S if self._shared.leaving.is_holding else None):
                     await feed.wait_change(publication)
 
-    def _holders_changed(self, view: View) -> bool:
-        """Or who is connected has: then all are looked at again."""
-        before, self._holders = self._holders, tuple(device.holders for device in view.devices)
-        return before != self._holders
+    # ------------------------------------------------------------------ whose the processes are
+
+    async def _attribute(self) -> None:
+        """Find whose the processes on the devices are, whenever these change, or those who are connected."""
+        feed, ownership = self._shared.feed, self._shared.ownership
+        while True:
+            publication = feed.current
+            view, connections = publication.view, tuple(self._shared.connected.values())
+            if connections and self._has_changed(view):
+                used, owners = ownership.used(view), ownership.owners(view)
+                before, self._owners = self._owners, owners
+                if fresh := {key: name for key, name in owners.items() if before.get(key) != name}:
+                    await self._shared.ask(ProcessesOwned(owners=fresh))
+                for connection in connections:
+                    connection.grow(used.get(connection.name, ()))
+            await feed.wait_change(publication)
+
+    def _has_changed(self, view: View) -> bool:
+        before = self._attributed
+        self._attributed = (
+            tuple(device.holders for device in view.devices),
+            tuple(self._shared.connected),
+        )
+        return before != self._attributed

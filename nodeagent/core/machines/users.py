@@ -1,12 +1,13 @@
-"""The users of a device: its processes, as a driver lists them, and the jobs that claim it.
+"""The users of a device: its processes, as a driver lists them, whose they are, and the jobs that claim it.
 
 What follows from that is worked out in ``occupancy``. Nothing is opened here.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeagent.core.faults import ending
-from nodeagent.core.model import Claimed, Claims, DeviceProcesses, ProcessesListed
+from nodeagent.core.model import Claimed, Claims, DeviceProcesses, ProcessesListed, ProcessesOwned
 from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import EngineState
 
@@ -28,10 +29,29 @@ def listed(state: EngineState, given: ProcessesListed) -> bool:
             after = replace(after, left=left, left_ns=state.moment_ns)
         else:
             after = replace(after, left=before.left, left_ns=before.left_ns)
+        after = replace(after, owners=_owners(after, before.owners))
     state.put(after)
     ending.close_after_job(state, device.id, given.holders)
     state.mark((device.id,))
     return True
+
+
+def owned(state: EngineState, given: ProcessesOwned) -> bool:
+    """Some of the processes are of supervised jobs. True if that was news."""
+    changed = False
+    for before in state.all(DeviceProcesses):
+        owners = _owners(before, {**before.owners, **given.owners})
+        if owners != before.owners:
+            state.put(replace(before, owners=owners))
+            state.mark((before.device_id,))
+            changed = True
+    return changed
+
+
+def _owners(listed: DeviceProcesses, known: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of the processes that are listed, or were the last to leave."""
+    keys = dict.fromkeys(holder.key for holder in (*listed.holders, *listed.left))
+    return {key: known[key] for key in keys if key in known}
 
 
 def _unreadable(state: EngineState, before: DeviceProcesses | None) -> bool:

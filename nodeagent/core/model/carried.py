@@ -16,6 +16,7 @@ from nodeagent.core.model.inputs import (
     Edge,
     Operator,
     ProcessesListed,
+    ProcessesOwned,
     PublicFaults,
     ResetsRecorded,
     Signal,
@@ -40,6 +41,7 @@ Input = (
     Signal
     | ActiveSet
     | ProcessesListed
+    | ProcessesOwned
     | Edge
     | CounterMark
     | DeviceSeen

@@ -95,6 +95,11 @@ class Holder:
     command: str
     job: str = ""
 
+    @property
+    def key(self) -> str:
+        """Never another process's on this boot."""
+        return f"{self.pid}/{self.start_time}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessesListed:
@@ -106,6 +111,15 @@ class ProcessesListed:
     device: str
     holders: tuple[Holder, ...]
     known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesOwned:
+    """Processes on devices that the daemon has found to be of supervised jobs: by ``Holder.key`` the name of
+    the job. What is not named keeps the owner that it had.
+    """
+
+    owners: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,6 +175,9 @@ class Job:
     due_ns: int | None = None
     """When its stage ends by itself."""
 
+    blocked_ns: int | None = None
+    """Since when something that does not pass by itself blocks the reset that it waits for."""
+
     held: bool = False
     """An operator wants it to stay stopped."""
 

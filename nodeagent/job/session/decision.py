@@ -33,7 +33,8 @@ class RunEnding:
     """How a run has ended, or why the next may not begin.
 
     ``failure`` is None if the command never ran, or if it is unknown how it ended. ``blame`` is what the
-    daemon wanted near the end of a run that failed by itself, None where it knows of no fault.
+    daemon wanted near the end of a run that failed by itself, None where it knows of no fault. ``wanted_for``
+    is the daemon's reason for what it wants now.
     """
 
     cause: EndCause
@@ -43,6 +44,7 @@ class RunEnding:
     progressed: bool = False
     blame: RunRequest | None = None
     isolated: bool = False
+    wanted_for: str = ""
     by_operator: bool = False
     sub_health: str = ""
     """The chip that works, and not well, with its code."""
@@ -212,7 +214,8 @@ def _healing(case: EndingCase) -> RunDecision:
 
 def _sent_away(case: EndingCase) -> RunDecision:
     if case.ending.isolated:
-        why = "the node, or a chip of the job, is isolated"
+        reason = f": {case.ending.wanted_for}" if case.ending.wanted_for else ""
+        why = f"the node, or a chip of the job, is isolated{reason}"
         return _placed_anew(ExitStatus.RESCHEDULE_ISOLATED, why, case)
     return _placed_anew(ExitStatus.RESCHEDULE, "the job is to run elsewhere; the node is well", case)
 
@@ -232,7 +235,9 @@ def _blamed(case: EndingCase) -> RunDecision:
     """As the daemon's request is: away from here, or again here once it is healed."""
     blame = case.ending.blame
     assert blame is not None
-    ending = replace(case.ending, by_operator=blame.by_operator, isolated=blame.isolated)
+    ending = replace(
+        case.ending, by_operator=blame.by_operator, isolated=blame.isolated, wanted_for=blame.why
+    )
     if blame.handling == "RESCHEDULE":
         ending = replace(ending, isolated=True)
     away = not blame.by_operator and (blame.wish is Wish.LEAVE or ending.isolated or not case.policy.in_place)

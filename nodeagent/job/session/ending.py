@@ -38,6 +38,7 @@ def decision_of(state: SessionState, cause: EndCause, known: KnownFailure) -> Ru
         progressed=state.progressed,
         blame=state.blame,
         isolated=wanted is not None and wanted.isolated,
+        wanted_for=wanted.why if wanted is not None else "",
         by_operator=wanted is not None and wanted.by_operator,
         sub_health=state.sub_health,
     )

@@ -6,7 +6,9 @@ from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import (
     ActionState,
     EventKind,
+    Holder,
     JobStage,
+    ProcessesListed,
     Recommendation,
     ResetMode,
     RunReportKind,
@@ -64,8 +66,10 @@ def test_while_nobody_knows_who_holds_its_chip_it_has_not_stopped() -> None:
 def test_where_no_cgroup_tells_its_processes_any_bare_process_keeps_it() -> None:
     place = Place()
     place.run(IN_PLACE, "pid:70")
-    place.do(held("npu0", ""))
+    place.own("pid:70")
     place.fault()
+    other = Holder(pid=8, start_time=1, command="python")
+    place.do(ProcessesListed(device="npu0", holders=(other,)))
     place.say(RunReportKind.STOPPED, "pid:70")
     assert place.stage("pid:70") is JobStage.ASKED
     place.do(held("npu0", None))
@@ -99,10 +103,11 @@ def test_until_then_it_is_named_among_what_the_reset_waits_for() -> None:
 
 def test_a_job_beside_it_that_only_claims_its_chip_keeps_the_announcement_and_the_reset() -> None:
     place = Place()
-    place.claim("npu1", "slurm:8")
     place.run()
     place.fault()
-    place.stop()
+    place.claim("npu1", "slurm:8")
+    place.leave()
+    place.do(held("npu0", None))
     place.wait(20)
     place.poll_all(BROKEN)
     place.wait(10.001)
@@ -254,6 +259,7 @@ def test_for_one_that_a_person_orders_it_is() -> None:
     place = Place()
     place.run()
     place.do(order("reset", "npu0"))
+    place.poll_all()
     assert (place.stage(), place.job().code) == (JobStage.ASKED, "")
 
 

@@ -126,9 +126,15 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
         if promotion.effective and _reaches(view, promotion.device_id, affects, device):
             judged_by = settings_on(view, promotion.device_id, settings)
             yield stance_of(promotion.level, promotion.phase, judged_by)
+        if not promotion.effective and promotion.device_id == device.id and _takes_out(promotion):
+            yield Verdict.NO_NEW_JOBS, Handling.NONE
     for hold in view.holds:
         if hold.device_id == device.id:
             yield _HELD[hold.kind]
+
+
+def _takes_out(promotion: Promotion) -> bool:
+    return promotion.level in (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 
 
 def _of_its_job(view: View, condition: Condition) -> Handling:
