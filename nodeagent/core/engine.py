@@ -52,7 +52,6 @@ from nodeagent.core.model import (
     Operator,
     Outcome,
     ProcessesListed,
-    ProcessesOwned,
     Promotion,
     PublicFaults,
     Reset,
@@ -157,7 +156,6 @@ _HANDLERS: dict[type, Handler] = _with_rules(
         ActionResult: resets.resulted,
         ResetsRecorded: reset_blockers.recorded,
         ProcessesListed: users.listed,
-        ProcessesOwned: users.owned,
         Carried: _carried,
     }
 )

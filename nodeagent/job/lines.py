@@ -28,10 +28,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nodeagent.job.codec import TaggedLines
-from nodeagent.job.model import RunReport, RunRequest
+from nodeagent.job.model import RunEvent, RunReport, RunRequest
 
 PROTOCOL: Final = 1
 MAX_LINE_BYTES: Final = 65_536
+
+ADDED_REPORTS: Final = (RunEvent.SLOW, RunEvent.KEEPS_UP)
+"""What is reported since the first version. A daemon that does not name them ends the connection for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,8 @@ class Welcome:
     defaults: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     resets: Mapping[str, str] = field(default_factory=dict)
+    reports: tuple[str, ...] = ()
+    """What the daemon takes in ``said`` besides what its first version did. Nothing else is sent to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +103,12 @@ class ChipReading:
     profiling: bool = False
     handling: str = "NONE"
     holders: tuple[int, ...] | None = None
+    model: str = ""
+    clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_limit_w: float | None = None
+    throttled: tuple[str, ...] = ()
+    link_errors: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,12 @@ class RunEvent(str, Enum):
     SUSPECTED = "suspected"
     SUSPENDED = "suspended"
     CLEARED = "cleared"
+    SLOW = "slow"
+    """A rank holds up the others."""
+
+    KEEPS_UP = "keeps_up"
+    """A rank that was slow is so no longer."""
+
     UNKILLABLE = "unkillable"
 
 

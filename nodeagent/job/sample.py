@@ -42,6 +42,8 @@ class ProcessSample:
     syscr: int | None = None
     syscw: int | None = None
     chips: tuple[str, ...] = ()
+    cpu_wait_s: float | None = None
+    """How long it could run and waited for a processor: read of ranks whose program reports its times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,15 @@ class ChipSample:
     tx_bytes: int | None = None
     profiling: bool = False
     handling: str = "NONE"
+    model: str = ""
+    clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_limit_w: float | None = None
+    throttled: tuple[str, ...] = ()
+    """What slows the chip down now, by the driver's names: hw_thermal, sw_power_cap."""
+
+    link_errors: int | None = None
+    """Errors and repeats of all its links, cumulative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +91,19 @@ class Beat:
     step: int | None = None
     phase: ProgramPhase = ProgramPhase.TRAIN
     checkpoint: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """How long one rank has worked on one step by itself: without any wait for other ranks.
+
+    ``group``: ranks of the same group do the same work; "" if all ranks of the job do. ``pid``: who has sent
+    it, by the kernel, as the supervisor numbers it; 0 if unknown.
+    """
+
+    t_s: float
+    step: int
+    compute_s: float
+    rank: int
+    group: str = ""
+    pid: int = 0

@@ -1,7 +1,8 @@
 """A recorded series as JSON lines: a header, then one line for each sample with the beats since the last.
 
     {"name": "...", "T_min": 30, "period_s": 10, "kind": "training"}
-    {"t_s": 10, "ranks": [{"pid": 7, "ppid": 1, ...}], "chips": [{"name": "npu0", ...}], "beats": [...]}
+    {"t_s": 10, "ranks": [{"pid": 7, "ppid": 1, ...}], "chips": [{"name": "npu0", ...}], "beats": [...],
+     "times": [{"t_s": 9, "step": 3, "compute_s": 0.8, "rank": 0}]}
 
 ``ranks`` holds all processes of the tree. What a live run keeps is the same. It opens no file, and a key that
 it does not know is an error: a series that was read in part would be judged wrongly.
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodeagent.job.codec import CodecError, from_plain, line_of, object_in, to_plain
-from nodeagent.job.sample import Beat, ChipSample, ProcessSample, RunSample
+from nodeagent.job.sample import Beat, ChipSample, ProcessSample, RunSample, StepTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Header:
 class SeriesRow:
     sample: RunSample
     beats: tuple[Beat, ...] = ()
+    times: tuple[StepTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class _Line:
     ranks: tuple[ProcessSample, ...] = ()
     chips: tuple[ChipSample, ...] = ()
     beats: tuple[Beat, ...] = ()
+    times: tuple[StepTime, ...] = ()
 
 
 def header_line(header: Header) -> str:
@@ -53,7 +56,7 @@ def header_line(header: Header) -> str:
 
 def row_line(row: SeriesRow) -> str:
     sample = row.sample
-    line = _Line(t_s=sample.t_s, ranks=sample.processes, chips=sample.chips, beats=row.beats)
+    line = _Line(t_s=sample.t_s, ranks=sample.processes, chips=sample.chips, beats=row.beats, times=row.times)
     return line_of(to_plain(line, sparse=True))
 
 
@@ -81,4 +84,4 @@ def _row(text: str, before: Sequence[SeriesRow]) -> SeriesRow:
     if before and line.t_s <= before[-1].sample.t_s:
         raise CodecError(f"t_s: greater than {before[-1].sample.t_s:g}, not {line.t_s:g}")
     sample = RunSample(t_s=line.t_s, processes=line.ranks, chips=line.chips)
-    return SeriesRow(sample=sample, beats=line.beats)
+    return SeriesRow(sample=sample, beats=line.beats, times=line.times)

@@ -20,7 +20,7 @@ from nodeagent.api.messages import NodeFacts
 from nodeagent.core.model import EventKind
 from nodeagent.metrics.daemon import HealthSource, daemon_metrics, public_metrics, source_metrics
 from nodeagent.metrics.devices import ActionCounts, actions_in_progress, device_metrics, open_metrics
-from nodeagent.metrics.jobs import JobCounts, jobs_by_stage
+from nodeagent.metrics.jobs import JobCounts, jobs_by_stage, slow_jobs
 from nodeagent.metrics.telemetry import telemetry
 from nodeagent.metrics.workers import worker_metrics
 from nodeagent.store.consumers import Consumer
@@ -88,6 +88,7 @@ class NodeMetrics(Collector):
             *actions_in_progress(publication.view),
             self._actions.family(),
             *jobs_by_stage(publication.view),
+            *slow_jobs(publication.view),
             *self._jobs.families(),
             *self._stream(publication),
             *daemon_metrics(health),

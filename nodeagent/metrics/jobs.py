@@ -42,6 +42,7 @@ ENDED: Final = "ended"
 _STAGES: Final = (*(stage.value for stage in JobStage if stage is not JobStage.ENDED), CLAIMED)
 _RERUNS: Final = (*(why.value for why in RunReason if why is not RunReason.FIRST), OTHER)
 _SUSPICIONS: Final = (RunReportKind.SUSPENDED.value, RunReportKind.CLEARED.value)
+_SLOW: Final = (RunReportKind.SLOW.value, RunReportKind.KEEPS_UP.value)
 _CAUSES: Final = (FAULT, ORDER, SUSPENDED)
 _OUTCOMES: Final = (IN_PLACE, LEFT, ENDED)
 _PHASES: Final = ("stop", "heal", "rerun", "total")
@@ -62,6 +63,7 @@ class JobCounts:
     def __init__(self) -> None:
         self._reruns = dict.fromkeys(_RERUNS, 0)
         self._suspicions = dict.fromkeys(_SUSPICIONS, 0)
+        self._slow = dict.fromkeys(_SLOW, 0)
         self._recoveries = {(cause, outcome): 0 for cause in _CAUSES for outcome in _OUTCOMES}
         self._counted = {phase: [0] * len(BUCKETS) for phase in _PHASES}
         self._sums_s = dict.fromkeys(_PHASES, 0.0)
@@ -80,6 +82,9 @@ class JobCounts:
             case EventKind.JOB_SUSPECTED if event.evidence.get("said") == RunReportKind.CLEARED:
                 self._suspicions[RunReportKind.CLEARED.value] += 1
                 self._forget_suspension(name)
+            case EventKind.JOB_SLOW:
+                is_over = event.evidence.get("said") == RunReportKind.KEEPS_UP
+                self._slow[_SLOW[is_over]] += 1
             case EventKind.JOB_RERUN:
                 self._rerun(name, event)
             case EventKind.JOB_ENDED:
@@ -139,6 +144,15 @@ class JobCounts:
         for end, number in self._suspicions.items():
             suspicions.add_metric([end], number)
         yield suspicions
+        slow = CounterMetricFamily(
+            "nodeagent_job_slow",
+            "Ranks or chips that held up the others of their job (slow), and those that no longer did"
+            " (keeps_up).",
+            labels=["what"],
+        )
+        for what, number in self._slow.items():
+            slow.add_metric([what], number)
+        yield slow
         recoveries = CounterMetricFamily(
             "nodeagent_job_recoveries",
             "Jobs that were asked to stop or made no progress, by why, and what became of them: they run"
@@ -179,6 +193,12 @@ def jobs_by_stage(view: View) -> Iterator[Metric]:
     for stage, number in counted.items():
         family.add_metric([stage], number)
     yield family
+
+
+def slow_jobs(view: View) -> Iterator[Metric]:
+    slow = GaugeMetricFamily("nodeagent_jobs_slow", "Jobs in which a rank or a chip holds up the others now.")
+    slow.add_metric([], sum(bool(job.slow) for job in view.jobs))
+    yield slow
 
 
 def _seconds(event: Event, key: str) -> float | None:

@@ -15,7 +15,6 @@ INPUTS: Final[Mapping[str, type[Any]]] = {
     "Signal": model.Signal,
     "ActiveSet": model.ActiveSet,
     "Holders": model.ProcessesListed,
-    "ProcessesOwned": model.ProcessesOwned,
     "Edge": model.Edge,
     "CounterMark": model.CounterMark,
     "DeviceSeen": model.DeviceSeen,

@@ -9,7 +9,7 @@ import pytest
 
 from nodeagent.job.codec import CodecError
 from nodeagent.job.model import Counts, HangMode, Policy, RunRequest, Wish
-from nodeagent.job.sample import Beat, ChipSample, ProcessSample, ProgramPhase, RunSample
+from nodeagent.job.sample import Beat, ChipSample, ProcessSample, ProgramPhase, RunSample, StepTime
 from nodeagent.job.series import Header, SeriesRow, header_line, read, row_line
 from nodeagent.job.session.values import (
     CommandExited,
@@ -28,6 +28,8 @@ from nodeagent.job.session.values import (
     SessionInput,
     SessionTick,
     Signalled,
+    Slowed,
+    SlowStage,
 )
 from nodeagent.job.shell.journal import JournalRecord, decode_records, encode_record
 from nodeagent.job.shell.record import decode_counts, encode_counts
@@ -83,6 +85,7 @@ ROW = SeriesRow(
         ),
     ),
     beats=(Beat(t_s=9.0, step=4, phase=ProgramPhase.EVAL),),
+    times=(StepTime(t_s=9.5, step=4, compute_s=0.8, rank=1, pid=7),),
 )
 
 
@@ -103,6 +106,7 @@ def test_the_form_is_that_of_the_documents() -> None:
             {"name": "npu1", "known": False},
         ],
         "beats": [{"t_s": 9.0, "step": 4, "phase": "eval"}],
+        "times": [{"t_s": 9.5, "step": 4, "compute_s": 0.8, "rank": 1, "pid": 7}],
     }
 
 
@@ -155,6 +159,7 @@ EVERY_KIND: tuple[SessionInput, ...] = (
     CommandExited(run=1, failure=RunFailure(status=1, tail="a\nb\x00c")),
     Emptied(run=1),
     Hung(run=1, what=HangStage.CONFIRMED, why="quiet", since_s=1800.5, acts=False),
+    Slowed(run=1, what=SlowStage.FOUND, who="rank 2", why="twice the time", evidence={"score": "0.50"}),
     Gathered(run=1, path="/x", digest="d"),
     Progressed(run=1, number=12),
     Signalled(number=15),

@@ -15,6 +15,7 @@ from nodeagent.job import model
 from nodeagent.job.model import Counts, ExitStatus, Policy, RunReason, RunRequest, Wish
 from nodeagent.job.policy import keys
 from nodeagent.job.policy.arguments import parse
+from nodeagent.job.sample import Beat, ProgramPhase
 from nodeagent.job.watching.beats import BeatSocket
 from tests.documents import ROOT, blocks, orders, prose
 from tests.waiting import wait_until
@@ -119,5 +120,5 @@ def test_its_program_tells_each_of_its_steps(tmp_path: Path) -> None:
     beats.close()
 
     assert ran.stderr == b""
-    assert found[0].phase.value == "load"
+    assert found[0] == Beat(t_s=0.0, phase=ProgramPhase.LOAD)
     assert [each.step for each in found[1:4]] == [0, 1, 2]

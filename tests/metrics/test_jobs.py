@@ -12,7 +12,7 @@ from nodeagent.core.model import (
     Recommendation,
     View,
 )
-from nodeagent.metrics.jobs import JobCounts, jobs_by_stage
+from nodeagent.metrics.jobs import JobCounts, jobs_by_stage, slow_jobs
 from tests.api.samples import event
 
 SECOND_NS = 1_000_000_000
@@ -122,3 +122,17 @@ def test_jobs_are_counted_by_stage_and_those_that_have_ended_are_not_there() -> 
         "leaving": 0,
         "claimed": 1,
     }
+
+
+def test_slow_ranks_are_counted_and_so_are_those_that_keep_up_again() -> None:
+    assert counted(
+        of(EventKind.JOB_SLOW, evidence={"said": "slow"}),
+        of(EventKind.JOB_SLOW, evidence={"said": "slow"}),
+        of(EventKind.JOB_SLOW, evidence={"said": "keeps_up"}),
+    ) == {"nodeagent_job_slow_total{slow}": 2, "nodeagent_job_slow_total{keeps_up}": 1}
+
+
+def test_jobs_with_a_slow_rank_are_counted() -> None:
+    job = JobView(name="a", kind="training", devices=(), recommended=Recommendation.NONE)
+    (family,) = slow_jobs(View(jobs=(job, replace(job, name="b", slow=("rank 2", "npu3")))))
+    assert [sample.value for sample in family.samples] == [1]

@@ -55,6 +55,43 @@ def test_one_that_fails_has_all_nodes_run_again_in_place_and_nothing_is_requeued
     assert sorted((tmp_path / "ends").read_text().split("\n")[:-1]) == ["n1 1", "n3 1"]
 
 
+def test_of_a_heterogeneous_job_the_nodes_of_the_first_part_run_it(nodes: Cluster, tmp_path: Path) -> None:
+    parts = ("--nodelist=n1", ":", "--nodelist=n2")
+    job = step(nodes, tmp_path, *RETRIES, nodes=1, allocation=parts)
+    job.runs_on(1, "n1")
+    job.order("n1 1 exit 3")
+    job.runs_on(2, "n1")
+    job.finish(2)
+    assert job.ends("COMPLETED", "FAILED")["JobState"] == "COMPLETED"
+
+
+STEPS = """
+import os, sys, time
+from nodeagent_job import beat
+node, end = os.environ["SLURMD_NODENAME"], time.monotonic() + float(sys.argv[2])
+step = 0
+while time.monotonic() < end and not os.path.exists(sys.argv[1]):
+    step += 1
+    time.sleep(0.4)  # all ranks wait for the slowest
+    beat(step=step, compute_s=0.4 if node == "n2" and step > 40 else 0.2)
+"""
+
+
+def test_a_rank_that_holds_up_those_of_other_nodes_is_named_by_the_step_and_by_its_supervisor(
+    nodes: Cluster, tmp_path: Path
+) -> None:
+    program, done = tmp_path / "steps.py", tmp_path / "done"
+    program.write_text(STEPS)
+    job = step(nodes, tmp_path, "--period", "1", command=(sys.executable, program, done, "120"))
+    job.comes(lambda: "run 1: rank 1 on n2 holds up its peers: it takes 0.4 s" in job.said, "the slow rank")
+    job.comes(lambda: "run 1: rank 1 (pid " in job.said, "its supervisor's message")
+    done.touch()
+
+    assert job.ends("COMPLETED", "FAILED")["JobState"] == "COMPLETED"
+    assert "rank 0" not in job.said
+    assert "rank 2" not in job.said
+
+
 def test_a_peer_that_slurm_has_to_kill_runs_again_with_the_others(nodes: Cluster, tmp_path: Path) -> None:
     """Its grace is longer than KillWait, and it ignores the signal: Slurm kills its supervisor, too."""
     job = step(nodes, tmp_path, "--in-place-retries", "2", "--verdict-wait", "0s")

@@ -23,6 +23,7 @@ from tests.waiting import WAIT_LIMIT_S, until
 _HERE: Final = sys.executable if importlib.util.find_spec("torch") else ""
 PYTHON: Final = os.environ.get("NODEAGENT_TORCH_PYTHON", _HERE)
 TRAIN: Final = ROOT / "packaging" / "examples" / "jobs" / "torch_train.py"
+CHECKPOINT_EVERY: Final = 5
 _RANK: Final = re.compile(r"^rank (\d+), pid (\d+), run (\d+): from step (\d+)$", re.MULTILINE)
 
 pytestmark = [
@@ -71,7 +72,9 @@ class Torch:
 
 
 @asynccontextmanager
-async def supervised(folder: Path, *policy: str) -> AsyncIterator[Torch]:
+async def supervised(
+    folder: Path, *policy: str, ranks: int = 2, step_s: float = 0.02
+) -> AsyncIterator[Torch]:
     """Without a daemon. What is left of it at the end is ended."""
     supervisor: tuple[str | Path, ...] = (
         sys.executable,
@@ -83,15 +86,15 @@ async def supervised(folder: Path, *policy: str) -> AsyncIterator[Torch]:
         *policy,
         "--",
     )
-    torchrun = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    torchrun = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
     words: tuple[str | Path, ...] = (
         TRAIN,
         "--checkpoints",
         folder / "c",
         "--step-time",
-        "0.02",
+        str(step_s),
         "--every",
-        "5",
+        str(CHECKPOINT_EVERY),
         "--steps",
         "100000",
     )
@@ -183,3 +186,17 @@ def evidence(folder: Path) -> str:
     """Everything that was gathered of the hang of the first run."""
     (hang,) = folder.glob("state/**/run-1/hang")
     return "\n".join(path.read_text(errors="replace") for path in sorted(hang.rglob("*")) if path.is_file())
+
+
+async def test_a_rank_at_half_the_speed_is_named_within_ten_steps(tmp_path: Path) -> None:
+    async with supervised(tmp_path, "--period", "1", ranks=4, step_s=0.8) as job:
+        await job.comes(lambda: len(job.ranks(1)) == 4, "its ranks")
+        began = job.newest()
+        (tmp_path / "c" / "orders").write_text("2 slow\n")
+        await job.comes(lambda: "rank 2 (pid" in job.err, "the slow rank")
+        pid, _ = job.ranks(1)[2]
+        (line,) = [each for each in job.err.splitlines() if "holds up its peers" in each]
+        newest = job.newest()
+
+    assert line.startswith(f"nodeagent-job: run 1: rank 2 (pid {pid}) holds up its peers: it takes ")
+    assert newest - began <= 10 + CHECKPOINT_EVERY

@@ -35,6 +35,7 @@ _NEVER_LOWERS = frozenset(
         EventKind.JOB_SUSPECTED,
         EventKind.JOB_SUSPENDED,
         EventKind.JOB_ENDED,
+        EventKind.JOB_SLOW,
     }
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from nodeagent.api.jobs.peers import PROCFS
 from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
@@ -24,7 +24,35 @@ _POWER: Final = "power_watts"
 _RECEIVED: Final = "link_received_bytes_total"
 _SENT: Final = "link_sent_bytes_total"
 _PROFILED: Final = "profiled"
+_CLOCK: Final[Mapping[str, str]] = {"ascend": "frequency_hertz.aicore", "nvidia": "frequency_hertz.sm"}
+"""By vendor, the clock of what computes."""
+
+_TEMPERATURE: Final = "temperature_celsius"
+_POWER_LIMIT: Final = "power_limit_watts"
+_THROTTLE: Final = "throttle"
+_IDLE: Final = "idle"
+"""Of what holds a clock down, the one that is none: the GPU does nothing."""
+
+_LINK_ERRORS: Final = (
+    "nvlink_errors_total",
+    "nvlink_link_errors_total",
+    "nvlink_packet_errors_total",
+    "link_errors_total",
+    "pcie_errors_total",
+    "pcie_replay_total",
+)
+_MEGA: Final = 1e6
 _PERCENT: Final = 100.0
+
+
+class JobUse(NamedTuple):
+    """The ids of the devices that a job uses, and its processes on them by ``Holder.key``, each in order."""
+
+    devices: dict[str, None]
+    processes: dict[str, None]
+
+
+NO_USE: Final = JobUse({}, {})
 
 
 class Ownership:
@@ -47,23 +75,19 @@ class Ownership:
         self._supervisors.pop(name, None)
         self._known.clear()
 
-    def used(self, view: View) -> dict[str, list[str]]:
-        """The ids of the devices that each supervised job uses, by its name."""
-        found: dict[str, list[str]] = {}
+    def used(self, view: View) -> dict[str, JobUse]:
+        """What each supervised job uses, by its name."""
+        found: dict[str, JobUse] = {}
         seen = dict[tuple[int, int], str]()
         for device in view.devices:
             for holder in device.holders or ():
                 name = self._whose(holder)
                 seen[holder.pid, holder.start_time] = name
-                if name and device.id not in found.setdefault(name, []):
-                    found[name].append(device.id)
+                if name:
+                    use = found.setdefault(name, JobUse({}, {}))
+                    use.devices[device.id] = use.processes[holder.key] = None
         self._known = seen
         return found
-
-    def owners(self, view: View) -> dict[str, str]:
-        """The supervised job that each process on a device is of, by ``Holder.key``; not those of none."""
-        holders = (holder for device in view.devices for holder in device.holders or ())
-        return {holder.key: name for holder in holders if (name := self._whose(holder))}
 
     def _whose(self, holder: Holder) -> str:
         known = self._known.get((holder.pid, holder.start_time))
@@ -92,6 +116,7 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
     pids = None if device.holders is None else [pids_there[holder] for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
+    clock = readings.get(_CLOCK.get(device.vendor, ""))
     return ChipReading(
         name=device.name,
         known=device.observed,
@@ -103,14 +128,25 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
         profiling=any(value for _, value in _parts(readings, _PROFILED)),
         handling=device.handling.value,
         holders=None if pids is None else tuple(pid for pid in pids if pid is not None),
+        model=device.attributes.get("product") or device.attributes.get("model", ""),
+        clock_mhz=None if clock is None else clock / _MEGA,
+        temperature_c=readings.get(_TEMPERATURE),
+        power_limit_w=readings.get(_POWER_LIMIT),
+        throttled=_throttled(readings),
+        link_errors=_sum(readings, *_LINK_ERRORS),
     )
 
 
-def _sum(readings: Readings, name: str) -> int | None:
+def _throttled(readings: Readings) -> tuple[str, ...]:
+    reasons = (name.partition(".")[2] for name, value in _parts(readings, _THROTTLE) if value)
+    return tuple(sorted(reason for reason in reasons if reason != _IDLE))
+
+
+def _sum(readings: Readings, *names: str) -> int | None:
     """The sum over all links of a chip."""
-    values = [value for _, value in _parts(readings, name)]
+    values = [value for _, value in _parts(readings, *names)]
     return int(sum(values)) if values else None
 
 
-def _parts(readings: Readings, name: str) -> list[tuple[str, float]]:
-    return [(each, value) for each, value in readings.items() if each.partition(".")[0] == name]
+def _parts(readings: Readings, *names: str) -> list[tuple[str, float]]:
+    return [(each, value) for each, value in readings.items() if each.partition(".")[0] in names]

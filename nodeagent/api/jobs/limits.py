@@ -72,7 +72,10 @@ MAX_EVIDENCE: Final = 16
 MAX_EVIDENCE_CHARACTERS: Final[Mapping[RunReportKind, int]] = {
     RunReportKind.SUSPENDED: 1024,
     RunReportKind.EXITED: 256,
+    RunReportKind.SLOW: 256,
+    RunReportKind.KEEPS_UP: 64,
 }
-"""The length of each value, by what is reported: of a hang that is confirmed, and of a failure its class and
-line. Other reports have none. One event holds all of it, and goes to every subscriber.
+"""The length of each value, by what is reported: of a hang that is confirmed, of a failure its class and
+line, of a slow rank what was measured. Other reports have none. One event holds all of it, and goes to every
+subscriber.
 """

@@ -1,8 +1,7 @@
 """The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
 
 Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here sends all
-of them what is wanted, one publication after the other, so that none sees what is not committed. Another
-reports to the core which processes on the devices are theirs.
+of them what is wanted, one publication after the other, so that none sees what is not committed.
 """
 
 import asyncio
@@ -19,19 +18,20 @@ from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import BACKLOG, bound, open_to_everybody, remove
 from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import limits, peers
+from nodeagent.api.jobs import chips, limits, peers
 from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
 from nodeagent.api.jobs.peers import live_jobs
 from nodeagent.api.jobs.shared import Shared
+from nodeagent.api.jobs.slow_chips import SlowChips
 from nodeagent.api.jobs.stream import LineStream
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.jobs.unnamed import UnnamedSupervisors
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.settings import ResetSettings
-from nodeagent.core.model import Holder, Peer, ProcessesOwned, View
+from nodeagent.core.model import Holder, Peer, View
 from nodeagent.core.state.names import answers_for
 from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
 from nodeagent.store.consumers import Consumer
@@ -57,7 +57,7 @@ class JobListener:
     """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
     kept of one, by its name; ``resets`` the settings of resets in force. ``dead_supervisors`` ends jobs whose
     supervisor is dead, ``unkillable`` finds processes that cannot be ended, ``unnamed`` supervisors of which
-    it is not known which job.
+    it is not known which job, ``slow_chips`` chips whose clock is far below that of the others of their job.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class JobListener:
         self.dead_supervisors = DeadSupervisors(feed, ask)
         self.unkillable = self._shared.unkillable
         self.unnamed = UnnamedSupervisors(feed, ask)
+        self.slow_chips = SlowChips(feed, ask, readings)
         self._places = Quota(limits.SUPERVISORS)
         self._unproven = Quota(limits.UNPROVEN)
         self._proven = set[str]()
@@ -97,9 +98,8 @@ class JobListener:
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        self._attributed: tuple[tuple[tuple[Holder, ...] | None, ...], tuple[str, ...]] = ((), ())
-        """The processes on each device, and who was connected, when it was last found whose they are."""
-        self._owners: Mapping[str, str] = {}
+        self._users: tuple[tuple[tuple[Holder, ...] | None, ...], tuple[str, ...]] = ((), ())
+        """The processes on each device, and who was connected, when they were last looked at."""
 
     def reload(self, config: JobsConfig) -> None:
         """Take the configuration for those who connect from now on."""
@@ -113,10 +113,10 @@ class JobListener:
             tasks.create_task(self.dead_supervisors.run())
             tasks.create_task(self.unkillable.run())
             tasks.create_task(self.unnamed.run())
+            tasks.create_task(self.slow_chips.run())
             if self._socket is not None:
                 self._accepting = tasks.create_task(self._accept_all(self._socket))
                 tasks.create_task(self._send_wanted())
-                tasks.create_task(self._attribute())
 
     def open(self) -> None:
         """Raises ``OutletError``."""
@@ -226,31 +226,17 @@ class JobListener:
             jobs = live_jobs(view) if connections else {}
             for connection in connections:
                 connection.show(view, jobs)
+            if connections and self._users_changed(view):
+                used = self._shared.ownership.used(view)
+                for connection in connections:
+                    connection.grow(used.get(connection.name, chips.NO_USE))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EACH_S if self._shared.leaving.is_holding else None):
                     await feed.wait_change(publication)
 
-    # ------------------------------------------------------------------ whose the processes are
-
-    async def _attribute(self) -> None:
-        """Find whose the processes on the devices are, whenever these change, or those who are connected."""
-        feed, ownership = self._shared.feed, self._shared.ownership
-        while True:
-            publication = feed.current
-            view, connections = publication.view, tuple(self._shared.connected.values())
-            if connections and self._has_changed(view):
-                used, owners = ownership.used(view), ownership.owners(view)
-                before, self._owners = self._owners, owners
-                if fresh := {key: name for key, name in owners.items() if before.get(key) != name}:
-                    await self._shared.ask(ProcessesOwned(owners=fresh))
-                for connection in connections:
-                    connection.grow(used.get(connection.name, ()))
-            await feed.wait_change(publication)
-
-    def _has_changed(self, view: View) -> bool:
-        before = self._attributed
-        self._attributed = (
-            tuple(device.holders for device in view.devices),
-            tuple(self._shared.connected),
-        )
-        return before != self._attributed
+    def _users_changed(self, view: View) -> bool:
+        """Or who is connected has: then all are looked at again."""
+        before = self._users
+        holders = tuple(device.holders for device in view.devices)
+        self._users = (holders, tuple(self._shared.connected))
+        return before != self._users

@@ -62,6 +62,9 @@ def _write_list(jobs: Sequence[types_pb2.Job]) -> None:
         for job in jobs
     ]
     write_table(["JOB", "STAGE", "RUN", "RECOMMENDED", "DEVICES"], rows)
+    for job in jobs:
+        if job.slow:
+            write(f"{job.name}: {', '.join(job.slow)} holds up the others; see nodeagent job show {job.name}")
     unnamed = [job.name for job in jobs if job.name.startswith(NO_CGROUP)]
     if unnamed and any(not job.stage for job in jobs):
         write(f"{', '.join(unnamed)}: it is not known of which job; no claim of a hook is matched with it")
@@ -146,6 +149,8 @@ def _write(job: types_pb2.Job) -> None:
         write_field("why:", job.why)
     write_field("may:", _allowed(job))
     write_field("recommended:", recommended(job))
+    if job.slow:
+        write_field("slow:", ", ".join(job.slow))
     if job.HasField("status"):
         write_field("left with:", f"status {job.status}")
     if job.pid:

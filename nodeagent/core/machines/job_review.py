@@ -26,7 +26,7 @@ from nodeagent.core.machines import (
     reset_refusal,
 )
 from nodeagent.core.machines.jobs import Cause
-from nodeagent.core.machines.reset_blockers import Obstacle
+from nodeagent.core.machines.reset_blockers import ResetObstacle
 from nodeagent.core.model import (
     Condition,
     Device,
@@ -234,7 +234,7 @@ def _waits_for_such_alone(state: EngineState, reset: Reset) -> bool:
     return is_cool and not _obstacles(state, reset)
 
 
-def _obstacles(state: EngineState, reset: Reset) -> list[Obstacle]:
+def _obstacles(state: EngineState, reset: Reset) -> list[ResetObstacle]:
     """What is in its way, but for jobs that stop for it."""
     stopping = [job for job in _users_of(state, reset) if _stops_for(state, reset, job)]
     return reset_blockers.obstacles(state, reset, state.lookup.settings.reset, stopping)

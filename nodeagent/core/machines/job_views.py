@@ -171,6 +171,7 @@ def _supervised(state: EngineState, job: Job) -> JobView:
         due_ns=job.due_ns,
         said=job.said,
         status=job.status,
+        slow=job.slow,
     )
 
 

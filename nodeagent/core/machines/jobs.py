@@ -88,7 +88,13 @@ def advance(state: EngineState, job: Job, happened: JobTrigger, **changes: Any) 
     return after
 
 
-NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "end": None, "suspended": False}
+NOT_RUN: Final[Mapping[str, Any]] = {
+    "started": False,
+    "stopped": False,
+    "end": None,
+    "suspended": False,
+    "slow": (),
+}
 """What holds of a run that has not begun."""
 
 
@@ -158,6 +164,7 @@ def end(state: EngineState, job: Job, why: str, status: int | None) -> None:
         why=why,
         status=status,
         devices=(),
+        slow=(),
         due_ns=state.moment_ns + limits.ENDED_JOBS_NS,
     )
     if ended is not None:

@@ -172,7 +172,7 @@ MAX_NAMED = 16
 """So many users of the members are named; a job may have a process for each core on each chip."""
 
 
-class Obstacle(NamedTuple):
+class ResetObstacle(NamedTuple):
     """What blocks the start of a reset. ``passes``: it may go away by itself before long, as a chip that is
     not observed yet, or another reset. ``of_job``: it is a job that may be asked to stop, or of one.
     """
@@ -244,7 +244,7 @@ def users(
     settings: ResetSettings,
     ended_first: frozenset[str] = frozenset(),
     without: Collection[Job] = (),
-) -> Iterator[Obstacle]:
+) -> Iterator[ResetObstacle]:
     """Who uses the members: processes, claims and supervised jobs, but for those of jobs that are
     ``ended_first``, and as if those ``without`` had stopped.
 
@@ -253,14 +253,14 @@ def users(
     for device_id in members:
         name = state.device(device_id).name
         if state.device(device_id).gone:
-            yield Obstacle(
+            yield ResetObstacle(
                 f"{name} is reset together with the others, and its driver no longer lists it: "
                 "who uses it is unknown; power-cycle the node"
             )
             continue
         held, on_chip = state.get(DeviceProcesses, device_id), occupancy.supervised_on(state, device_id)
         if held is None or not held.is_current:
-            yield Obstacle(f"the users of {name} are not known", passes=True)
+            yield ResetObstacle(f"the users of {name} are not known", passes=True)
         for holder in held.holders if held is not None else ():
             if has_registered_jobs(ended_first, holder.job):
                 continue
@@ -270,18 +270,18 @@ def users(
             text = f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})"
             jobs = [each for each in on_chip if _is_of(held, holder, (each,))]
             goes = any(each.stage in _IN_STAGE for each in jobs)
-            yield Obstacle(text, passes=goes, of_job=bool(jobs))
+            yield ResetObstacle(text, passes=goes, of_job=bool(jobs))
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
             if job in ended_first or occupancy.is_supervised(state, job):
                 continue
-            yield Obstacle(f"{name} is claimed by the {kind or 'job'} {job}")
+            yield ResetObstacle(f"{name} is claimed by the {kind or 'job'} {job}")
         for user in on_chip:
             if occupancy.is_out_of_the_way(user) or user in without:
                 continue
             if not has_registered_jobs(ended_first, user.name):
                 text = f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"
-                yield Obstacle(text, passes=user.stage in _IN_STAGE, of_job=True)
+                yield ResetObstacle(text, passes=user.stage in _IN_STAGE, of_job=True)
     if not state.cells[Claimed] and not settings.trust_process_list:
         yield from _not_trusted(state, members)
 
@@ -290,10 +290,10 @@ def _is_of(listed: DeviceProcesses | None, holder: Holder, jobs: Iterable[Job]) 
     return listed is not None and any(occupancy.is_process_of(listed, holder, job) for job in jobs)
 
 
-def _not_trusted(state: EngineState, members: tuple[str, ...]) -> Iterator[Obstacle]:
+def _not_trusted(state: EngineState, members: tuple[str, ...]) -> Iterator[ResetObstacle]:
     """No job hook reports on this node, so that an empty list of processes needs another proof."""
     if empty := occupancy.untrusted(state, members):
-        yield Obstacle(
+        yield ResetObstacle(
             'no job hook has called "nodeagent claim" on this node, no supervised job was the last to use '
             f"{names(state, empty)}, and an empty process list alone is not trusted "
             "(reset.trust_process_list = false); if no job runs there: "
@@ -333,7 +333,7 @@ def of_start(state: EngineState, reset: Reset, settings: ResetSettings) -> tuple
 
 def obstacles(
     state: EngineState, reset: Reset, settings: ResetSettings, without: Collection[Job] = ()
-) -> list[Obstacle]:
+) -> list[ResetObstacle]:
     """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped. Jobs
     that are asked to stop once nothing else blocks it come last.
     """
@@ -341,39 +341,39 @@ def obstacles(
     found = list(users(state, reset.members, settings, ended_first, without))
     found.sort(key=lambda each: each.of_job)
     if len(found) > MAX_NAMED:
-        found[MAX_NAMED:] = [Obstacle(f"{len(found) - MAX_NAMED} more")]
+        found[MAX_NAMED:] = [ResetObstacle(f"{len(found) - MAX_NAMED} more")]
     return [*found, *_not_seen(state, reset), *_of_node(state, reset, settings)]
 
 
-def _not_seen(state: EngineState, reset: Reset) -> Iterator[Obstacle]:
+def _not_seen(state: EngineState, reset: Reset) -> Iterator[ResetObstacle]:
     """A member that is not observed, or a fault that is not shown."""
     for device_id in reset.members if not _quiesces(state) else ():
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
         if reason is not None and not device.gone:
-            yield Obstacle(f"{device.name} is not observed: {reason.text}", passes=True)
+            yield ResetObstacle(f"{device.name} is not observed: {reason.text}", passes=True)
     if reset.conditions and not any(
         is_live(state.era, each.presence) for each in asking_conditions(state, reset)
     ):
-        yield Obstacle("no fault that asked for it is seen now", passes=True)
+        yield ResetObstacle("no fault that asked for it is seen now", passes=True)
     if not reset.confirmed:
-        yield Obstacle("no poll has shown the fault since it was proposed", passes=True)
+        yield ResetObstacle("no poll has shown the fault since it was proposed", passes=True)
 
 
-def _of_node(state: EngineState, reset: Reset, settings: ResetSettings) -> Iterator[Obstacle]:
+def _of_node(state: EngineState, reset: Reset, settings: ResetSettings) -> Iterator[ResetObstacle]:
     """Another reset, the limit of the node, a quiesce, and a store that is not to be relied on."""
     for other in state.all(Reset):
         if other.id != reset.id and _is_under_way(other):
-            yield Obstacle(f"{other.id} is under way", passes=True)
+            yield ResetObstacle(f"{other.id} is under way", passes=True)
     if count(state, state.node_id, settings) >= settings.node_limit:
         hours = settings.limit_window_ns / 3.6e12
-        yield Obstacle(f"this node had {settings.node_limit} resets within {hours:g} h")
+        yield ResetObstacle(f"this node had {settings.node_limit} resets within {hours:g} h")
     for hold in _quiesces(state):
-        yield Obstacle(f"quiesced by {hold.owner}: {hold.reason}")
+        yield ResetObstacle(f"quiesced by {hold.owner}: {hold.reason}")
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
-        yield Obstacle("the store is not durable")
+        yield ResetObstacle("the store is not durable")
     if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):
-        yield Obstacle("the store was damaged and has not been acknowledged (nodeagent release node)")
+        yield ResetObstacle("the store was damaged and has not been acknowledged (nodeagent release node)")
 
 
 def _quiesces(state: EngineState) -> list[Hold]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nodeagent.core.judge.events import notice
-from nodeagent.core.machines import job_review, jobs, reset_policy
+from nodeagent.core.machines import job_review, jobs, reset_policy, users
 from nodeagent.core.machines.jobs import Cause, JobTrigger
 from nodeagent.core.model import (
     AGENT,
@@ -35,6 +35,11 @@ UNKILLABLE = "process_unkillable"
 
 def begun(state: EngineState, given: JobBegun) -> bool:
     """A supervisor is there: with a job that was not known, or with one that goes on."""
+    is_news = users.owned(state, given.job, given.processes)
+    return _begun(state, given) or is_news
+
+
+def _begun(state: EngineState, given: JobBegun) -> bool:
     state.answer = Answer()
     job = state.get(Job, given.job)
     if job is not None and job.stage is not JobStage.ENDED:
@@ -196,6 +201,26 @@ def _cleared(state: EngineState, job: Job, given: RunReported) -> None:
     jobs.emit_event(state, EventKind.JOB_SUSPECTED, job, why, jobs.evidence_of(given), given.run)
 
 
+WHO = "who"
+"""The key, in the evidence of a report, of the rank or chip that is slow."""
+
+MAX_SLOW = 16
+"""So many are kept of one job; the events have all."""
+
+
+def _slow(state: EngineState, job: Job, given: RunReported) -> None:
+    """It only informs: a chip is judged by its own readings, never by a report."""
+    who = given.evidence.get(WHO, "")
+    if given.run == job.run and who:
+        others = tuple(each for each in job.slow if each != who)
+        is_slow = given.what is RunReportKind.SLOW
+        job = replace(job, slow=(*others, who)[-MAX_SLOW:] if is_slow else others)
+        state.put(job)
+    what = "holds up" if given.what is RunReportKind.SLOW else "no longer holds up"
+    why = given.why or f"{who or 'a rank'} {what} the others of run {given.run}"
+    jobs.emit_event(state, EventKind.JOB_SLOW, job, why, jobs.evidence_of(given), given.run)
+
+
 def _unkillable(state: EngineState, job: Job, given: RunReported) -> None:
     """The job leaves. Whether a chip takes no new work for that depends on the processes that the daemon
     sees: no report takes a chip out of service.
@@ -212,6 +237,8 @@ _BY_KIND: Final[dict[RunReportKind, Callable[[EngineState, Job, RunReported], No
     RunReportKind.SUSPECTED: _suspected,
     RunReportKind.SUSPENDED: _suspended,
     RunReportKind.CLEARED: _cleared,
+    RunReportKind.SLOW: _slow,
+    RunReportKind.KEEPS_UP: _slow,
     RunReportKind.UNKILLABLE: _unkillable,
 }
 

@@ -3,11 +3,11 @@
 What follows from that is worked out in ``occupancy``. Nothing is opened here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from nodeagent.core.faults import ending
-from nodeagent.core.model import Claimed, Claims, DeviceProcesses, ProcessesListed, ProcessesOwned
+from nodeagent.core.model import Claimed, Claims, DeviceProcesses, ProcessesListed
 from nodeagent.core.state import limits, registry
 from nodeagent.core.state.state import EngineState
 
@@ -36,13 +36,13 @@ def listed(state: EngineState, given: ProcessesListed) -> bool:
     return True
 
 
-def owned(state: EngineState, given: ProcessesOwned) -> bool:
-    """Some of the processes are of supervised jobs. True if that was news."""
-    changed = False
-    for before in state.all(DeviceProcesses):
-        owners = _owners(before, {**before.owners, **given.owners})
-        if owners != before.owners:
-            state.put(replace(before, owners=owners))
+def owned(state: EngineState, job: str, processes: Iterable[str]) -> bool:
+    """These processes, by ``Holder.key``, are of the supervised job. True if that was news."""
+    owners, changed = dict.fromkeys(processes, job), False
+    for before in state.all(DeviceProcesses) if owners else ():
+        after = replace(before, owners=_owners(before, {**before.owners, **owners}))
+        if after != before:
+            state.put(after)
             state.mark((before.device_id,))
             changed = True
     return changed

@@ -16,7 +16,6 @@ from nodeagent.core.model.inputs import (
     Edge,
     Operator,
     ProcessesListed,
-    ProcessesOwned,
     PublicFaults,
     ResetsRecorded,
     Signal,
@@ -41,7 +40,6 @@ Input = (
     Signal
     | ActiveSet
     | ProcessesListed
-    | ProcessesOwned
     | Edge
     | CounterMark
     | DeviceSeen

@@ -117,7 +117,7 @@ class DeviceProcesses:
     """The processes on a device as last reported, and those that were the last to leave, at ``left_ns``.
 
     ``is_current``: reported since the daemon's last start, and readable since. ``owners``: by ``Holder.key``
-    the supervised job that such a process is of, as ``ProcessesOwned`` reported it.
+    the supervised job that such a process is of, as ``JobBegun`` reported it.
     """
 
     device_id: str

@@ -179,6 +179,8 @@ class EventKind(StrEnum):
     JOB_SUSPECTED = "job_suspected"
     JOB_SUSPENDED = "job_suspended"
     JOB_ENDED = "job_ended"
+    JOB_SLOW = "job_slow"
+    """A rank or a chip of it holds up the others, or no longer does."""
 
 
 class ActionState(StrEnum):

@@ -114,15 +114,6 @@ class ProcessesListed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessesOwned:
-    """Processes on devices that the daemon has found to be of supervised jobs: by ``Holder.key`` the name of
-    the job. What is not named keeps the owner that it had.
-    """
-
-    owners: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """Telemetry crossed a threshold rule's bound (``above`` true) or its clear bound."""
 

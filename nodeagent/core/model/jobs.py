@@ -48,6 +48,12 @@ class RunReportKind(StrEnum):
     CLEARED = "cleared"
     """The suspicion was wrong, or the run goes on again."""
 
+    SLOW = "slow"
+    """A rank, or a chip, holds up the others of the run."""
+
+    KEEPS_UP = "keeps_up"
+    """One that was slow is so no longer."""
+
     UNKILLABLE = "unkillable"
 
 
@@ -93,7 +99,8 @@ class Peer:
 class JobBegun:
     """A supervisor has connected, or reports the state of its job again. ``devices`` are names or ids of the
     chips that the job is known to use besides those that a hook claimed for it: they only ever grow. ``run``
-    is the one that it is about to make, or that runs (``is_running``).
+    is the one that it is about to make, or that runs (``is_running``). ``processes``: those on devices that
+    the daemon has found to be the job's since the last time, by ``Holder.key``.
     """
 
     job: str
@@ -103,6 +110,7 @@ class JobBegun:
     is_running: bool = False
     devices: tuple[str, ...] = ()
     policy: JobPolicy = field(default_factory=JobPolicy)
+    processes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +176,9 @@ class Job:
 
     suspended: bool = False
     """The run hangs, as its supervisor has confirmed."""
+
+    slow: tuple[str, ...] = ()
+    """Which ranks or chips hold up the others of the run, as its supervisor has found."""
 
     by_operator: bool = False
     """An operator asked it to stop."""
@@ -235,3 +246,4 @@ class JobView:
     due_ns: int | None = None
     said: int = 0
     status: int | None = None
+    slow: tuple[str, ...] = ()

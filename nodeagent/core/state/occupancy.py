@@ -226,12 +226,19 @@ def untrusted(state: EngineState, device_ids: Iterable[str]) -> tuple[str, ...]:
     cells = [state.get(DeviceProcesses, each) for each in device_ids]
     lists = [held for held in cells if held is not None]
     works = any((held.holders or held.left) and _is_of_jobs(held) for held in lists)
-    return tuple(held.device_id for held in lists if not (works and _is_of_jobs(held)))
+    doubtful = (held for held in lists if not (works and _is_of_jobs(held)))
+    return tuple(held.device_id for held in doubtful if not _has_others(state, held))
 
 
 def _is_of_jobs(held: DeviceProcesses) -> bool:
     """Whether those that use it, or were the last to, are known to be of supervised jobs."""
     return all(holder.key in held.owners for holder in held.holders or held.left)
+
+
+def _has_others(state: EngineState, held: DeviceProcesses) -> bool:
+    """Whether a process of no supervised job uses it now: then its list is not empty."""
+    jobs = supervised_on(state, held.device_id)
+    return any(not any(is_process_of(held, holder, job) for job in jobs) for holder in held.holders)
 
 
 def left_of(state: EngineState, job: Job) -> str:

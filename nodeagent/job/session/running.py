@@ -19,6 +19,8 @@ from nodeagent.job.session.values import (
     LinkBack,
     Progressed,
     RunFailure,
+    Slowed,
+    SlowStage,
 )
 
 EVIDENCE_S = 15.0
@@ -190,6 +192,13 @@ def exited_while_gathering(transition: Transition, given: CommandExited) -> None
         exited(transition, given)
     else:
         transition.change(failure=given.failure)
+
+
+def slow(transition: Transition, given: Slowed) -> None:
+    """Reported, and nothing is done: the run goes on."""
+    what = RunEvent.SLOW if given.what is SlowStage.FOUND else RunEvent.KEEPS_UP
+    transition.print_message(f"run {transition.state.run}: {given.why}")
+    transition.report(what, given.why, evidence={**given.evidence, "who": given.who})
 
 
 def armed(transition: Transition, given: Armed) -> None:

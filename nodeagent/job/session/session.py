@@ -47,11 +47,12 @@ from nodeagent.job.session.values import (
     SessionInput,
     SessionTick,
     Signalled,
+    Slowed,
 )
 
 Handler = Callable[[Transition, Any], None]
 
-_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Armed, Hung, Gathered, Progressed)
+_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Armed, Hung, Slowed, Gathered, Progressed)
 
 _BEFORE_THE_TIME: Final = (SessionBegan, Emptied)
 """Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
@@ -81,6 +82,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
         Emptied: running.emptied,
         Armed: running.armed,
         Hung: running.hung,
+        Slowed: running.slow,
         Gathered: running.gathered,
         Progressed: running.progressed,
         Signalled: ending.signalled_while_running,

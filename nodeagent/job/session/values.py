@@ -130,6 +130,26 @@ class Hung:
     acts: bool = True
 
 
+class SlowStage(str, Enum):
+    FOUND = "found"
+    ENDED = "ended"
+    """It keeps up with its peers again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowed:
+    """A rank, or a chip, holds up the others of the run. ``who`` names it: "rank 2", or the chip's name.
+
+    ``evidence`` has what was measured, as texts: rank, chip, score, compute_s, differs.
+    """
+
+    run: int
+    what: SlowStage
+    who: str
+    why: str
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """The evidence of a hang lies there; ``path`` is "" where there is none."""
@@ -171,6 +191,7 @@ SessionInput = (
     | Emptied
     | Armed
     | Hung
+    | Slowed
     | Gathered
     | Progressed
     | Signalled

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nodeagent.job.session.session import JobSession
     from nodeagent.job.session.values import ProcessId
     from nodeagent.job.shell.link import Received
-    from nodeagent.job.step.member import SharedHangs, StepMember
+    from nodeagent.job.step.member import SharedHangs, SharedStepTimes, StepMember
     from nodeagent.job.watching.progress import ProgressReader
 
 
@@ -192,10 +192,10 @@ def _report_what_is_missing(policy: Policy, received: list[Received], place: Sta
             f" and no chip is repaired for this job until it does{waits}"
         )
     _report_resets_not_done(policy, _welcome_of(received))
-    if policy.placements is not None and not policy.in_step and (place is None or not place.is_given):
+    if policy.placements is not None and not policy.in_step and (why := _counts_end(place)):
         print_message(
-            "no --state is given: placements and failures in a row are counted in this placement alone,"
-            " except for SLURM_RESTART_COUNT; name a folder that the next placement sees, too"
+            f"{why}: placements and failures in a row are counted in this placement alone, except for"
+            " SLURM_RESTART_COUNT; name a folder that the next placement sees, too"
         )
 
 
@@ -217,6 +217,16 @@ def _report_resets_not_done(policy: Policy, welcome: Welcome | None) -> None:
                 f"resets of {vendor} chips {_NOT_DONE[mode]} on this node (reset.mode: {mode}):"
                 " a fault that needs one is not repaired in place"
             )
+
+
+def _counts_end(place: StateFolder | None) -> str:
+    """Why the next placement does not find what this one counts, "" where it may find it."""
+    if place is None or not place.is_given:
+        return "no --state is given"
+    from nodeagent.job.shell.state_lifetime import ends_early
+
+    early = ends_early(place.folder)
+    return f"--state {place.folder} lies {early}" if early else ""
 
 
 def _member(given: Arguments, environment: Mapping[str, str]) -> StepMember | None:
@@ -271,7 +281,13 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         signals=parts.signals,
         runner=runner,
         watching=Watching(
-            _settings(given, parts.policy), tree, ring, parts.link.ask, progress, _shared_hangs(member)
+            _settings(given, parts.policy),
+            tree,
+            ring,
+            parts.link.ask,
+            progress,
+            _shared_hangs(member),
+            _shared_times(member),
         ),
         gathering=Gathering(place, tree, ring.files, errors),
         beats=beats,
@@ -324,6 +340,14 @@ def _shared_hangs(member: StepMember | None) -> SharedHangs | None:
     from nodeagent.job.step.member import SharedHangs
 
     return SharedHangs(member.folder, member.run, member.node)
+
+
+def _shared_times(member: StepMember | None) -> SharedStepTimes | None:
+    if member is None:
+        return None
+    from nodeagent.job.step.member import SharedStepTimes
+
+    return SharedStepTimes(member.folder, member.run, member.node)
 
 
 def _settings(given: Arguments, policy: Policy) -> HangSettings:

@@ -30,6 +30,7 @@ from nodeagent.job.session.values import (
     SessionInput,
     SessionTick,
     Signalled,
+    Slowed,
 )
 from nodeagent.job.shell import files
 
@@ -141,6 +142,7 @@ _RECORDS: Final = TaggedLines(
         "emptied": Emptied,
         "armed": Armed,
         "hung": Hung,
+        "slow": Slowed,
         "gathered": Gathered,
         "progressed": Progressed,
         "signalled": Signalled,

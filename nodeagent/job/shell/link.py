@@ -68,6 +68,7 @@ class DaemonLink:
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns: int | None = 0
         self._has_begun = False
+        self._reports: tuple[str, ...] = ()
         self.is_welcome = False
 
     # ------------------------------------------------------------------ what the loop needs
@@ -108,12 +109,16 @@ class DaemonLink:
     def begin(self, begin: JobBegin, now_ns: int) -> None:
         """After a welcome. Every report that was not taken follows."""
         self._has_begun = self.is_welcome
+        self._untaken = {number: each for number, each in self._untaken.items() if self._is_known(each)}
         self._due_ns = now_ns + WANT_WITHIN_NS if self.is_welcome else self._due_ns
         self._put(begin, now_ns)
         for message in self._untaken.values():
             self._put(message, now_ns)
 
     def send(self, message: RunReport | Bye, now_ns: int) -> None:
+        """What the daemon is too old for is dropped."""
+        if self._has_begun and not self._is_known(message):
+            return
         self._untaken[message.number] = message
         if self._has_begun:
             self._put(message, now_ns)
@@ -136,6 +141,13 @@ class DaemonLink:
             self._socket = None
 
     # ------------------------------------------------------------------ inside
+
+    def _is_known(self, message: RunReport | Bye) -> bool:
+        from nodeagent.job.lines import ADDED_REPORTS
+
+        if not isinstance(message, RunReport) or message.what not in ADDED_REPORTS:
+            return True
+        return message.what.value in self._reports
 
     def _connect(self, now_ns: int) -> None:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -234,6 +246,7 @@ class DaemonLink:
             self._lose(f"the daemon speaks protocol {line.protocol}, this supervisor {PROTOCOL}", now_ns)
             return
         self.is_welcome = True
+        self._reports = line.reports
         self._due_ns = None
         self._pause_ns = FIRST_PAUSE_NS
         self._received.append(line)

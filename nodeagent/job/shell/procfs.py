@@ -125,6 +125,14 @@ def counters(pid: int) -> dict[bytes, int]:
     return {name: int(value) for name, value in zip(items[::2], items[1::2], strict=True)}
 
 
+def cpu_wait_s(pid: int) -> float | None:
+    """How long its first thread could run and waited for a processor: the second number of
+    ``/proc/PID/schedstat`` (Documentation/scheduler/sched-stats of the kernel). None where it is not shown.
+    """
+    fields = (read(pid, "schedstat", _MAX_SMALL_BYTES) or b"").split()
+    return int(fields[1]) / 1e9 if len(fields) > 1 else None
+
+
 def environment(pid: int) -> dict[str, str]:
     """As it was at the process's exec; {} where it may not be read."""
     data = read(pid, "environ") or b""

@@ -50,7 +50,11 @@ HELD_WORDS_NS: Final = 12 * SECOND_NS
 """If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
 
 BETWEEN_BEATS_NS: Final = SECOND_NS // 10
-"""Beats are read so often at most: a program that sends one a microsecond costs no more."""
+MAX_BEATS_BETWEEN: Final = 64
+"""After so many beats the rest waits until that time is over: a program that sends one a microsecond costs no
+more. Fewer are read at once, because the socket may take only ten (unix(7), max_dgram_qlen), and all ranks
+report a step at the same moment.
+"""
 
 
 class JobSupervisor:
@@ -74,6 +78,8 @@ class JobSupervisor:
         self._gathering = gathering
         self._beats = beats
         self._beats_due_ns = 0
+        self._beats_since_ns = 0
+        self._beats_read = 0
         self.left: Leave | None = None
         """What the session has left with, once it has."""
 
@@ -175,10 +181,17 @@ class JobSupervisor:
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
             print_message(f"a beat of the program cannot be read (reported once): {beats.last_bad}")
-        if found or beats.bad > bad_before:
+        count = len(found) + beats.bad - bad_before + beats.subscriptions - subscriptions_before
+        if count:
             self._watching.beaten(found, at_ns)
-        if found or beats.bad > bad_before or beats.subscriptions > subscriptions_before:
-            self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
+            self._pace_beats(count, at_ns)
+
+    def _pace_beats(self, count: int, at_ns: int) -> None:
+        if at_ns - self._beats_since_ns >= BETWEEN_BEATS_NS:
+            self._beats_since_ns, self._beats_read = at_ns, 0
+        self._beats_read += count
+        if self._beats_read >= MAX_BEATS_BETWEEN:
+            self._beats_due_ns = self._beats_since_ns + BETWEEN_BEATS_NS
 
     def _send_to_subscribers(self) -> None:
         if self._beats is not None:

@@ -5,6 +5,7 @@
     run-N/plan.json       which nodes make run N, and why
     run-N/node-NODE.json  how run N has ended on that node
     run-N/hangs/          what each node sees of a hang, and what the loop finds
+    run-N/slow/           the step times of each node's ranks, and which ranks the loop finds slow
     node-NODE/            the STATE of that node's own supervisor
 
 Files are written whole, under another name first. Another node's file is looked for by its name, and only
@@ -22,9 +23,10 @@ from nodeagent.job.shell import files
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.step.values import NodeOutcome, RunPlan
 from nodeagent.job.step.whole_job_hang import JobHangFinding, NodeHangReport
+from nodeagent.job.step.whole_job_slow import JobSlowFinding, NodeStepTimes
 
-Record = NodeOutcome | RunPlan | NodeHangReport | JobHangFinding
-T = TypeVar("T", NodeOutcome, RunPlan, NodeHangReport, JobHangFinding)
+Record = NodeOutcome | RunPlan | NodeHangReport | JobHangFinding | NodeStepTimes | JobSlowFinding
+T = TypeVar("T", NodeOutcome, RunPlan, NodeHangReport, JobHangFinding, NodeStepTimes, JobSlowFinding)
 
 MAX_BYTES: Final = 1 << 20
 
@@ -34,6 +36,8 @@ _FORMATS: Final[dict[type, str]] = {
     RunPlan: "nodeagent-job-plan",
     NodeHangReport: "nodeagent-job-node-word",
     JobHangFinding: "nodeagent-job-finding",
+    NodeStepTimes: "nodeagent-job-step-times",
+    JobSlowFinding: "nodeagent-job-slow",
 }
 
 
@@ -65,7 +69,8 @@ class StepFolder:
     # ------------------------------------------------------------------ written; each raises ``OSError``
 
     def put_plan(self, plan: RunPlan) -> None:
-        (self._run(plan.run) / "hangs").mkdir(parents=True, exist_ok=True)
+        for name in ("hangs", "slow"):
+            (self._run(plan.run) / name).mkdir(parents=True, exist_ok=True)
         files.write(self._run(plan.run) / "plan.json", encode(plan))
 
     def put_outcome(self, outcome: NodeOutcome) -> None:
@@ -76,6 +81,12 @@ class StepFolder:
 
     def put_finding(self, run: int, finding: JobHangFinding) -> None:
         files.write(self._run(run) / "hangs" / "found-by-step.json", encode(finding), is_lasting=False)
+
+    def put_step_times(self, run: int, node: str, times: NodeStepTimes) -> None:
+        files.write(self._run(run) / "slow" / _of(node), encode(times), is_lasting=False)
+
+    def put_slow(self, run: int, finding: JobSlowFinding) -> None:
+        files.write(self._run(run) / "slow" / "found-by-step.json", encode(finding), is_lasting=False)
 
     # ------------------------------------------------------------------ read; None where there is none
 
@@ -95,6 +106,12 @@ class StepFolder:
 
     def finding(self, run: int) -> JobHangFinding | None:
         return _read(JobHangFinding, self._run(run) / "hangs" / "found-by-step.json")
+
+    def step_times(self, run: int, node: str) -> NodeStepTimes | None:
+        return _read(NodeStepTimes, self._run(run) / "slow" / _of(node))
+
+    def slow(self, run: int) -> JobSlowFinding | None:
+        return _read(JobSlowFinding, self._run(run) / "slow" / "found-by-step.json")
 
     def _run(self, number: int) -> Path:
         return self.path / f"run-{number}"

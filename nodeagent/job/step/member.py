@@ -1,4 +1,5 @@
-"""One node's part in a step: what the plan asks of it, how the run has ended on it, what it sees of a hang.
+"""One node's part in a step: what the plan asks of it, how the run has ended on it, what it sees of a hang
+and of its ranks' step times.
 
 It decides nothing. The supervisor of the node works as it does everywhere; the loop on the batch host reads
 what each node has written.
@@ -14,13 +15,17 @@ from typing import Final
 from nodeagent.job.hang.settings import HangSettings
 from nodeagent.job.hang.watch import RunWatch
 from nodeagent.job.model import Counts, ExitStatus, Policy
+from nodeagent.job.sample import StepTime
 from nodeagent.job.session.state import EndCause, SessionState
-from nodeagent.job.session.values import Hung, Leave, ProcessId, SessionBegan
+from nodeagent.job.session.values import Hung, Leave, ProcessId, SessionBegan, Slowed
 from nodeagent.job.shell.loop import now_ns, seconds
 from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.slow.step_times import BehindRank
+from nodeagent.job.slow.watch import SlowWatch
 from nodeagent.job.step.folder import StepFolder
 from nodeagent.job.step.values import NodeOutcome, RunPlan
 from nodeagent.job.step.whole_job_hang import NodeHangReport
+from nodeagent.job.step.whole_job_slow import NodeStepTimes, names, newest_of_each, thinned
 
 NODE_VARIABLE: Final = "SLURMD_NODENAME"
 """srun(1), OUTPUT ENVIRONMENT VARIABLES."""
@@ -165,5 +170,47 @@ class SharedHangs:
             if not self._is_broken:
                 print_message(
                     f"{error.filename}: {error.strerror}; the other nodes do not know how the chips here are"
+                )
+            self._is_broken = True
+
+
+class SharedStepTimes:
+    """``run`` is that of the step. Nothing is written before a rank has reported a step time."""
+
+    def __init__(self, folder: StepFolder, run: int, node: str) -> None:
+        self._folder = folder
+        self._run = run
+        self._node = node
+        self._times: tuple[StepTime, ...] = ()
+        self._newest = 0
+        self._named: dict[str, BehindRank] = {}
+        self._is_broken = False
+
+    def exchanged(self, watch: SlowWatch, times: Sequence[StepTime]) -> Sequence[Slowed]:
+        """``times``: those since the last call. What ``job step`` finds of this node, where it is new."""
+        if times:
+            self._put(times)
+        if not self._times:
+            return ()
+        finding = self._folder.slow(self._run)
+        if finding is None or finding.number <= self._newest:
+            return ()
+        self._newest = finding.number
+        ranks = len({each.rank for each in self._times})
+        now = {who: behind[0] for who, behind in names(finding, self._node, ranks).items()}
+        before, self._named = self._named, now
+        ended = [each for who in before.keys() - now.keys() for each in watch.keeps_up(who)]
+        found = [each for who in now.keys() - before.keys() for each in watch.placed(who, now[who])]
+        return (*ended, *found)
+
+    def _put(self, times: Sequence[StepTime]) -> None:
+        self._times = newest_of_each((*self._times, *thinned(times)))
+        try:
+            self._folder.put_step_times(self._run, self._node, NodeStepTimes(times=self._times))
+            self._is_broken = False
+        except OSError as error:
+            if not self._is_broken:
+                print_message(
+                    f"{error.filename}: {error.strerror}; slow ranks are only found among those of this node"
                 )
             self._is_broken = True

@@ -30,6 +30,7 @@ from nodeagent.job.shell.loop import ENDING, LoopRunner, ReceivedSignals, now_ns
 from nodeagent.job.shell.record import counts_of
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
+from nodeagent.job.shell.state_lifetime import ends_early
 from nodeagent.job.step import slurm
 from nodeagent.job.step.arguments import StepArguments, words_of_run
 from nodeagent.job.step.decision import all_done
@@ -51,6 +52,7 @@ from nodeagent.job.step.values import (
     Waited,
 )
 from nodeagent.job.step.whole_job_hang import WholeJobHang
+from nodeagent.job.step.whole_job_slow import WholeJobSlow, names
 
 RunCommand = Callable[[int], tuple[str, ...]]
 """The command line of each node's supervisor, by the number of the run."""
@@ -112,13 +114,14 @@ class StepProcess:
         starter, plan = self._starter, self._plan
         assert starter is not None, self._state
         assert plan is not None, self._state
-        together = WholeJobHang(plan.nodes)
+        together, slow = WholeJobHang(plan.nodes), WholeJobSlow()
         due_s = seconds(now_ns()) + self._period_s
         while starter.poll() is None:
             self._pause(max(0.0, due_s - seconds(now_ns())))
             if seconds(now_ns()) >= due_s:
                 due_s = seconds(now_ns()) + self._period_s
                 self._judge(together, plan)
+                self._find_slow(slow, plan)
         self._starter = None
         self._ended(plan, starter.returncode)
 
@@ -133,6 +136,24 @@ class StepProcess:
             self._folder.put_finding(plan.run, finding)
         except OSError as error:
             print_message(f"{error.filename}: {error.strerror}; the nodes do not learn of it")
+
+    def _find_slow(self, slow: WholeJobSlow, plan: RunPlan) -> None:
+        found = {each: self._folder.step_times(plan.run, each) for each in plan.nodes}
+        reports = {node: report for node, report in found.items() if report is not None}
+        finding = slow.received(reports)
+        if finding is None:
+            return
+        for node in plan.nodes:
+            ranks = len({time.rank for time in reports[node].times}) if node in reports else 0
+            for who, behind in names(finding, node, ranks).items():
+                where = "" if who == f"node {node}" else f" on {node}"
+                print_message(f"run {plan.run}: {who}{where} holds up its peers: {behind[0].described()}")
+        if not finding.slow:
+            print_message(f"run {plan.run}: no rank holds up the others any more")
+        try:
+            self._folder.put_slow(plan.run, finding)
+        except OSError as error:
+            print_message(f"{error.filename}: {error.strerror}; the nodes do not learn which rank is slow")
 
     def _ended(self, plan: RunPlan, status: int) -> None:
         """A run has ended. If it is done, or is not to be made again, the scheduler is asked nothing."""
@@ -265,9 +286,15 @@ def _policy(given: Arguments, environment: Mapping[str, str]) -> Policy:
 
 def _place(given: Arguments) -> StateFolder:
     try:
-        return state_folder.open_alone(Path(given.state))
+        place = state_folder.open_alone(Path(given.state))
     except StateFolderError as error:
         raise NotBegun(f"--state: {error}") from error
+    if early := ends_early(place.folder):
+        print_message(
+            f"--state {place.folder} lies {early}: the other nodes of the job, and its next placement,"
+            " may not see it; name a folder on shared storage"
+        )
+    return place
 
 
 def _wish(given: StepArguments, policy: Policy, has: int) -> StepOptions:

@@ -20,7 +20,7 @@ from nodeagent.job.shell.tree import Tree
 
 if TYPE_CHECKING:
     from nodeagent.job.hang.settings import HangSettings
-    from nodeagent.job.sample import Beat, ProcessSample, RunSample
+    from nodeagent.job.sample import Beat, ProcessSample, RunSample, StepTime
 
 
 Holders = Mapping[int, tuple[str, ...]]
@@ -37,9 +37,11 @@ class Sampler:
         self._tree = tree
         self._ranks: dict[ProcessId, tuple[int, bool]] = {}
 
-    def measure(self, command: ProcessId, holders: Holders | None) -> tuple[ProcessSample, ...]:
+    def measure(
+        self, command: ProcessId, holders: Holders | None, *, waits: bool = False
+    ) -> tuple[ProcessSample, ...]:
         """All processes of the run. ``holders`` are the chips by the pid, as seen from here, of who holds
-        them; None where that is unknown.
+        them; None where that is unknown. ``waits``: also how long ranks waited for a processor.
         """
         members = self._tree.glance()
         ranks = {each.process: self._look(each.process) for each in members}
@@ -51,6 +53,7 @@ class Sampler:
                 holders,
                 has_rank=ranks[each.process][1],
                 is_launcher=each.process == command or each.pid in starters,
+                waits=waits,
             )
             for each in members
         )
@@ -62,7 +65,9 @@ class Sampler:
         return looks, has_rank
 
 
-def _sample(found: Stat, holders: Holders | None, *, has_rank: bool, is_launcher: bool) -> ProcessSample:
+def _sample(
+    found: Stat, holders: Holders | None, *, has_rank: bool, is_launcher: bool, waits: bool
+) -> ProcessSample:
     from nodeagent.job.sample import ProcessSample
 
     io = procfs.counters(found.pid)
@@ -84,6 +89,7 @@ def _sample(found: Stat, holders: Holders | None, *, has_rank: bool, is_launcher
         syscr=io.get(b"syscr:"),
         syscw=io.get(b"syscw:"),
         chips=chips,
+        cpu_wait_s=procfs.cpu_wait_s(found.pid) if waits and (has_rank or holds) else None,
     )
 
 
@@ -106,15 +112,21 @@ class Ring:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
 
-    def keep(self, settings: HangSettings, sample: RunSample, beats: tuple[Beat, ...]) -> None:
-        """``beats``: those since the sample before."""
+    def keep(
+        self,
+        settings: HangSettings,
+        sample: RunSample,
+        beats: tuple[Beat, ...],
+        times: tuple[StepTime, ...] = (),
+    ) -> None:
+        """``beats`` and ``times``: those since the sample before."""
         from nodeagent.job.series import SeriesRow, row_line
 
         if not self.files:
             return
         try:
             self._make_place(settings, sample.t_s)
-            self._write(row_line(SeriesRow(sample=sample, beats=beats)), os.O_APPEND)
+            self._write(row_line(SeriesRow(sample=sample, beats=beats, times=times)), os.O_APPEND)
             self._is_broken = False
         except OSError as error:
             if not self._is_broken:

@@ -1,4 +1,4 @@
-"""Measures a run each few seconds, takes its beats, and gives both to the hang watch.
+"""Measures a run each few seconds, takes its beats, and gives both to the watches for hangs and slow ranks.
 
 Of the chips only the daemon knows: it is asked with each sample, and a sample for which no answer comes is
 made without. It decides nothing, and imports what judges only once there is something to judge: a short
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from nodeagent.job.hang.watch import RunWatch
     from nodeagent.job.lines import ChipReading, ChipReadings
     from nodeagent.job.model import RunStart
-    from nodeagent.job.sample import Beat, ChipSample, ProcessSample
-    from nodeagent.job.step.member import SharedHangs
+    from nodeagent.job.sample import Beat, ChipSample, ProcessSample, StepTime
+    from nodeagent.job.slow.watch import SlowWatch
+    from nodeagent.job.step.member import SharedHangs, SharedStepTimes
     from nodeagent.job.watching.progress import ByBeats, ProgressReader
     from nodeagent.job.watching.samples import Ring, Sampler
 
@@ -47,9 +48,10 @@ class Watching:
         ask: Ask,
         progress: ProgressReader | None,
         shared: SharedHangs | None = None,
+        shared_times: SharedStepTimes | None = None,
     ) -> None:
-        """``progress`` None: only beats report it. ``shared``: in a step of several nodes, what they report
-        to each other about a hang.
+        """``progress`` None: only beats report it. ``shared`` and ``shared_times``: in a step of several
+        nodes, what they report to each other about a hang, and of their step times.
         """
         self._settings = settings
         self._period_ns = round(settings.period_s * SECOND_NS)
@@ -58,6 +60,7 @@ class Watching:
         self._ask = ask
         self._progress = progress
         self._shared = shared
+        self._shared_times = shared_times
         self._beaten: ByBeats | None = None
         self._noted_ns = 0
         self._start: RunStart | None = None
@@ -66,7 +69,10 @@ class Watching:
         self._began_s = 0.0
         self._judge: RunWatch | None = None
         self._sampler: Sampler | None = None
+        self._slow: SlowWatch | None = None
         self._beats: list[Beat] = []
+        self._times: list[StepTime] = []
+        self._timed_step = -1
         self._last: tuple[ProcessSample, ...] = ()
         self._number = 0
         self._answer_due_ns: int | None = None
@@ -84,6 +90,10 @@ class Watching:
         self._ring.begin()
         if self._judge is not None:
             self._judge.run_began(self._began_s, run, start)
+        if self._slow is not None:
+            self._slow.run_began(run)
+        self._times.clear()
+        self._timed_step = -1
         self._beaten = None
         self._due_ns = now_ns + self._period_ns
 
@@ -127,8 +137,25 @@ class Watching:
         if self._answer_due_ns is not None and chips.number == self._number:
             self._measure(chips.chips, now_ns)
 
-    def beaten(self, beats: Iterable[Beat], now_ns: int) -> None:
-        """A checkpoint that is reported is whole, and progress at once."""
+    def beaten(self, received: Iterable[Beat | StepTime], now_ns: int) -> None:
+        """A checkpoint that is reported is whole, and progress at once. A step's first time is a beat."""
+        from nodeagent.job.sample import Beat
+
+        beats = list[Beat]()
+        for each in received:
+            if isinstance(each, Beat):
+                beats.append(each)
+            else:
+                self._times.append(each)
+                self._found += self._judging_slow().timed(each)
+                if each.step > self._timed_step:
+                    self._timed_step = each.step
+                    beats.append(Beat(t_s=each.t_s, step=each.step))
+        del self._times[:-MAX_BEATS]
+        if beats:
+            self._take_beats(beats, now_ns)
+
+    def _take_beats(self, beats: Iterable[Beat], now_ns: int) -> None:
         if self._beaten is None:
             from nodeagent.job.watching.progress import ByBeats
 
@@ -189,17 +216,30 @@ class Watching:
             from nodeagent.job.watching.samples import Sampler
 
             self._sampler = Sampler(self._tree)
-        self._last = self._sampler.measure(self._command, _holders(chips))
+        has_times = self._slow is not None and self._slow.has_times
+        self._last = self._sampler.measure(self._command, _holders(chips), waits=has_times)
         sample = RunSample(
             t_s=seconds(now_ns), processes=self._last, chips=tuple(_chip(each) for each in chips)
         )
         judge = self._judging()
-        self._ring.keep(self._settings, sample, tuple(self._beats))
-        self._beats.clear()
+        self._ring.keep(self._settings, sample, tuple(self._beats), tuple(self._times))
         self._found += judge.sampled(sample)
+        self._found += self._judging_slow().sampled(sample)
+        if self._shared_times is not None:
+            self._found += self._shared_times.exchanged(self._judging_slow(), self._times)
+        self._beats.clear()
+        self._times.clear()
         self._note_start(judge)
         if self._shared is not None:
             self._found += self._shared.exchanged(judge, self._settings, self._run, sample.t_s)
+
+    def _judging_slow(self) -> SlowWatch:
+        if self._slow is None:
+            from nodeagent.job.slow.watch import SlowWatch
+
+            self._slow = SlowWatch(self._settings.kind)
+            self._slow.run_began(self._run)
+        return self._slow
 
     def _judging(self) -> RunWatch:
         if self._judge is None:
@@ -234,4 +274,10 @@ def _chip(chip: ChipReading) -> ChipSample:
         tx_bytes=chip.tx_bytes,
         profiling=chip.profiling,
         handling=chip.handling,
+        model=chip.model,
+        clock_mhz=chip.clock_mhz,
+        temperature_c=chip.temperature_c,
+        power_limit_w=chip.power_limit_w,
+        throttled=chip.throttled,
+        link_errors=chip.link_errors,
     )

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodeagent.core.model import Carried, CatalogChanged, Era, JobBegun, JobEnded, ProcessesOwned, RunReported
+from nodeagent.core.model import Carried, CatalogChanged, Era, JobBegun, JobEnded, RunReported
 from nodeagent.store import codec
 from nodeagent.store.change import Statement
 from nodeagent.store.disk.durability import Durability
@@ -54,7 +54,7 @@ _AUDIT_SHARE: Final = 16
 _OF_JOBS: Final = "job_"
 """Begins the kinds of events about jobs."""
 
-_INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, RunReported, JobEnded, ProcessesOwned))
+_INPUTS_OF_JOBS: Final = tuple(OF_INPUTS[kind] for kind in (JobBegun, RunReported, JobEnded))
 _LESSER: Final = """
 what != '' AND (result LIKE 'refused: %' OR what IN ('RewindConsumer', 'DeleteConsumer', 'ReportPublicFault'))
 """

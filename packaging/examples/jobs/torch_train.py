@@ -2,7 +2,7 @@
 """A job of torchrun that recovers in place: checkpoints by rename, a run that goes on from them, beats.
 
     nodeagent job run -- torchrun --standalone --nproc-per-node 2 torch_train.py --checkpoints /tmp/demo
-    echo "1 hang" > /tmp/demo/orders
+    echo "1 hang" > /tmp/demo/orders           # or "1 slow": at half the speed
 
 It trains a small model on processors, over gloo, so that it can be tried on any machine with torch.
 """
@@ -23,7 +23,15 @@ try:
     from nodeagent_job import beat
 except ImportError:  # it also runs where there is no supervisor
 
-    def beat(step: "int | None" = None, phase: "str | None" = None, checkpoint: "int | None" = None) -> None:
+    def beat(
+        step: "int | None" = None,
+        phase: "str | None" = None,
+        checkpoint: "int | None" = None,
+        *,
+        compute_s: "float | None" = None,
+        rank: "int | None" = None,
+        group: "str | None" = None,
+    ) -> None:
         pass
 
 
@@ -60,9 +68,12 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def obey(orders: Path, rank: int) -> None:
-    if orders.exists() and f"{rank} hang" in orders.read_text().splitlines():
+def obey(orders: Path, rank: int) -> bool:
+    """Whether this rank is to be slow."""
+    lines = orders.read_text().splitlines() if orders.exists() else []
+    if f"{rank} hang" in lines:
         time.sleep(1e6)
+    return f"{rank} slow" in lines
 
 
 # What fails is also written where the supervisor reads the kind of the error.
@@ -84,19 +95,23 @@ def main() -> None:
     run = os.environ.get("NODEAGENT_RUN", "1")
     say(f"rank {rank}, pid {os.getpid()}, run {run}: from step {step}")
     while step < asked.steps:
-        obey(asked.checkpoints / "orders", rank)
-        time.sleep(asked.step_time)
+        is_slow = obey(asked.checkpoints / "orders", rank)
+        began_s = time.monotonic()
+        time.sleep(asked.step_time * (2 if is_slow else 1))
         step += 1
         batch = torch.randn(16, WIDTH, generator=torch.Generator().manual_seed(1000 * step + rank))
         loss = (model(batch) - batch.sum(dim=1, keepdim=True)).square().mean()
         optimizer.zero_grad()
+        compute_s = time.monotonic() - began_s  # up to here it has waited for no other rank
         loss.backward()  # the ranks add up their gradients here: one that sleeps holds up all
         optimizer.step()
         if rank == 0 and (step % asked.every == 0 or step == asked.steps):
             save(asked.checkpoints, step, model, optimizer)
             say(f"step {step}: checkpoint, loss {loss.item():.4f}")
         if rank == 0:
-            beat(step=step, phase="train", checkpoint=step - step % asked.every)
+            beat(step=step, phase="train", checkpoint=step - step % asked.every, compute_s=compute_s)
+        else:
+            beat(step=step, compute_s=compute_s)
     distributed.destroy_process_group()
 
 

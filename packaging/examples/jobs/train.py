@@ -23,14 +23,22 @@ try:
     from nodeagent_job import beat
 except ImportError:  # it also runs where there is no supervisor
 
-    def beat(step: "int | None" = None, phase: "str | None" = None, checkpoint: "int | None" = None) -> None:
+    def beat(
+        step: "int | None" = None,
+        phase: "str | None" = None,
+        checkpoint: "int | None" = None,
+        *,
+        compute_s: "float | None" = None,
+        rank: "int | None" = None,
+        group: "str | None" = None,
+    ) -> None:
         pass
 
 
 NUMBER = struct.Struct("!d")
 CHECKPOINT = re.compile(r"checkpoint-(\d+)\.json")
 KEPT = 3
-WHAT = "hang, spin, exit N, raise, escape (leave a process behind), ignore-term"
+WHAT = "hang, slow, spin, exit N, raise, escape (leave a process behind), ignore-term"
 
 
 def options() -> argparse.Namespace:
@@ -78,14 +86,19 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> int:
     obeyed: set[str] = set()
     while step < asked.steps:
         obey(asked.orders or asked.checkpoints / "orders", rank, step, obeyed)
-        time.sleep(asked.step_time)
+        began_s = time.monotonic()
+        is_slow = any(line.split()[1] == "slow" for line in obeyed)
+        time.sleep(asked.step_time * (2 if is_slow else 1))
         step += 1
+        compute_s = time.monotonic() - began_s  # up to here it has waited for no other rank
         weight += 0.1 * (all_reduce(peers, float(step * rank), rank) / world - weight)
         if rank == 0 and (step % asked.every == 0 or step == asked.steps):
             save(asked.checkpoints, step, weight)
             say(f"step {step}: checkpoint, weight {weight:.6f}")
         if rank == 0:
-            beat(step=step, phase="train", checkpoint=step - step % asked.every)
+            beat(step=step, phase="train", checkpoint=step - step % asked.every, compute_s=compute_s)
+        else:
+            beat(step=step, compute_s=compute_s)
     return 0
 
 
@@ -151,6 +164,8 @@ def obey(orders: Path, rank: int, step: int, obeyed: "set[str]") -> None:
         obeyed.add(line)
         if words[1:] == ["hang"]:
             time.sleep(1e6)
+        elif words[1:] == ["slow"]:
+            say(f"rank {rank}: at half the speed from step {step}")
         elif words[1:] == ["spin"]:
             while True:
                 pass

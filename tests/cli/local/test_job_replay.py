@@ -9,6 +9,8 @@ from tests.cli.conftest import Nodeagent
 from tests.cli.documented import documented
 from tests.job.hang.hangs import HANGS
 from tests.job.hang.lookalikes import LOOKALIKES
+from tests.job.slow import parts as slow
+from tests.job.slow.cases import SLOW
 
 
 def written(folder: Path, made: SampleSeries) -> Path:
@@ -41,6 +43,17 @@ def test_a_recorded_hang_is_shown_with_its_seconds_and_why(nodeagent: Nodeagent,
     ]
     assert found[1]["why"] == "4 ranks are quiet, chips are flat (4 at 0 %)"
     assert set(found[0]) == documented()["job replay"]
+
+
+def test_a_slow_rank_is_shown_with_what_was_measured(nodeagent: Nodeagent, tmp_path: Path) -> None:
+    recorded = written(tmp_path, slow.series("replayed", SLOW["half the speed"]))
+    ran = nodeagent("job", "replay", recorded, "-o", "json")
+    (found,) = [json.loads(line) for line in ran.out.splitlines()]
+    assert (found["what"], found["acts"], found["who"]) == ("slow", False, "rank 2")
+    assert 0.45 < float(found["evidence"]["score"]) < 0.55
+    assert set(found) == documented()["job replay"]
+    (line,) = nodeagent("job", "replay", recorded).out.splitlines()
+    assert ": slow (only reported): rank 2 (pid 202, chip2) holds up its peers: it takes " in line
 
 
 def test_as_text_each_finding_is_a_line(nodeagent: Nodeagent, hung: Path) -> None:

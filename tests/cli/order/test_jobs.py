@@ -113,6 +113,18 @@ def test_one_job_is_shown_with_what_happened_to_it(supervisor: Supervising, node
     assert JOB in nodeagent("job", "list", "--all").out
 
 
+def test_a_slow_rank_is_listed_and_shown(supervisor: Supervising, nodeagent: Nodeagent) -> None:
+    why = "rank 2 holds up its peers: it takes 1.2 s by itself for a step, they 0.6 s"
+    supervisor.say(RunReport(number=1, run=1, what=RunEvent.SLOW, why=why, evidence={"who": "rank 2"}))
+    supervisor.hear(lines.ReportTaken)
+    shown = nodeagent("job", "show", JOB).out.splitlines()
+
+    assert f"{JOB}: rank 2 holds up the others; see nodeagent job show {JOB}" in nodeagent("job", "list").out
+    assert "slow: rank 2" in [line.strip() for line in shown]
+    assert shown[-1].endswith(f"job_slow: run 1: {why}")
+    assert nodeagent("job", "list", "-o", "json").json[0]["slow"] == ["rank 2"]
+
+
 @pytest.mark.usefixtures("supervisor")
 def test_a_job_that_is_not_there_is_refused_with_those_that_are(nodeagent: Nodeagent) -> None:
     shown = nodeagent("job", "show", "slurm:1.0")

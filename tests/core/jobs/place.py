@@ -19,7 +19,6 @@ from nodeagent.core.model import (
     Level,
     Operator,
     Peer,
-    ProcessesOwned,
     ResetMode,
     RunReported,
     RunReportKind,
@@ -116,7 +115,21 @@ class Place(Ring):
 
     def own(self, job: str, pid: int = 7) -> None:
         """The daemon finds that the process is below the job's supervisor."""
-        self.do(ProcessesOwned(owners={f"{pid}/1": job}))
+        known = self.job(job)
+        assert known.peer is not None
+        runs = known.stage is JobStage.RUNNING
+        found = (f"{pid}/1",)
+        self.do(
+            JobBegun(
+                job=job,
+                kind=known.kind,
+                peer=known.peer,
+                run=known.run,
+                is_running=runs,
+                policy=known.policy,
+                processes=found,
+            )
+        )
 
     def order(self, what: str, job: str = JOB) -> Answer:
         given: Operator = order(what, "node", only=job)

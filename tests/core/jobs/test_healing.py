@@ -315,6 +315,7 @@ def test_one_that_stays_stops_the_next_run_only_for_its_reset() -> None:
     place.poll_all("RestartBusiness")
     assert place.stage() is JobStage.RUNNING
     place.wait(11)
+    place.poll_all("RestartBusiness")
     assert (place.stage(), place.job().handling) == (JobStage.ASKED, "STOP_RESET_RESTART")
 
 

@@ -83,6 +83,7 @@ def test_in_mode_graceful_training_is_run_again_at_once_and_reset_only_after_a_m
     assert (place.stage(), place.job().run, place.actions) == (JobStage.RUNNING, 2, [])
     place.do(held("npu0", JOB))
     place.wait(61)
+    place.poll_all(FAULT)
     assert (place.stage(), place.job().handling) == (JobStage.ASKED, "STOP_RESET_RESTART")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.model import EventKind, JobStage, RunReported, RunReportKind
+from nodeagent.core.model import EventKind, JobStage, Recommendation, RunReported, RunReportKind
 from tests.core.build import held
 from tests.core.jobs.place import JOB, OTHER, Place
 
@@ -67,6 +67,41 @@ def test_a_run_that_stands_still_is_told_and_goes_on_as_far_as_the_daemon_is_con
     assert event.why == "all ranks quiet for 30 min"
     assert event.evidence == {"path": "run-1/hang", "said": what.value, "number": "2", "run": "1"}
     assert place.stage() is JobStage.RUNNING
+
+
+def test_a_slow_rank_is_named_until_it_keeps_up_and_moves_no_job() -> None:
+    place = Place()
+    place.run()
+    differs = {"who": "rank 2", "score": "0.50"}
+    place.say(RunReportKind.SLOW, why="rank 2 holds up its peers", evidence=differs)
+    place.say(RunReportKind.SLOW, why="npu3 holds up its peers", evidence={"who": "npu3"})
+    assert (place.job().slow, place.stage()) == (("rank 2", "npu3"), JobStage.RUNNING)
+    assert place.job().recommended is Recommendation.NONE
+    place.say(RunReportKind.KEEPS_UP, evidence={"who": "rank 2"})
+    assert place.job().slow == ("npu3",)
+    events = [event for event in place.events if event.kind is EventKind.JOB_SLOW]
+    assert [(event.why, event.evidence["said"]) for event in events] == [
+        ("rank 2 holds up its peers", "slow"),
+        ("npu3 holds up its peers", "slow"),
+        ("rank 2 no longer holds up the others of run 1", "keeps_up"),
+    ]
+    assert events[0].evidence["score"] == "0.50"
+
+
+def test_no_rank_of_a_run_that_is_over_is_slow() -> None:
+    place = Place()
+    place.run()
+    place.say(RunReportKind.SLOW, evidence={"who": "rank 2"})
+    place.say(RunReportKind.EXITED, status=1)
+    assert place.job().slow == ()
+
+
+def test_a_job_names_a_bounded_number_of_slow_ranks() -> None:
+    place = Place()
+    place.run()
+    for rank in range(100):
+        place.say(RunReportKind.SLOW, evidence={"who": f"rank {rank}"})
+    assert (len(place.job().slow), place.job().slow[-1]) == (16, "rank 99")
 
 
 def test_a_supervisor_that_stops_a_suspended_run_by_itself_makes_the_next_one() -> None:

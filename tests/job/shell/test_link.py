@@ -144,6 +144,28 @@ def test_only_what_was_not_taken_is_said_again(link: DaemonLink, daemon: Daemon)
     assert link.has_untaken
 
 
+def test_an_earlier_daemon_is_not_sent_what_it_does_not_know(link: DaemonLink, daemon: Daemon) -> None:
+    """It would end the connection, again and again."""
+    slow = RunReport(number=1, run=1, what=RunEvent.SLOW)
+    link.send(slow, 0)
+    welcomed(link, daemon)
+    link.begin(BEGIN, 0)
+    link.send(replace(slow, number=2), 0)
+    link.send(report(3), 0)
+    assert daemon.read(3) == [HELLO, BEGIN, report(3)]
+
+
+def test_a_daemon_that_names_a_report_is_sent_it(link: DaemonLink, daemon: Daemon) -> None:
+    slow = RunReport(number=1, run=1, what=RunEvent.SLOW)
+    link.tick(link.next_deadline_ns() or 0)
+    daemon.accept()
+    daemon.send(replace(WELCOME, reports=("slow", "keeps_up")))
+    link.ready(0)
+    link.begin(BEGIN, 0)
+    link.send(slow, 0)
+    assert daemon.read(3) == [HELLO, BEGIN, slow]
+
+
 def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: DaemonLink, daemon: Daemon) -> None:
     welcomed(link, daemon)
     lines: list[Line] = [

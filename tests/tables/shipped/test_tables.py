@@ -47,6 +47,7 @@ AGENT_CODES = {
     "private_mount_namespace",
     "process_unkillable",
     "supervisor_unnamed",
+    "clock_below_peers",
     "reset_failed",
     "reset_limit_reached",
 }
