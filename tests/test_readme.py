@@ -45,7 +45,7 @@ SHIPPED_CONFIGURATION: Final = ROOT / "packaging" / "nodeagent.toml"
 LANGUAGES: Final = {"sh", "toml", "python", "text"}
 """Of a block; each has its check here. ``text`` is a drawing or output: test_walk_through makes a status."""
 
-TABLES: Final = [each for each in blocks("toml") if "kind" in tomllib.loads(each)]
+TABLES: Final = [each for each in blocks("toml") if {"kind", "frequency"} & tomllib.loads(each).keys()]
 CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 
 SYSTEM_COMMANDS: Final = {
@@ -126,7 +126,7 @@ def test_every_block_is_of_a_language_that_is_checked() -> None:
     shown = {found["language"] for document in DOCUMENTS for found in BLOCK.finditer(document.read_text())}
 
     assert shown == LANGUAGES
-    assert sorted(blocks("python")) == sorted([block("python", SUBSCRIBING), block("python", JOBS)])
+    assert sorted(blocks("python")) == sorted([block("python", SUBSCRIBING), *blocks("python", JOBS)])
 
 
 def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:
@@ -136,6 +136,8 @@ def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:
     loaded = load_catalog([ROOT / "fault_codes", tmp_path], Settings())
 
     assert loaded.warnings == ()
+    times = {rule.id: rule.times for rule in loaded.catalog.frequency}
+    assert (times["ascend-hardware-repeat"], times["xid-repeat"]) == (3, 5)
     assert loaded.catalog.rows["XID_177"].name == "Clocks limited for a while"
     assert "ACME_DEAD" in {pattern.id for pattern in loaded.catalog.patterns}
 

@@ -222,7 +222,7 @@ _job_message = writer(
     pb.Job,
     computed=["devices", "device", "pid", "uid", "since"],
     renamed={"device_ids": "devices"},
-    unsent=["peer", "said", "since_ns"],
+    unsent=["peer", "said", "since_ns", "handling_device", "handling_code", "sub_health"],
     parts={pb.JobPolicy: _policy},
 )
 

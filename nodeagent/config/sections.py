@@ -16,7 +16,7 @@ from nodeagent.toml.values import FilePath, NodeName, OptionalPath, duration, pa
 
 Patience = Annotated[int, duration(0, 86_400 * SECOND_NS, '"0s" to "1d"')]
 LineHold = Annotated[int, duration(SECOND_NS, 600 * SECOND_NS, '"1s" to "10m"')]
-SelfHealing = Annotated[int, duration(SECOND_NS, 30 * SECOND_NS, '"1s" to "30s"')]
+SelfHealing = Annotated[int, duration(0, 30 * SECOND_NS, '"0s" to "30s"')]
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
         Meta(min_length=1, max_length=16, description="a list of one or more folders, later ones winning"),
     ] = ("/usr/share/nodeagent/fault_codes", "/etc/nodeagent/fault_codes")
     request_tolerance_ns: Patience = field(default=60 * SECOND_NS, name="request_tolerance")
-    self_healing_ns: SelfHealing = field(default=15 * SECOND_NS, name="self_healing")
+    self_healing_ns: SelfHealing = field(default=0, name="self_healing")
     max_isolated_chips: Annotated[
         int, Meta(ge=0, le=1024, description="a whole number of chips up to 1024, 0 for no limit")
     ] = 0

@@ -97,7 +97,7 @@ def _reset(state: EngineState, key: Key, _: Reset | None, after: Reset | None) -
 
 def _job(state: EngineState, key: Key, before: Job | None, after: Job | None) -> None:
     """Whatever waits for one of its chips is reviewed again; claims also decide which these are."""
-    state.timers.set(key, None if after is None else after.due_ns)
+    state.timers.set(key, None if after is None else deadlines.of_job(after, state.moment_ns))
     if after is None or after.stage is JobStage.ENDED:
         state.live_jobs.pop(key, None)
     else:
@@ -125,14 +125,14 @@ def _claimed(state: EngineState, _: Key, __: Claimed | None, ___: Claimed | None
 
 def _judge_by_jobs(state: EngineState) -> None:
     """Where the configuration asks for it, chips that are used only by jobs which may be run again in place
-    are judged as in mode graceful: their faults ask for something else, and at other times.
+    are judged as in mode graceful: their faults ask for something else, and at other times. On chips that
+    only training uses no fault is tolerated for the sake of requests.
     """
-    before = state.in_place
+    in_place, training = state.in_place, state.training
     wanted = state.lookup.settings.jobs.in_place_registered
-    if not before and not wanted:
-        return
     state.in_place = occupancy.in_place(state) if wanted else frozenset()
-    for chip_id in sorted(before ^ state.in_place):
+    state.training = occupancy.training(state)
+    for chip_id in sorted((in_place ^ state.in_place) | (training ^ state.training)):
         if (chip := state.get(Device, chip_id)) is None:
             continue
         for device in (chip, *state.parts(chip_id)):

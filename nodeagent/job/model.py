@@ -99,6 +99,13 @@ class RunRequest:
     isolated: bool = False
     handling: str = "NONE"
     by_operator: bool = False
+    handling_chip: str = ""
+    handling_code: str = ""
+    """Of the fault that ``handling`` follows from."""
+
+    sub_health: str = ""
+    """A fault at SubHealthFault on a chip of the job that came after the job had begun, as a text: the chip
+    and its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +133,16 @@ class HangMode(str, Enum):
     RESTART = "restart"
 
 
+class SubHealthyStrategy(str, Enum):
+    """What a fault at SubHealthFault leads to: MindCluster's ``subHealthyStrategy``."""
+
+    IGNORE = "ignore"
+    GRACE_EXIT = "graceExit"
+    FORCE_EXIT = "forceExit"
+    HOT_SWITCH = "hotSwitch"
+    """Known, and not done here."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What may be done to the job, of annotations, environment and flags together.
@@ -136,6 +153,8 @@ class Policy:
     another job, where both are reset together. ``placements``: how often it may be run elsewhere for a fault
     (``job-retry-num``), None where it may not. ``unconditional``: also where its command failed without a
     fault. ``in_place_retries``: runs here after failures without a fault, in a row without progress.
+    ``error_row``: failures in a row with one error that is of no known kind. ``node_replacements``: how many
+    nodes a step of several may replace in all, None: as many as there are spares.
     ``hang_row``: hang restarts in a row without progress. ``start_time_s``: how long a run may take until it
     is stable, None: known from the runs before. ``refill``: progress gives all placements back.
     """
@@ -147,6 +166,8 @@ class Policy:
     unconditional: bool = False
     refill: bool = False
     in_place_retries: int = 0
+    error_row: int = 4
+    node_replacements: int | None = None
     hang: HangMode = HangMode.NOTIFY
     hang_row: int = 3
     hang_time_s: float = 1800.0
@@ -156,6 +177,7 @@ class Policy:
     verdict_wait_s: float = 5.0
     blame_s: float = 30.0
     need_daemon: bool = False
+    sub_health: SubHealthyStrategy = SubHealthyStrategy.IGNORE
     in_step: bool = False
     strategy: str = ""
     """``subHealthyStrategy`` or ``recover-strategy``, as given: reported to schedulers."""
@@ -193,7 +215,8 @@ class Counts:
     ``start``: how long runs that became stable took for it, None: none has.
 
     ``placements`` is how many were used in all, ``placements_in_row`` those since the last progress;
-    ``retries`` and ``hangs`` are in a row without progress, ``signature`` is that of the last failure since.
+    ``retries`` and ``hangs`` are in a row without progress, ``signature`` is that of the last failure since,
+    which came ``same_errors`` times in a row. ``replacements`` is how many nodes were replaced in all.
     """
 
     schedule: int = 1
@@ -203,6 +226,8 @@ class Counts:
     hangs: int = 0
     best: int | None = None
     signature: str = ""
+    same_errors: int = 0
+    replacements: int = 0
     start: RunStart | None = None
 
 

@@ -138,7 +138,7 @@ class JobCounts:
         yield reruns
         suspicions = CounterMetricFamily(
             "nodeagent_job_suspicions",
-            "Jobs that seemed to make no progress, by how that ended: suspended, it is so; cleared, they go on.",
+            "Jobs that seemed to make no progress, by how that ended: suspended, or cleared: they go on.",
             labels=["end"],
         )
         for end, number in self._suspicions.items():
@@ -155,8 +155,8 @@ class JobCounts:
         yield slow
         recoveries = CounterMetricFamily(
             "nodeagent_job_recoveries",
-            "Jobs that were asked to stop or made no progress, by why, and what became of them: they run again"
-            " in place, left the node as requested, or ended.",
+            "Jobs that were asked to stop or made no progress, by why, and what became of them: they run"
+            " again in place, left the node as requested, or ended.",
             labels=["why", "outcome"],
         )
         for (cause, outcome), number in self._recoveries.items():

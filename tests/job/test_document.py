@@ -12,12 +12,13 @@ import pytest
 from nodeagent.client import EventKind
 from nodeagent.core.model import Recommendation
 from nodeagent.job import model
-from nodeagent.job.model import Counts, ExitStatus, Policy, RunReason
+from nodeagent.job.model import Counts, ExitStatus, Policy, RunReason, RunRequest, Wish
 from nodeagent.job.policy import keys
 from nodeagent.job.policy.arguments import parse
 from nodeagent.job.sample import Beat, ProgramPhase
 from nodeagent.job.watching.beats import BeatSocket
-from tests.documents import ROOT, block, orders, prose
+from tests.documents import ROOT, blocks, orders, prose
+from tests.waiting import wait_until
 
 DOCUMENT: Final = ROOT / "docs" / "jobs.md"
 
@@ -86,10 +87,31 @@ def test_it_has_every_status_event_and_recommendation() -> None:
     assert {each.value for each in Recommendation} - first == set()
 
 
+def test_its_program_learns_what_a_fault_asks_for(tmp_path: Path) -> None:
+    beats = BeatSocket(str(tmp_path / "beats"))
+    wanted = RunRequest(
+        wish=Wish.RUN, run=1, handling="RERUN_REQUEST", handling_chip="npu3", handling_code="80CB8009"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", blocks("python", DOCUMENT)[1]],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NODEAGENT_BEAT": beats.path},
+        stdout=subprocess.PIPE,
+    ) as program:
+        wait_until(lambda: beats.take(0.0) or beats.subscriptions)
+        beats.send(wanted)
+        assert program.stdout is not None
+        line = program.stdout.readline()
+        program.kill()
+    beats.close()
+
+    assert line == b"RERUN_REQUEST npu3 80CB8009\n"
+    assert line.decode().strip() in DOCUMENT.read_text()
+
+
 def test_its_program_tells_each_of_its_steps(tmp_path: Path) -> None:
     beats = BeatSocket(str(tmp_path / "beats"))
     ran = subprocess.run(
-        [sys.executable, "-c", block("python", DOCUMENT)],
+        [sys.executable, "-c", blocks("python", DOCUMENT)[0]],
         env={**os.environ, "PYTHONPATH": str(ROOT), "NODEAGENT_BEAT": beats.path},
         check=True,
         capture_output=True,

@@ -1,9 +1,11 @@
 """The policy of a job: each key at and beyond its range, from each source, and what wins."""
 
+import json
+
 import pytest
 
-from nodeagent.job.model import HangMode, Policy
-from nodeagent.job.policy import keys
+from nodeagent.job.model import HangMode, Policy, SubHealthyStrategy
+from nodeagent.job.policy import body, keys
 from nodeagent.job.policy.keys import (
     FAULT_RETRY_TIMES,
     HANG_RETRY,
@@ -29,6 +31,9 @@ IN_RANGE: tuple[tuple[str, str, object], ...] = (
     ("hang", "off", HangMode.OFF),
     ("hang", "notify", HangMode.NOTIFY),
     ("hang", "restart", HangMode.RESTART),
+    ("error-row", "2", 2),
+    ("node-replacements", "0", 0),
+    ("sub-health", "graceExit", "graceExit"),
     ("hang-row", "1", 1),
     ("hang-row", "3", 3),
     ("hang-time", "10s", 10.0),
@@ -66,6 +71,11 @@ BEYOND: tuple[tuple[str, str], ...] = (
     ("start-time", "25h"),
     ("grace", "61m"),
     ("grace", "-1s"),
+    ("error-row", "1"),
+    ("sub-health", "hotSwitch"),
+    ("error-row", "129"),
+    ("node-replacements", "-1"),
+    ("node-replacements", "129"),
     ("heal-timeout", "0s"),
     ("heal-timeout", "25h"),
     ("verdict-wait", "6m"),
@@ -127,6 +137,95 @@ def _annotated(*lines: str) -> Policy:
     return resolve(files=read_file("\n".join(lines), "annotations")).policy
 
 
+SEED = """
+{
+    "kind": "job",
+    "metadata": {
+        "annotations": {
+            "fault-tolerance/job-retry-num": "8",
+            "fault-tolerance/job-unconditional-retry": "true",
+           "fault-tolerance/hang-retry": "true",
+            "fault-tolerance/pod-retry-num": "3"
+        }
+    }
+}"""
+"""As ModelArts prints it in "Recovering a Training Job"."""
+
+
+@pytest.mark.parametrize("form", ["as printed", "in one line", "with a mark of its encoding", "with more"])
+def test_the_body_of_a_job_is_read_as_it_is(form: str) -> None:
+    values = json.loads(SEED)
+    text = {
+        "as printed": SEED,
+        "in one line": json.dumps(values),
+        "with a mark of its encoding": "\ufeff" + SEED,
+        "with more": json.dumps({**values, "spec": {"resource": {"node_count": 2}}}),
+    }[form]
+    assert _resolved(text) == Policy(
+        in_place=True, placements=8, unconditional=True, hang=HangMode.RESTART, node_replacements=3
+    )
+
+
+def _resolved(text: str) -> Policy:
+    return resolve(files=read_file(text, "job.json")).policy
+
+
+def test_labels_of_a_body_are_read_too() -> None:
+    of_labels = {"metadata": {"labels": {"fault-retry-times": "3", "app": "x"}}}
+    assert _resolved(json.dumps(of_labels)) == Policy(placements=3, unconditional=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"kind": "job",\n "metadata": }', "job.json: line 2, column 14: not JSON: Expecting value"),
+        ("[]", f"job.json: an object is needed: {body.EXAMPLE}"),
+        ("{}", f"job.json: metadata: missing; the annotations are needed as in {body.EXAMPLE}"),
+        (
+            f'{{"{JOB_RETRY_NUM}": "3"}}',
+            f"job.json: metadata: missing; the annotations are needed as in {body.EXAMPLE}",
+        ),
+        (
+            '{"metadata": {"name": "x"}}',
+            f"job.json: metadata.annotations: missing; they are needed as in {body.EXAMPLE}",
+        ),
+        (
+            '{"metadata": {"annotations": ["3"]}}',
+            f'job.json: metadata.annotations: an object is needed, as in {body.EXAMPLE}, not ["3"]',
+        ),
+        (
+            f'{{"metadata": {{"annotations": {{"{JOB_RETRY_NUM}": 3}}}}}}',
+            f'job.json: metadata.annotations: {JOB_RETRY_NUM}: a text is needed: "3", not 3',
+        ),
+        (
+            f'{{"metadata": {{"annotations": {{"{HANG_RETRY}": true}}}}}}',
+            f'job.json: metadata.annotations: {HANG_RETRY}: a text is needed: "true", not true',
+        ),
+        (
+            f'{{"metadata": {{"annotations": {{"{JOB_RETRY_NUM}": "3", "{JOB_RETRY_NUM}": "4"}}}}}}',
+            f"job.json: {JOB_RETRY_NUM}: given twice; remove one of them",
+        ),
+        (
+            f'{{"metadata": {{"annotations": {{"{JOB_RETRY_NUM}": "0"}}}}}}',
+            f"{JOB_RETRY_NUM} (job.json, metadata.annotations): a whole number from 1 to 128, not '0'",
+        ),
+        ('{"kind": 1, "metadata": {}}', 'job.json: kind: a text is needed: "job", not 1'),
+    ],
+)
+def test_a_body_that_is_not_right_names_the_key_and_what_would_be(text: str, problem: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        _resolved(text)
+    assert refused.value.problems == (problem,)
+
+
+def test_a_policy_file_is_no_body() -> None:
+    with pytest.raises(PolicyError) as refused:
+        read_file(SEED, "job.policy", own=True)
+    assert str(refused.value) == (
+        "job.policy: lines KEY=VALUE are needed; give the JSON of a job to --annotations"
+    )
+
+
 def test_the_vendors_annotations_as_the_downward_api_writes_them() -> None:
     policy = _annotated(
         f'{JOB_RETRY_NUM}="8"',
@@ -136,7 +235,9 @@ def test_the_vendors_annotations_as_the_downward_api_writes_them() -> None:
         'kubernetes.io/config.source="api"',
         'note="it says \\"hello\\"\\nand more"',
     )
-    assert policy == Policy(in_place=True, placements=8, unconditional=True, hang=HangMode.RESTART)
+    assert policy == Policy(
+        in_place=True, placements=8, unconditional=True, hang=HangMode.RESTART, node_replacements=3
+    )
 
 
 @pytest.mark.parametrize(("number", "right"), [("0", False), ("1", True), ("128", True), ("129", False)])
@@ -192,7 +293,30 @@ def test_the_retries_of_mindcluster_have_a_range(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["ignore", "graceExit", "forceExit", "hotSwitch"])
 def test_the_strategy_for_weak_chips_is_told_as_it_is_given(text: str) -> None:
-    assert _annotated(f'{SUB_HEALTHY_STRATEGY}="{text}"') == Policy(strategy=text)
+    policy = _annotated(f'{SUB_HEALTHY_STRATEGY}="{text}"')
+    assert policy == Policy(strategy=text, sub_health=SubHealthyStrategy(text))
+
+
+NEEDED = f"{JOB_RETRY_NUM} (or placements)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "note"),
+    [
+        (("subHealthyStrategy=ignore",), ()),
+        (("subHealthyStrategy=forceExit", f"{JOB_RETRY_NUM}=3"), ()),
+        (
+            ("subHealthyStrategy=graceExit",),
+            (f"{SUB_HEALTHY_STRATEGY} (a, line 1): graceExit needs {NEEDED}: the job stays",),
+        ),
+        (
+            ("subHealthyStrategy=hotSwitch", f"{JOB_RETRY_NUM}=3"),
+            (f"{SUB_HEALTHY_STRATEGY} (a, line 1): hotSwitch is reported to schedulers, and the job stays",),
+        ),
+    ],
+)
+def test_a_strategy_that_will_not_be_done_is_noted(lines: tuple[str, ...], note: tuple[str, ...]) -> None:
+    assert resolve(files=read_file("\n".join(lines), "a")).notes == note
 
 
 def test_strategies_of_recovery_are_told_as_they_are_given() -> None:
@@ -314,7 +438,7 @@ def test_a_grace_that_the_scheduler_cuts_short_is_refused() -> None:
 
 def test_a_line_that_is_none_is_refused_with_its_number() -> None:
     with pytest.raises(PolicyError) as refused:
-        read_file('# a comment\n\ngrace=1s\nwhat is this\nhang="off\n', "job.policy")
+        read_file('# a comment\n\ngrace=1s\nwhat is this\nhang="off\n', "job.policy", own=True)
     assert refused.value.problems == (
         "job.policy, line 4: key=value or key=\"value\", not 'what is this'",
         'job.policy, line 5: key=value or key="value", not \'hang="off\'',

@@ -13,7 +13,9 @@ HOOKS: Final = ROOT / "packaging" / "examples" / "slurm"
 
 
 def hooked(folder: Path, **env: str) -> dict[str, str]:
-    """What of slurm.conf makes the hooks those of a daemon that lies beside, in the folder of its node."""
+    """What of slurm.conf makes the hooks those of a daemon that lies beside, in the folder of its node. Their
+    records of jobs are where no daemon looks, unless ``env`` has ``NODEAGENT_RECORDS=""``.
+    """
     settings = {"PrologFlags": "Alloc", "GresTypes": "npu,gpu"}
     for hook in ("prolog", "epilog"):
         script = folder / f"{hook}.sh"
@@ -21,6 +23,7 @@ def hooked(folder: Path, **env: str) -> dict[str, str]:
             "NODEAGENT": f"{sys.prefix}/bin/nodeagent",
             "NODEAGENT_CONTROL_SOCKET": f"{folder}/$SLURMD_NODENAME/c.sock",
             "NODEAGENT_HOOKS": f"{folder}/hooks-$SLURMD_NODENAME",
+            "NODEAGENT_RECORDS": f"{folder}/records",
             "NODEAGENT_PAUSE_S": "0.1",
             "NODEAGENT_TRIES": "2000",
             **env,

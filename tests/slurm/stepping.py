@@ -109,7 +109,7 @@ def stepping(folder: Path, settings: Mapping[str, str] | None = None, **fields: 
         "RequeueExit": "75,86",
         "TaskProlog": str(prolog),
         # A job that is queued again is looked at each second, not each minute.
-        "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0,sched_interval=1",
+        "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1",
     }
     with cluster(folder, nodes=NODES, settings={**ours, **(settings or {})}, **fields) as made:
         yield made

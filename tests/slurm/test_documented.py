@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.schedulers.slurm.configuration import settings_of
 from tests.documents import ROOT, blocks
 from tests.slurm.cluster import cluster
 from tests.slurm.hooks import HOOKS
@@ -22,13 +23,9 @@ def test_slurm_takes_every_line_that_is_shown(tmp_path: Path) -> None:
     own |= {key: str(path) for key, path in PROGRAMS.items()}
 
     with cluster(tmp_path / "slurm", nodes=("n1",), settings={**settings, **own}) as slurm:
-        listed = slurm.run("scontrol", "show", "config")
-        held = {
-            key.strip(): value.strip()
-            for key, _, value in (each.partition("=") for each in listed.splitlines())
-        }
+        held = settings_of(slurm.run("scontrol", "show", "config"))
         for key, value in {**settings, **own}.items():
             unit = {"KillWait": " sec", "HealthCheckInterval": " sec"}.get(key, "")
-            assert held[key] == value + unit, key
+            assert held[key] == (value + unit,), key
         job = slurm.submit("exit 86", "--requeue")
         slurm.comes(lambda: slurm.job(job)["Restarts"] == "1", "it is queued again")

@@ -61,7 +61,11 @@ async def said_again(node: Bridged, words: str) -> None:
 
 async def test_it_drains_a_faulty_node_and_resumes_it_when_it_is_well(slurm: Cluster, n1: Bridged) -> None:
     n1.fail()
-    assert await n1.is_drained("n1") == f"NA:{CODE} npu3 (nodeagent)"
+    assert await n1.is_drained("n1") == f"NA:{CODE} npu3 (nodeagent #SEQ)"
+    (raised,) = [
+        each.seq for each in n1.node.subscriber.events if each.kind.value == "raised" and each.code == CODE
+    ]
+    assert slurm.reason("n1").endswith(f"#{raised})")
 
     n1.mend()
     await n1.comes(lambda: slurm.state("n1") == ["IDLE"], "n1 works again")

@@ -1,24 +1,36 @@
-"""A job has its name also where Slurm gives its steps no cgroup: ``proctrack/linuxproc``."""
+"""A job has its name also where Slurm gives its steps no cgroup, and in the second version of cgroups."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from nodeagent.client import Job
-from tests.slurm.cluster import Cluster, cluster
+from nodeagent.system.slurm_jobs import RECORDS
+from tests.cgroups import MOUNTED as CGROUPS
+from tests.slurm.cluster import MOST_OF_ONE_CLUSTER, Cluster, cluster
 from tests.slurm.hooks import claimed, gres, hooked
 from tests.slurm.node import Bridged, bridged
 from tests.slurm.supervised import HEALS, RUNS, script
 
 pytestmark = pytest.mark.root
 
+NO_CGROUPS: Final = "proctrack/linuxproc"
+BY_CGROUPS: Final = pytest.param(
+    "proctrack/cgroup",
+    marks=pytest.mark.skipif(
+        not (CGROUPS / "cgroup.controllers").exists(), reason="cgroups' second version is not mounted alone"
+    ),
+)
 
-@pytest.fixture
-def slurm(tmp_path: Path) -> Iterator[Cluster]:
+
+@pytest.fixture(params=[NO_CGROUPS, BY_CGROUPS])
+def slurm(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    mounted = f"CgroupPlugin=cgroup/v2\nCgroupMountpoint={CGROUPS}\nIgnoreSystemd=yes\n"
     settings = {
-        **hooked(tmp_path),
-        "ProctrackType": "proctrack/linuxproc",
+        **hooked(tmp_path, NODEAGENT_RECORDS=""),
+        "ProctrackType": request.param,
         "RequeueExit": "75,86",
         "KillWait": "5",
     }
@@ -27,9 +39,14 @@ def slurm(tmp_path: Path) -> Iterator[Cluster]:
         nodes=("n1",),
         settings=settings,
         of_nodes="Gres=npu:8,gpu:2",
-        files=gres(tmp_path),
+        files={**gres(tmp_path), **({} if request.param == NO_CGROUPS else {"cgroup.conf": mounted})},
     ) as made:
-        yield made
+        try:
+            yield made
+        finally:
+            for record in Path("/", RECORDS).glob("*"):
+                if record.name.isdigit() and 0 <= int(record.name) - made.first_job < MOST_OF_ONE_CLUSTER:
+                    record.unlink(missing_ok=True)  # its epilog may not have run
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from tests.harness.configuration import ROOT
 from tests.slurm.hooks import HOOKS
 
 SHOWN: Final = """\
@@ -58,6 +59,7 @@ def claimed(
         "NODEAGENT": str(commands / "nodeagent"),
         "NODEAGENT_CONTROL_SOCKET": str(listening),
         "NODEAGENT_HOOKS": str(folder / "here"),
+        "NODEAGENT_RECORDS": str(folder / "records"),
         "NODEAGENT_TRIES": "0",
         "SLURM_JOB_ID": "7",
         "SLURMD_NODENAME": "n1",
@@ -92,6 +94,12 @@ def shown(gres: str, nodes: str = "n1", name: str = "x", comment: str = "") -> s
 )
 def test_the_forms_of_what_a_job_was_given(listening: Path, gres: str, chips: Sequence[str]) -> None:
     assert claimed(listening, shown(gres)) == chips
+
+
+def test_a_job_as_26_05_prints_it(listening: Path) -> None:
+    printed = (ROOT / "tests/fixtures/slurm/job-26.05.4.txt").read_text()
+    job = printed.partition("JobId=")[2].partition(" ")[0]
+    assert claimed(listening, printed.replace(job, "7")) == ["gpu0", "npu0", "npu1"]
 
 
 @pytest.mark.parametrize("gpus", ["", "3"])

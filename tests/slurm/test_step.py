@@ -55,6 +55,16 @@ def test_one_that_fails_has_all_nodes_run_again_in_place_and_nothing_is_requeued
     assert sorted((tmp_path / "ends").read_text().split("\n")[:-1]) == ["n1 1", "n3 1"]
 
 
+def test_of_a_heterogeneous_job_the_nodes_of_the_first_part_run_it(nodes: Cluster, tmp_path: Path) -> None:
+    parts = ("--nodelist=n1", ":", "--nodelist=n2")
+    job = step(nodes, tmp_path, *RETRIES, nodes=1, allocation=parts)
+    job.runs_on(1, "n1")
+    job.order("n1 1 exit 3")
+    job.runs_on(2, "n1")
+    job.finish(2)
+    assert job.ends("COMPLETED", "FAILED")["JobState"] == "COMPLETED"
+
+
 STEPS = """
 import os, sys, time
 from nodeagent_job import beat

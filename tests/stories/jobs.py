@@ -234,11 +234,19 @@ class Job:
 
 @asynccontextmanager
 async def supervised(
-    folder: Path, description: str = "8x910B", *, chips: Sequence[str] = CHIPS, mode: str = "on"
+    folder: Path,
+    description: str = "8x910B",
+    *,
+    chips: Sequence[str] = CHIPS,
+    mode: str = "on",
+    agent: Sequence[str] = (),
 ) -> AsyncIterator[Job]:
-    """The daemon runs and every chip was seen; the job is not started. At the end nothing of both is left."""
+    """The daemon runs and every chip was seen; the job is not started. ``mode`` is that of resets, ``agent``
+    are further lines of that section. At the end nothing of both is left.
+    """
     async with acting(folder, description) as node:
         node.mode = mode
+        node.daemon.agent = agent
         await node.start()
         await node.read_again()
         async with beside(node, folder / "job", chips) as job:

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgrou
 
 PAIR = ("npu0", "npu1")
 WHEN_FREE = 0x80AD8009
-"""FreeRestartNPU."""
+"""FreeRestartNPU, which waits so in mode graceful."""
 
 
 async def started(job: Job) -> None:
@@ -54,7 +54,7 @@ async def test_where_resets_are_off_nobody_is_stopped(tmp_path: Path) -> None:
 
 
 async def test_for_a_reset_that_waits_until_the_chip_is_free_nobody_is_stopped(tmp_path: Path) -> None:
-    async with supervised(tmp_path, "2x910B", chips=PAIR) as job:
+    async with supervised(tmp_path, "2x910B", chips=PAIR, agent=('mode = "graceful"',)) as job:
         await started(job)
         job.node.node.raise_code("npu0", WHEN_FREE)
         await job.node.subscriber.raised(f"{WHEN_FREE:08X}", "npu0")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from nodeagent.api.jobs.peers import PROCFS
 from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
@@ -45,6 +45,16 @@ _MEGA: Final = 1e6
 _PERCENT: Final = 100.0
 
 
+class JobUse(NamedTuple):
+    """The ids of the devices that a job uses, and its processes on them by ``Holder.key``, each in order."""
+
+    devices: dict[str, None]
+    processes: dict[str, None]
+
+
+NO_USE: Final = JobUse({}, {})
+
+
 class Ownership:
     """Whose the processes on the devices are, among the supervisors that are connected.
 
@@ -65,16 +75,17 @@ class Ownership:
         self._supervisors.pop(name, None)
         self._known.clear()
 
-    def used(self, view: View) -> dict[str, list[str]]:
-        """The ids of the devices that each supervised job uses, by its name."""
-        found: dict[str, list[str]] = {}
+    def used(self, view: View) -> dict[str, JobUse]:
+        """What each supervised job uses, by its name."""
+        found: dict[str, JobUse] = {}
         seen = dict[tuple[int, int], str]()
         for device in view.devices:
             for holder in device.holders or ():
                 name = self._whose(holder)
                 seen[holder.pid, holder.start_time] = name
-                if name and device.id not in found.setdefault(name, []):
-                    found[name].append(device.id)
+                if name:
+                    use = found.setdefault(name, JobUse({}, {}))
+                    use.devices[device.id] = use.processes[holder.key] = None
         self._known = seen
         return found
 

@@ -13,7 +13,7 @@ supervisor may come back.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
@@ -75,6 +75,8 @@ class Connection:
         self._sent: RunRequest | None = None
         self._one_at_a_time = asyncio.Lock()
         self._growth: set[asyncio.Task[None]] = set()
+        self._found = set[str]()
+        """The processes that the core knows as the job's."""
 
     async def serve(self) -> None:
         """Until either side ends it."""
@@ -122,23 +124,27 @@ class Connection:
                 return
             self._sent = want
 
-    def grow(self, used: Sequence[str]) -> None:
-        """The job was found to use these devices. It does not wait until the core knows."""
-        job = self._own_job() if used else None
-        if job is not None and not set(used) <= set(job.devices):
-            growth = asyncio.create_task(self._grow(used))
+    def grow(self, use: chips.JobUse) -> None:
+        """The job was found to use these devices by these processes. It does not wait for the core."""
+        job = self._own_job() if use.processes else None
+        if job is not None and self._is_news(job, use):
+            growth = asyncio.create_task(self._grow(use))
             self._growth.add(growth)
             growth.add_done_callback(self._growth.discard)
 
-    async def _grow(self, used: Sequence[str]) -> None:
+    def _is_news(self, job: JobView, use: chips.JobUse) -> bool:
+        return not set(job.devices).issuperset(use.devices) or not self._found.issuperset(use.processes)
+
+    async def _grow(self, use: chips.JobUse) -> None:
         async with self._one_at_a_time:
             job = self._own_job()
-            if self._begun is None or job is None or set(used) <= set(job.devices):
+            if self._begun is None or job is None or not self._is_news(job, use):
                 return
             if not self._runs and job.stage is JobStage.ASKED:
                 # It would mean that the run has stopped.
                 return
-            await self._shared.ask(self._input(self._begun, job.run, self._runs, used))
+            await self._shared.ask(self._input(self._begun, job.run, self._runs, use))
+            self._found = set(use.processes)
 
     # ------------------------------------------------------------------ received from the supervisor
 
@@ -236,8 +242,8 @@ class Connection:
         conversion.check(begin)
         current = self._shared.feed.current
         former = live_jobs(current.view).get(self.name)
-        used = self._shared.ownership.used(current.view).get(self.name, [])
-        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, used)]
+        use = self._shared.ownership.used(current.view).get(self.name, chips.NO_USE)
+        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, use)]
         is_other = former is not None and former.peer != self.peer
         if is_other and is_of_one_process(self.name, self._of_cgroup):
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
@@ -247,6 +253,7 @@ class Connection:
         taken = await self._ask(*inputs)
         if taken.answer is not None and taken.answer.refused is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
+        self._found = set(use.processes)
         self._begun, self._sent = begin, None
         self._run, self._runs = begin.run, begin.is_running
         view = self._shared.feed.current.view
@@ -290,15 +297,16 @@ class Connection:
         job = live_jobs(self._shared.feed.current.view).get(self.name)
         return job if job is not None and job.peer == self.peer else None
 
-    def _input(self, begin: lines.JobBegin, run: int, is_running: bool, used: Sequence[str]) -> JobBegun:
+    def _input(self, begin: lines.JobBegin, run: int, is_running: bool, use: chips.JobUse) -> JobBegun:
         return JobBegun(
             job=self.name,
             kind=begin.kind,
             peer=self.peer,
             run=run,
             is_running=is_running,
-            devices=tuple(used),
+            devices=tuple(use.devices),
             policy=conversion.policy(begin),
+            processes=tuple(each for each in use.processes if each not in self._found),
         )
 
     def _chips(self, ask: lines.AskChips) -> lines.ChipReadings:

@@ -67,6 +67,9 @@ def want(view: View, job: JobView, wanted: Wanted) -> RunRequest:
         isolated=job.isolated,
         handling=job.handling,
         by_operator=job.by_operator,
+        handling_chip=job.handling_device,
+        handling_code=job.handling_code,
+        sub_health=job.sub_health,
     )
 
 

@@ -1,4 +1,5 @@
-"""Ends the jobs whose supervisor is dead, once no process of theirs is left for a while.
+"""Ends the jobs whose supervisor is dead, once no process of theirs is left for a while; sooner where a reset
+waits for them.
 
 It finds them in what is published, so that a start of the daemon changes nothing but that the while begins
 again. It ends no process.
@@ -21,7 +22,10 @@ from nodeagent.store.event_feed import EventFeed
 WAIT_FOR_RESTART_S: Final = 60.0
 """A supervisor that died may be started again, and go on with its job."""
 
-LOOK_EACH_S: Final = 10.0
+WAIT_FOR_POLL_S: Final = 2.0
+"""So long where a reset of its chips waits for it: drivers list the processes each second."""
+
+LOOK_EACH_S: Final = 2.0
 WHY: Final = "its supervisor has died, and no process of it is left"
 
 
@@ -40,6 +44,7 @@ class DeadSupervisors:
         self._feed = feed
         self._ask = ask
         self.wait_s = wait_s
+        self.wait_for_poll_s = WAIT_FOR_POLL_S
         self.look_each_s = look_each_s
         self._now_s = now_s
         self._procfs = procfs
@@ -55,9 +60,14 @@ class DeadSupervisors:
     def look(self) -> list[str]:
         """The names of jobs that have had neither a supervisor nor a process for so long."""
         view, now_s = self._feed.current.view, self._now_s()
-        left_alone = {job.name for job in view.jobs if self._is_left_alone(view, job)}
-        self._since_s = {name: self._since_s.get(name, now_s) for name in left_alone}
-        return [name for name, since_s in self._since_s.items() if now_s - since_s >= self.wait_s]
+        left_alone = [job for job in view.jobs if self._is_left_alone(view, job)]
+        self._since_s = {job.name: self._since_s.get(job.name, now_s) for job in left_alone}
+        return [job.name for job in left_alone if now_s - self._since_s[job.name] >= self._wait_s(view, job)]
+
+    def _wait_s(self, view: View, job: JobView) -> float:
+        pending = (reset for reset in view.resets if reset.is_pending and not reset.is_dry_run)
+        is_awaited = any(not set(job.devices).isdisjoint(reset.members) for reset in pending)
+        return min(self.wait_s, self.wait_for_poll_s) if is_awaited else self.wait_s
 
     def _is_left_alone(self, view: View, job: JobView) -> bool:
         if not is_live(job) or job.peer is None or peers.lives(job.peer, self._procfs):

@@ -18,7 +18,7 @@ from nodeagent.api.access.relay import REFUSALS_LOGGED
 from nodeagent.api.access.sockets import BACKLOG, bound, open_to_everybody, remove
 from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import limits, peers
+from nodeagent.api.jobs import chips, limits, peers
 from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.dead_supervisors import DeadSupervisors
 from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
@@ -98,7 +98,8 @@ class JobListener:
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
+        self._users: tuple[tuple[tuple[Holder, ...] | None, ...], tuple[str, ...]] = ((), ())
+        """The processes on each device, and who was connected, when they were last looked at."""
 
     def reload(self, config: JobsConfig) -> None:
         """Take the configuration for those who connect from now on."""
@@ -225,15 +226,17 @@ class JobListener:
             jobs = live_jobs(view) if connections else {}
             for connection in connections:
                 connection.show(view, jobs)
-            if connections and self._holders_changed(view):
+            if connections and self._users_changed(view):
                 used = self._shared.ownership.used(view)
                 for connection in connections:
-                    connection.grow(used.get(connection.name, ()))
+                    connection.grow(used.get(connection.name, chips.NO_USE))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EACH_S if self._shared.leaving.is_holding else None):
                     await feed.wait_change(publication)
 
-    def _holders_changed(self, view: View) -> bool:
+    def _users_changed(self, view: View) -> bool:
         """Or who is connected has: then all are looked at again."""
-        before, self._holders = self._holders, tuple(device.holders for device in view.devices)
-        return before != self._holders
+        before = self._users
+        holders = tuple(device.holders for device in view.devices)
+        self._users = (holders, tuple(self._shared.connected))
+        return before != self._users

@@ -7,7 +7,7 @@ that: a chip may wait for the report of its supervisor.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -16,7 +16,7 @@ from nodeagent.api.access.quota import Rate
 from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
-from nodeagent.api.jobs.chips import Ownership
+from nodeagent.api.jobs.chips import JobUse, Ownership
 from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
@@ -50,7 +50,7 @@ class Connected(Protocol):
 
     def show(self, view: View, jobs: Mapping[str, JobView]) -> None: ...
 
-    def grow(self, used: Sequence[str]) -> None: ...
+    def grow(self, use: JobUse) -> None: ...
 
 
 @dataclass(kw_only=True)

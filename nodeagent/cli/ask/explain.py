@@ -12,7 +12,8 @@ from nodeagent.cli.shared.options import Output, output_option, query_socket, re
 from nodeagent.cli.shared.output import note, write, write_field, write_json, write_prose
 from nodeagent.cli.shared.texts import enum_text
 from nodeagent.core.catalog.levels import JOB_LEVELS
-from nodeagent.core.model import CHIP_KINDS, Recovery
+from nodeagent.core.catalog.settings import Mode
+from nodeagent.core.model import CHIP_KINDS, Handling, Recovery
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.tables.levels import SOURCE_NAMES
@@ -120,6 +121,7 @@ def _write(explained: pb.CodeExplanation) -> None:
     for mode in explained.modes:
         here = " (in force)" if mode.in_force else ""
         write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
+    _write_training(explained)
     if explained.recovery == Recovery.VENDOR and enums.LEVEL_OF.get(explained.level) in JOB_LEVELS:
         write_field("driver   ", "where it reports that the chip needs no recovery: ALLOW, RESTART_JOB")
     write_field(
@@ -130,6 +132,20 @@ def _write(explained: pb.CodeExplanation) -> None:
     if not explained.rule_details:
         write_field("rule     ", "none")
     write_field("table    ", explained.file)
+
+
+def _write_training(explained: pb.CodeExplanation) -> None:
+    """Training makes no requests that could be made again."""
+    with_requests = [
+        mode.mode for mode in explained.modes if any(_is_of_requests(each) for each in mode.phases)
+    ]
+    if with_requests:
+        at_once = ", in mode rescheduling what follows it" if Mode.RESCHEDULING in with_requests else ""
+        write_field("training ", f"in place of RERUN_REQUEST in mode graceful RESTART_JOB{at_once}, at once")
+
+
+def _is_of_requests(phase: pb.Phase) -> bool:
+    return enums.HANDLING_OF.get(phase.handling) is Handling.RERUN_REQUEST
 
 
 def _phases(mode: pb.ModePhases) -> str:

@@ -29,12 +29,13 @@ from nodeagent.cli.shared.output import write, write_json
 from nodeagent.client import AsyncClient, ClientError, received
 from nodeagent.config.schedulers import SlurmConfig
 from nodeagent.schedulers.slurm import health_check
-from nodeagent.schedulers.slurm.bridge import SlurmBridge
+from nodeagent.schedulers.slurm.bridge import SlurmBridge, numbered
 from nodeagent.schedulers.slurm.configuration import misfits, settings_of
 from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
 from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 
 NAME_VARIABLE: Final = "SLURMD_NODENAME"
+NUMBER_LIMIT_S: Final = 2.0
 
 
 @click.command("bridge")
@@ -78,9 +79,10 @@ def health_command(stamp: Path, socket: Path | None, config_path: Path | None, o
     config = read_config(config_path).slurm
     answer = scan.look(socket, config_path)
     verdicts = _verdicts(answer)
+    socket_of_daemon = public_socket(socket, config_path) if answer.by == "daemon" else None
     try:
         well_s = health_check.well_for_s(stamp, verdicts, time.clock_gettime(time.CLOCK_BOOTTIME))
-        done = asyncio.run(_look(config, verdicts, well_s))
+        done = asyncio.run(_look(config, socket_of_daemon, verdicts, well_s))
     except (SlurmError, OSError) as error:
         raise CommandFailure(str(error)) from error
     if output == Output.JSON:
@@ -97,10 +99,22 @@ def _verdicts(answer: scan.ScanResult) -> Verdicts:
     return verdicts
 
 
-async def _look(config: SlurmConfig, verdicts: Verdicts, well_s: float) -> str:
+async def _look(config: SlurmConfig, socket: Path | None, verdicts: Verdicts, well_s: float) -> str:
+    """``socket`` None: no daemon answers, and so no event has a number."""
     slurm = Slurm(Path(config.programs))
+    if socket is not None and verdicts.faults:
+        verdicts = await _numbered(socket, verdicts)
     name = config.node_name or os.environ.get(NAME_VARIABLE) or await slurm.name_of_this_node()
     return await health_check.look(slurm, name, verdicts, well_s, config.resume_after_ns)
+
+
+async def _numbered(socket: Path, verdicts: Verdicts) -> Verdicts:
+    """The number only informs: a drain does not wait for it."""
+    try:
+        async with asyncio.timeout(NUMBER_LIMIT_S), AsyncClient(socket) as client:
+            return await numbered(client, verdicts)
+    except (ClientError, TimeoutError):
+        return verdicts
 
 
 @click.command("check")

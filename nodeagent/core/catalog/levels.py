@@ -53,7 +53,8 @@ Phases = tuple[tuple[int | None, Stance], ...]
 FREE: Stance = (Verdict.ALLOW, Handling.NONE)
 """It asks for nothing."""
 _STRATEGY: Stance = (Verdict.ALLOW, Handling.JOB_STRATEGY)
-_DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
+DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
+"""Running work continues, and no more of it comes."""
 _RERUN: Stance = (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
 _OUT: Stance = (Verdict.ISOLATE, Handling.RESCHEDULE)
 WHEN_IDLE: Stance = (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE)
@@ -63,8 +64,8 @@ _RESET_NOW: Stance = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
 _SAME_IN_BOTH: dict[Level, Stance] = {
     Level.NOT_HANDLE: FREE,
     Level.SUB_HEALTH: _STRATEGY,
-    Level.PRE_SEPARATE_NPU: _DRAIN,
-    Level.PRE_SEPARATE_FAULT: _DRAIN,
+    Level.PRE_SEPARATE_NPU: DRAIN,
+    Level.PRE_SEPARATE_FAULT: DRAIN,
     Level.SEPARATE_NPU: _OUT,
     Level.MANUALLY_SEPARATE_NPU: _OUT,
     Level.SEPARATE_FAULT: _OUT,
@@ -100,7 +101,7 @@ def phases(level: Level, settings: Settings) -> Phases:
         )
     elif level is Level.RESTART_BUSINESS and graceful:
         steps = (
-            (settings.self_healing_ns, _DRAIN),
+            (settings.self_healing_ns, DRAIN),
             (settings.business_tolerance_ns, (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB)),
             (None, _RESET_NOW),
         )

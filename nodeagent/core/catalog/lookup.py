@@ -82,6 +82,7 @@ class Lookup:
         self.settings = catalog.settings
         self.phases = {level: phases(level, catalog.settings) for level in Level}
         self._gracefully: Lookup | None = None
+        self._of_training: Lookup | None = None
         self._facts: dict[str, Facts] = {}
         self._frequency_by_id = {rule.id: rule for rule in catalog.frequency}
         self._frequency: dict[str, FrequencyRule] = {}
@@ -112,6 +113,17 @@ class Lookup:
             is_so = self.settings.mode is Mode.GRACEFUL
             self._gracefully = self if is_so else Lookup(replace(self.catalog, settings=settings))
         return self._gracefully
+
+    @property
+    def of_training(self) -> "Lookup":
+        """The same for chips that only training uses: no request can be made again on them, so that
+        RestartRequest is not tolerated for a while. In mode graceful the job is run again meanwhile.
+        """
+        if self._of_training is None:
+            is_so = self.settings.mode is Mode.GRACEFUL or not self.settings.request_tolerance_ns
+            settings = replace(self.settings, request_tolerance_ns=0)
+            self._of_training = self if is_so else Lookup(replace(self.catalog, settings=settings))
+        return self._of_training
 
     def facts(self, code: str) -> Facts:
         facts = self._facts.get(code)

@@ -97,7 +97,7 @@ class Settings:
     mode: Mode = Mode.RESCHEDULING
     request_tolerance_ns: int = 60 * SECOND_NS
     business_tolerance_ns: int = 60 * SECOND_NS
-    self_healing_ns: int = 15 * SECOND_NS
+    self_healing_ns: int = 0
     once_hold_ns: int = 60 * SECOND_NS
     stale_after_ns: int = 30 * SECOND_NS
     kernel_line_hold_ns: int = 30 * SECOND_NS

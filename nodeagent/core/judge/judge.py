@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from nodeagent.core.catalog.levels import HANDLING_RANK, VERDICT_RANK, Stance, stance, stricter
+from nodeagent.core.catalog.levels import (
+    DRAIN,
+    HANDLING_RANK,
+    SEPARATING_LEVELS,
+    VERDICT_RANK,
+    Stance,
+    stance,
+    stricter,
+)
 from nodeagent.core.judge import recovery_action
 from nodeagent.core.judge.observed import last_verdict_expired, unobserved_reasons
 from nodeagent.core.model import (
@@ -114,6 +122,8 @@ def _contributions_on(state: EngineState, device_id: str) -> Iterator[Contributi
     for promotion in state.on(Promotion, device_id):
         if promotion.effective:
             yield _kept(state, promotion, _of_promotion)
+        elif promotion.level in SEPARATING_LEVELS:
+            yield _kept(state, promotion, _of_pending_promotion)
     for hold in state.on(Hold, device_id):
         yield _kept(state, hold, _of_hold)
 
@@ -138,6 +148,21 @@ def _of_promotion(state: EngineState, promotion: Promotion) -> Contribution:
         ),
         stance=stance(promotion.level, promotion.phase, state.lookup_on(promotion.device_id).settings),
         level=promotion.level,
+    )
+
+
+def _of_pending_promotion(_: EngineState, promotion: Promotion) -> Contribution:
+    """Its rule is about to isolate the device, unless others turn out to show the same. Until then it takes
+    no new work.
+    """
+    return Contribution(
+        reason=Reason(
+            kind="promotion",
+            id=promotion.id,
+            code=promotion.code,
+            text=f"{promotion.name}; the rule {promotion.rule} may isolate it soon",
+        ),
+        stance=DRAIN,
     )
 
 

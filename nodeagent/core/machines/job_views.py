@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nodeagent.core.catalog.levels import strictest
-from nodeagent.core.judge.judge import judgement
+from nodeagent.core.judge.judge import contributions, judgement
 from nodeagent.core.model import (
     Claimed,
+    Condition,
     Device,
     Handling,
     Job,
@@ -60,6 +61,12 @@ def recommended(
     return Recommendation.RESCHEDULE_ISOLATED if moves and isolated else found
 
 
+def handling_for(kind: str, handling: Handling) -> Handling:
+    """What a handling means for a job of that kind. Training makes no requests: it is run again."""
+    is_rerun = handling is Handling.RERUN_REQUEST and kind == occupancy.TRAINING
+    return Handling.RESTART_JOB if is_rerun else handling
+
+
 _NO_WORK: Final = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
 
 WANTED: Final = {
@@ -76,9 +83,11 @@ def concerned(state: EngineState, device_ids: Iterable[str]) -> list[Device]:
     return [state.device(device_id) for device_id in dict.fromkeys((*device_ids, state.node_id))]
 
 
-def _handling_of(state: EngineState, device_ids: Iterable[str]) -> Handling:
+def _handling_of(state: EngineState, kind: str, device_ids: Iterable[str]) -> Handling:
     """The strictest on them and the node."""
-    return strictest(judgement(state, device).handling for device in concerned(state, device_ids))
+    return strictest(
+        handling_for(kind, judgement(state, device).handling) for device in concerned(state, device_ids)
+    )
 
 
 def is_isolated(state: EngineState, device_ids: Iterable[str]) -> bool:
@@ -115,7 +124,7 @@ def _handling_and_isolation(
     if job.stage is JobStage.ENDED:
         return Handling.NONE, job.isolated
     isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
-    return _handling_of(state, device_ids), isolated
+    return _handling_of(state, job.kind, device_ids), isolated
 
 
 def views(state: EngineState) -> tuple[JobView, ...]:
@@ -138,6 +147,7 @@ def _view(state: EngineState, job: Job) -> JobView:
 def _supervised(state: EngineState, job: Job) -> JobView:
     device_ids = occupancy.used_by(state, job)
     handling, isolated = _handling_and_isolation(state, job, device_ids)
+    asking = _asking(state, job, device_ids, handling)
     return JobView(
         name=job.name,
         kind=job.kind,
@@ -151,6 +161,9 @@ def _supervised(state: EngineState, job: Job) -> JobView:
         device_id=job.device_id,
         isolated=isolated,
         handling=handling.value,
+        handling_device=asking[0],
+        handling_code=asking[1],
+        sub_health=_sub_health(state, job, device_ids),
         by_operator=job.by_operator,
         policy=job.policy,
         peer=job.peer,
@@ -160,6 +173,29 @@ def _supervised(state: EngineState, job: Job) -> JobView:
         status=job.status,
         slow=job.slow,
     )
+
+
+def _asking(state: EngineState, job: Job, device_ids: tuple[str, ...], handling: Handling) -> tuple[str, str]:
+    """The name of the device, and the code of the fault, that the handling follows from."""
+    if handling is Handling.NONE:
+        return "", ""
+    for device in concerned(state, device_ids):
+        for contribution in contributions(state, device):
+            if handling_for(job.kind, contribution.stance[1]) is handling:
+                return device.name, contribution.reason.code
+    return "", ""
+
+
+def _sub_health(state: EngineState, job: Job, device_ids: tuple[str, ...]) -> str:
+    """What has made a device of it sub-healthy since it began: with the rest it was placed here."""
+    began_ns = job.began_ns or job.granted_ns
+    for device in concerned(state, device_ids) if device_ids else ():
+        for contribution in contributions(state, device):
+            condition = state.get(Condition, contribution.reason.id)
+            is_so = contribution.stance[1] is Handling.JOB_STRATEGY and condition is not None
+            if is_so and condition is not None and condition.grade.level_since_ns > began_ns:
+                return f"{device.name} has {condition.code}"
+    return ""
 
 
 def _claimed(state: EngineState) -> list[JobView]:
@@ -186,7 +222,7 @@ def _claimed(state: EngineState) -> list[JobView]:
 def _only_claims(
     name: str, kind: str, device_ids: tuple[str, ...], judged: tuple[Judgement, ...]
 ) -> ClaimedJob:
-    handling = strictest(each.handling for each in judged)
+    handling = strictest(handling_for(kind, each.handling) for each in judged)
     isolated = any(each.verdict in _NO_WORK for each in judged)
     view = JobView(
         name=name,

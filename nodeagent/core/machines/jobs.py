@@ -75,13 +75,15 @@ def can(job: Job, happened: JobTrigger) -> bool:
 
 
 def advance(state: EngineState, job: Job, happened: JobTrigger, **changes: Any) -> Job | None:
-    """Put the job into the stage that follows, with ``changes`` of its other fields; its deadline is gone
+    """Put the job into the stage that follows, with ``changes`` of its other fields; its deadlines are gone
     unless they name one. None where nothing follows; then the state is as it was.
     """
     stage = TRANSITIONS.get((job.stage, happened))
     if stage is None:
         return None
-    after = replace(job, **{"stage": stage, "since_ns": state.moment_ns, "due_ns": None, **changes})
+    after = replace(
+        job, **{"stage": stage, "since_ns": state.moment_ns, "due_ns": None, "blocked_ns": None, **changes}
+    )
     state.put(after)
     return after
 

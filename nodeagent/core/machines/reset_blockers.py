@@ -10,7 +10,7 @@ nothing is changed.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from nodeagent.core.catalog.levels import RESET_LEVELS, SEPARATING_LEVELS
 from nodeagent.core.catalog.settings import ResetSettings
@@ -171,10 +171,16 @@ def users_of_registered_jobs(state: EngineState, reset: Reset, settings: ResetSe
 MAX_NAMED = 16
 """So many users of the members are named; a job may have a process for each core on each chip."""
 
-_NO_HOOK = (
-    'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
-    "(reset.trust_process_list = false)"
-)
+
+class ResetObstacle(NamedTuple):
+    """What blocks the start of a reset. ``passes``: it may go away by itself before long, as a chip that is
+    not observed yet, or another reset. ``of_job``: it is a job that may be asked to stop, or of one.
+    """
+
+    text: str
+    passes: bool = False
+    of_job: bool = False
+
 
 _IN_STAGE: Final[Mapping[JobStage, str]] = {
     JobStage.ASKED: ", which is asked to stop",
@@ -238,7 +244,7 @@ def users(
     settings: ResetSettings,
     ended_first: frozenset[str] = frozenset(),
     without: Collection[Job] = (),
-) -> Iterator[str]:
+) -> Iterator[ResetObstacle]:
     """Who uses the members: processes, claims and supervised jobs, but for those of jobs that are
     ``ended_first``, and as if those ``without`` had stopped.
 
@@ -247,33 +253,52 @@ def users(
     for device_id in members:
         name = state.device(device_id).name
         if state.device(device_id).gone:
-            yield (
+            yield ResetObstacle(
                 f"{name} is reset together with the others, and its driver no longer lists it: "
                 "who uses it is unknown; power-cycle the node"
             )
             continue
-        held = state.get(DeviceProcesses, device_id)
+        held, on_chip = state.get(DeviceProcesses, device_id), occupancy.supervised_on(state, device_id)
         if held is None or not held.is_current:
-            yield f"the users of {name} are not known"
+            yield ResetObstacle(f"the users of {name} are not known", passes=True)
         for holder in held.holders if held is not None else ():
             if has_registered_jobs(ended_first, holder.job):
                 continue
-            if any(occupancy.is_process_of(holder, job) for job in without):
+            if _is_of(held, holder, without):
                 continue
             job = f", job {holder.job}" if holder.job else ""
-            yield f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})"
+            text = f"{name} is used by {holder.command or 'a process'} (pid {holder.pid}{job})"
+            jobs = [each for each in on_chip if _is_of(held, holder, (each,))]
+            goes = any(each.stage in _IN_STAGE for each in jobs)
+            yield ResetObstacle(text, passes=goes, of_job=bool(jobs))
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
             if job in ended_first or occupancy.is_supervised(state, job):
                 continue
-            yield f"{name} is claimed by the {kind or 'job'} {job}"
-        for user in occupancy.supervised_on(state, device_id):
+            yield ResetObstacle(f"{name} is claimed by the {kind or 'job'} {job}")
+        for user in on_chip:
             if occupancy.is_out_of_the_way(user) or user in without:
                 continue
             if not has_registered_jobs(ended_first, user.name):
-                yield f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"
+                text = f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"
+                yield ResetObstacle(text, passes=user.stage in _IN_STAGE, of_job=True)
     if not state.cells[Claimed] and not settings.trust_process_list:
-        yield _NO_HOOK
+        yield from _not_trusted(state, members)
+
+
+def _is_of(listed: DeviceProcesses | None, holder: Holder, jobs: Iterable[Job]) -> bool:
+    return listed is not None and any(occupancy.is_process_of(listed, holder, job) for job in jobs)
+
+
+def _not_trusted(state: EngineState, members: tuple[str, ...]) -> Iterator[ResetObstacle]:
+    """No job hook reports on this node, so that an empty list of processes needs another proof."""
+    if empty := occupancy.untrusted(state, members):
+        yield ResetObstacle(
+            'no job hook has called "nodeagent claim" on this node, no supervised job was the last to use '
+            f"{names(state, empty)}, and an empty process list alone is not trusted "
+            "(reset.trust_process_list = false); if no job runs there: "
+            f"nodeagent claim {state.device(empty[0]).name} --job none --left"
+        )
 
 
 def are_known(state: EngineState, members: tuple[str, ...]) -> bool:
@@ -301,37 +326,58 @@ def cooled_ns(state: EngineState, settings: ResetSettings) -> int:
     )
 
 
-def of_start(
+def of_start(state: EngineState, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
+    """All that blocks its start now, and may go away by itself, as texts."""
+    return tuple(each.text for each in obstacles(state, reset, settings))
+
+
+def obstacles(
     state: EngineState, reset: Reset, settings: ResetSettings, without: Collection[Job] = ()
-) -> tuple[str, ...]:
-    """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped."""
+) -> list[ResetObstacle]:
+    """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped. Jobs
+    that are asked to stop once nothing else blocks it come last.
+    """
     ended_first = registered_jobs(state, reset, settings)
     found = list(users(state, reset.members, settings, ended_first, without))
+    found.sort(key=lambda each: each.of_job)
     if len(found) > MAX_NAMED:
-        found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
-    quiesces = [hold for hold in state.on(Hold, state.node_id) if hold.kind is HoldKind.QUIESCE]
-    for device_id in reset.members if not quiesces else ():
+        found[MAX_NAMED:] = [ResetObstacle(f"{len(found) - MAX_NAMED} more")]
+    return [*found, *_not_seen(state, reset), *_of_node(state, reset, settings)]
+
+
+def _not_seen(state: EngineState, reset: Reset) -> Iterator[ResetObstacle]:
+    """A member that is not observed, or a fault that is not shown."""
+    for device_id in reset.members if not _quiesces(state) else ():
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
         if reason is not None and not device.gone:
-            found.append(f"{device.name} is not observed: {reason.text}")
+            yield ResetObstacle(f"{device.name} is not observed: {reason.text}", passes=True)
     if reset.conditions and not any(
         is_live(state.era, each.presence) for each in asking_conditions(state, reset)
     ):
-        found.append("no fault that asked for it is seen now")
+        yield ResetObstacle("no fault that asked for it is seen now", passes=True)
     if not reset.confirmed:
-        found.append("no poll has shown the fault since it was proposed")
-    others = (other for other in state.all(Reset) if other.id != reset.id)
-    found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
+        yield ResetObstacle("no poll has shown the fault since it was proposed", passes=True)
+
+
+def _of_node(state: EngineState, reset: Reset, settings: ResetSettings) -> Iterator[ResetObstacle]:
+    """Another reset, the limit of the node, a quiesce, and a store that is not to be relied on."""
+    for other in state.all(Reset):
+        if other.id != reset.id and _is_under_way(other):
+            yield ResetObstacle(f"{other.id} is under way", passes=True)
     if count(state, state.node_id, settings) >= settings.node_limit:
         hours = settings.limit_window_ns / 3.6e12
-        found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
-    found += [f"quiesced by {hold.owner}: {hold.reason}" for hold in quiesces]
+        yield ResetObstacle(f"this node had {settings.node_limit} resets within {hours:g} h")
+    for hold in _quiesces(state):
+        yield ResetObstacle(f"quiesced by {hold.owner}: {hold.reason}")
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
-        found.append("the store is not durable")
+        yield ResetObstacle("the store is not durable")
     if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):
-        found.append("the store was damaged and has not been acknowledged (nodeagent release node)")
-    return tuple(found)
+        yield ResetObstacle("the store was damaged and has not been acknowledged (nodeagent release node)")
+
+
+def _quiesces(state: EngineState) -> list[Hold]:
+    return [hold for hold in state.on(Hold, state.node_id) if hold.kind is HoldKind.QUIESCE]
 
 
 def in_progress(state: EngineState, members: Iterable[str]) -> list[Reset]:

@@ -133,7 +133,7 @@ def is_awaited(state: EngineState, chip: Device) -> bool:
 
 def _may_ask(state: EngineState, condition: Condition) -> bool:
     """As soon as it is seen, and its driver has reported the same; not one that might have asked before."""
-    if condition.presence.recovered_ns is not None or condition.level is Level.FREE_RESTART_NPU:
+    if condition.presence.recovered_ns is not None or waits_for_idle(state, condition):
         return False
     believed = condition
     if condition.backing.belief is Belief.ALONE:
@@ -143,13 +143,19 @@ def _may_ask(state: EngineState, condition: Condition) -> bool:
     return not might_ask and reset_blockers.wants(state, believed) and _wants_one_now(state, condition)
 
 
+def waits_for_idle(state: EngineState, condition: Condition) -> bool:
+    """Whether work goes on with it, and the reset waits until no process uses the chip."""
+    if recovery_action.waits_for_idle(state, condition):
+        return True
+    is_graceful = state.lookup_on(condition.device_id).settings.mode is Mode.GRACEFUL
+    return is_graceful and condition.level is Level.FREE_RESTART_NPU
+
+
 def _wants_one_now(state: EngineState, condition: Condition) -> bool:
     lookup = state.lookup_on(condition.device_id)
-    settings = lookup.settings
-    is_graceful = condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL
-    if is_graceful or recovery_action.waits_for_idle(state, condition):
+    if waits_for_idle(state, condition):
         members = reset_blockers.group_of(state, state.device(condition.device_id))
-        return not any(reset_blockers.users(state, members, settings.reset))
+        return not any(reset_blockers.users(state, members, lookup.settings.reset))
     if condition.level in _AT_ONCE:
         return True
     return condition.grade.phase >= len(lookup.phases[condition.level]) - 1

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nodeagent.core.judge.events import notice
-from nodeagent.core.machines import job_review, jobs, reset_policy
+from nodeagent.core.machines import job_review, jobs, reset_policy, users
 from nodeagent.core.machines.jobs import Cause, JobTrigger
 from nodeagent.core.model import (
     AGENT,
@@ -35,6 +35,11 @@ UNKILLABLE = "process_unkillable"
 
 def begun(state: EngineState, given: JobBegun) -> bool:
     """A supervisor is there: with a job that was not known, or with one that goes on."""
+    is_news = users.owned(state, given.job, given.processes)
+    return _begun(state, given) or is_news
+
+
+def _begun(state: EngineState, given: JobBegun) -> bool:
     state.answer = Answer()
     job = state.get(Job, given.job)
     if job is not None and job.stage is not JobStage.ENDED:
@@ -56,6 +61,7 @@ def begun(state: EngineState, given: JobBegun) -> bool:
         devices=_devices(state, (), given),
         started=given.is_running,
         granted_ns=state.moment_ns,
+        began_ns=state.moment_ns,
         due_ns=None if given.is_running else state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns,
     )
     state.put(began)

@@ -1,8 +1,9 @@
-"""The users of a device: its processes, as a driver lists them, and the jobs that claim it.
+"""The users of a device: its processes, as a driver lists them, whose they are, and the jobs that claim it.
 
 What follows from that is worked out in ``occupancy``. Nothing is opened here.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from nodeagent.core.faults import ending
@@ -28,10 +29,29 @@ def listed(state: EngineState, given: ProcessesListed) -> bool:
             after = replace(after, left=left, left_ns=state.moment_ns)
         else:
             after = replace(after, left=before.left, left_ns=before.left_ns)
+        after = replace(after, owners=_owners(after, before.owners))
     state.put(after)
     ending.close_after_job(state, device.id, given.holders)
     state.mark((device.id,))
     return True
+
+
+def owned(state: EngineState, job: str, processes: Iterable[str]) -> bool:
+    """These processes, by ``Holder.key``, are of the supervised job. True if that was news."""
+    owners, changed = dict.fromkeys(processes, job), False
+    for before in state.all(DeviceProcesses) if owners else ():
+        after = replace(before, owners=_owners(before, {**before.owners, **owners}))
+        if after != before:
+            state.put(after)
+            state.mark((before.device_id,))
+            changed = True
+    return changed
+
+
+def _owners(listed: DeviceProcesses, known: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of the processes that are listed, or were the last to leave."""
+    keys = dict.fromkeys(holder.key for holder in (*listed.holders, *listed.left))
+    return {key: known[key] for key in keys if key in known}
 
 
 def _unreadable(state: EngineState, before: DeviceProcesses | None) -> bool:

@@ -116,7 +116,8 @@ class Severity:
 class DeviceProcesses:
     """The processes on a device as last reported, and those that were the last to leave, at ``left_ns``.
 
-    ``is_current``: reported since the daemon's last start, and readable since.
+    ``is_current``: reported since the daemon's last start, and readable since. ``owners``: by ``Holder.key``
+    the supervised job that such a process is of, as ``JobBegun`` reported it.
     """
 
     device_id: str
@@ -124,6 +125,7 @@ class DeviceProcesses:
     left: tuple[Holder, ...] = ()
     left_ns: int = 0
     is_current: bool = True
+    owners: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,11 @@ class Holder:
     command: str
     job: str = ""
 
+    @property
+    def key(self) -> str:
+        """Never another process's on this boot."""
+        return f"{self.pid}/{self.start_time}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessesListed:

@@ -99,7 +99,8 @@ class Peer:
 class JobBegun:
     """A supervisor has connected, or reports the state of its job again. ``devices`` are names or ids of the
     chips that the job is known to use besides those that a hook claimed for it: they only ever grow. ``run``
-    is the one that it is about to make, or that runs (``is_running``).
+    is the one that it is about to make, or that runs (``is_running``). ``processes``: those on devices that
+    the daemon has found to be the job's since the last time, by ``Holder.key``.
     """
 
     job: str
@@ -109,6 +110,7 @@ class JobBegun:
     is_running: bool = False
     devices: tuple[str, ...] = ()
     policy: JobPolicy = field(default_factory=JobPolicy)
+    processes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +186,17 @@ class Job:
     due_ns: int | None = None
     """When its stage ends by itself."""
 
+    blocked_ns: int | None = None
+    """Since when something that does not pass by itself blocks the reset that it waits for."""
+
     held: bool = False
     """An operator wants it to stay stopped."""
 
     granted_ns: int = 0
     """When its run was allowed, or, before its first, when it began."""
+
+    began_ns: int = 0
+    """When its supervisor began; 0 where an earlier version has kept it."""
 
     asked_ns: int | None = None
     stopped_ns: int | None = None
@@ -210,7 +218,11 @@ class JobNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job that uses this node: supervised (``stage`` is set), or only claimed. ``devices`` are ids."""
+    """A job that uses this node: supervised (``stage`` is set), or only claimed. ``devices`` are ids.
+
+    ``handling_device`` (a name) and ``handling_code`` are of the fault that ``handling`` follows from.
+    ``sub_health`` is a fault at SubHealthFault that came after the job had begun: "npu3 has 80818C06".
+    """
 
     name: str
     kind: str
@@ -224,6 +236,9 @@ class JobView:
     device_id: str = ""
     isolated: bool = False
     handling: str = "NONE"
+    handling_device: str = ""
+    handling_code: str = ""
+    sub_health: str = ""
     by_operator: bool = False
     policy: JobPolicy = field(default_factory=JobPolicy)
     peer: Peer | None = None

@@ -16,6 +16,7 @@ from nodeagent.core.model import (
     Condition,
     Grade,
     Hold,
+    Job,
     Origin,
     Presence,
     Promotion,
@@ -202,6 +203,18 @@ def _of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
 
 def of_hold(hold: Hold) -> int | None:
     return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)
+
+
+BLOCKED_NS = 5 * SECOND_NS
+"""So long something may block a reset that a job has stopped for: a process may just be ending."""
+
+
+def of_job(job: Job, now_ns: int) -> int | None:
+    """When its stage ends by itself, or, before that, when its reset was blocked for too long."""
+    ends = [job.due_ns]
+    if job.blocked_ns is not None and job.blocked_ns + BLOCKED_NS > now_ns:
+        ends.append(job.blocked_ns + BLOCKED_NS)
+    return min((at_ns for at_ns in ends if at_ns is not None), default=None)
 
 
 # ---------------------------------------------------------------------- timers

@@ -6,7 +6,7 @@ second supervisor in the cgroup of a job has the name ``NAME/PID``; what is clai
 for each. Everything here only reads the state.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nodeagent.core.catalog.settings import SECOND_NS
 from nodeagent.core.model import Claimed, Device, DeviceProcesses, Holder, Job, JobStage
@@ -18,6 +18,9 @@ _LATE_NS = 5 * SECOND_NS
 
 _SHARED_NS = 30 * SECOND_NS
 """What comes this close together on chips of one job has one cause, though that has ended the job."""
+
+TRAINING = "training"
+"""The kind of a job that makes no requests: what it has computed since its checkpoint is lost by a fault."""
 
 PID = "pid"
 """The key of the evidence that names the process which a kernel line is about."""
@@ -144,6 +147,21 @@ def in_place(state: EngineState) -> frozenset[str]:
     return frozenset(chip_id for chip_id, is_allowed in allowed.items() if is_allowed)
 
 
+def training(state: EngineState) -> frozenset[str]:
+    """The ids of the chips that only jobs use which are known to be training."""
+    known: dict[str, bool] = {}
+    for cell in state.all(Claimed):
+        device = state.get(Device, cell.device_id)
+        for claimed, kind in cell.jobs if device is not None else ():
+            if device is not None and not is_supervised(state, claimed):
+                chip_id = state.chip_of(device).id
+                known[chip_id] = known.get(chip_id, True) and kind == TRAINING
+    for job in live_jobs(state):
+        for chip_id in chips_of(state, job):
+            known[chip_id] = known.get(chip_id, True) and job.kind == TRAINING
+    return frozenset(chip_id for chip_id, is_training in known.items() if is_training)
+
+
 def covers(claimed: str, name: str) -> bool:
     """Whether what ``claimed`` has is also for the job ``name``: itself, or a step of it."""
     whose = cgroup_of(name)
@@ -172,20 +190,55 @@ def is_out_of_the_way(job: Job) -> bool:
     return job.stage is JobStage.HOLDING and not job.policy.only_watches
 
 
-def is_process_of(holder: Holder, job: Job) -> bool:
-    """Whether the process may be one of the job's; without a cgroup that is not known."""
-    if job.name.startswith(NO_CGROUP):
+def is_process_of(listed: DeviceProcesses, holder: Holder, job: Job) -> bool:
+    """Whether it is known that the process is one of the job's: below its supervisor, or in its cgroup."""
+    owner = listed.owners.get(holder.key)
+    if owner is not None:
+        return owner == job.name
+    return not job.name.startswith(NO_CGROUP) and covers(cgroup_of(job.name), holder.job)
+
+
+def may_be_of(listed: DeviceProcesses, holder: Holder, job: Job) -> bool:
+    """Whether the process may be one of the job's: of a job without a cgroup, any that no other job owns."""
+    if listed.owners.get(holder.key) is None and job.name.startswith(NO_CGROUP):
         return not holder.job
-    return covers(cgroup_of(job.name), holder.job)
+    return is_process_of(listed, holder, job)
 
 
 def _processes_of(state: EngineState, job: Job) -> Iterator[tuple[str, Holder]]:
     """Its processes on its chips as last listed, with the id of the chip."""
     for chip_id in sorted(chips_of(state, job)):
-        held = state.get(DeviceProcesses, chip_id)
-        for holder in held.holders if held is not None else ():
-            if is_process_of(holder, job):
+        if (held := state.get(DeviceProcesses, chip_id)) is None:
+            continue
+        for holder in held.holders:
+            if may_be_of(held, holder, job):
                 yield chip_id, holder
+
+
+def untrusted(state: EngineState, device_ids: Iterable[str]) -> tuple[str, ...]:
+    """The devices of a group of which an empty list of processes proves nothing, where no job hook reports.
+
+    A list counts if the last processes that left it were of supervised jobs: it has been seen to show a user,
+    and to show that the user has gone. A list that was empty since the boot counts where another of the same
+    group does: one driver makes both. A list does not count if the last to leave were others: only a claim
+    shows that such a job has ended, and does not come back.
+    """
+    cells = [state.get(DeviceProcesses, each) for each in device_ids]
+    lists = [held for held in cells if held is not None]
+    works = any((held.holders or held.left) and _is_of_jobs(held) for held in lists)
+    doubtful = (held for held in lists if not (works and _is_of_jobs(held)))
+    return tuple(held.device_id for held in doubtful if not _has_others(state, held))
+
+
+def _is_of_jobs(held: DeviceProcesses) -> bool:
+    """Whether those that use it, or were the last to, are known to be of supervised jobs."""
+    return all(holder.key in held.owners for holder in held.holders or held.left)
+
+
+def _has_others(state: EngineState, held: DeviceProcesses) -> bool:
+    """Whether a process of no supervised job uses it now: then its list is not empty."""
+    jobs = supervised_on(state, held.device_id)
+    return any(not any(is_process_of(held, holder, job) for job in jobs) for holder in held.holders)
 
 
 def left_of(state: EngineState, job: Job) -> str:

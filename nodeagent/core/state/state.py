@@ -80,6 +80,7 @@ class EngineState:
         self.suppressed = Groups[str]()
         self.live_jobs: dict[Key, Job] = {}
         self.in_place: frozenset[str] = frozenset()
+        self.training: frozenset[str] = frozenset()
         self.derived = Derived()
 
         self.muted = False
@@ -131,9 +132,12 @@ class EngineState:
 
     def lookup_on(self, device_id: str) -> Lookup:
         """The lookup by which what is open on the device is judged."""
-        if not self.in_place or (device := self.get(Device, device_id)) is None:
+        if not (self.in_place or self.training) or (device := self.get(Device, device_id)) is None:
             return self.lookup
-        return self.lookup.gracefully if self.chip_of(device).id in self.in_place else self.lookup
+        chip_id = self.chip_of(device).id
+        if chip_id in self.in_place:
+            return self.lookup.gracefully
+        return self.lookup.of_training if chip_id in self.training else self.lookup
 
     @property
     def node_id(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodeagent.job import model
-from nodeagent.job.model import HangMode
+from nodeagent.job.model import HangMode, SubHealthyStrategy
 
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
@@ -79,6 +79,11 @@ def choice(*allowed: str) -> ValueForm:
     return ValueForm("one of " + ", ".join(allowed), read)
 
 
+def choice_of(*allowed: SubHealthyStrategy) -> ValueForm:
+    texts = choice(*(each.value for each in allowed))
+    return ValueForm(texts.right, lambda text: SubHealthyStrategy(texts.read(text)))
+
+
 def _read_yes_no(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError
@@ -109,6 +114,12 @@ YES_NO: Final = ValueForm("true or false", _read_yes_no, lambda value, limit: va
 _HANG: Final = ValueForm("one of " + ", ".join(each.value for each in HangMode), HangMode, _milder)
 _HANG_RETRY: Final = ValueForm(
     "true or false", lambda text: HangMode.RESTART if _read_yes_no(text) else HangMode.NOTIFY
+)
+
+# Ascend/mind-cluster, component/ascend-for-volcano/common/util/type.go, SubHealthyIgnore and its like; the
+# default is ignore: docs/en/scheduling/api/volcano.md.
+_SUB_HEALTHY: Final = ValueForm(
+    "one of " + ", ".join(each.value for each in SubHealthyStrategy), SubHealthyStrategy
 )
 
 JOB_RETRY_NUM: Final = "fault-tolerance/job-retry-num"
@@ -163,6 +174,21 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
         form=whole(0, 128),
     ),
     PolicyKey(
+        name="error-row",
+        what="so many failures in a row with the same unknown error, without progress, end the job",
+        field="error_row",
+        form=whole(2, 128),
+    ),
+    # pod-retry-num, the number of pod reschedules: ModelArts, "Recovering a Training Job". The page gives it
+    # no range of its own: that of the job's retries.
+    PolicyKey(
+        name="node-replacements",
+        what="job step: so many nodes may be replaced by spares, in all",
+        field="node_replacements",
+        form=whole(0, 128),
+        annotations={POD_RETRY_NUM: whole(1, 128)},
+    ),
+    PolicyKey(
         name="hang",
         what="what a hang leads to",
         field="hang",
@@ -210,6 +236,15 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
         form=duration("0s", "10m"),
     ),
     PolicyKey(
+        name="sub-health",
+        what="when a chip of the job becomes sub-healthy: stay, or leave at the next checkpoint, or now",
+        field="sub_health",
+        form=choice_of(
+            SubHealthyStrategy.IGNORE, SubHealthyStrategy.GRACE_EXIT, SubHealthyStrategy.FORCE_EXIT
+        ),
+        annotations={SUB_HEALTHY_STRATEGY: _SUB_HEALTHY},
+    ),
+    PolicyKey(
         name="need-daemon",
         what="do not run while the daemon does not answer",
         field="need_daemon",
@@ -223,15 +258,18 @@ BY_ANNOTATION: Final[Mapping[str, PolicyKey]] = {name: each for each in KEYS for
 
 # Ascend/mind-cluster, docs/en/scheduling/api/volcano.md: 0-100.
 FAULT_RETRY_FORM: Final = whole(0, 100)
-# The page gives it no range of its own: that of the job's retries.
-POD_RETRY_FORM: Final = whole(1, 128)
 # ModelArts, "Detecting Training Job Suspension": 10 to 720 minutes.
 HANG_DETECT_FORM: Final = minutes(10, 720)
 
+NEED_PLACEMENTS: Final = frozenset({UNCONDITIONAL_RETRY, HANG_RETRY, POD_RETRY_NUM})
+"""Annotations that are right only next to ``job-retry-num``: ModelArts, "Recovering a Training Job"."""
+
+REPORTED: Final = (SUB_HEALTHY_STRATEGY, RECOVER_STRATEGY)
+"""Annotations that schedulers get as the strategy of the job."""
+
 STRATEGIES: Final[Mapping[str, ValueForm]] = {
-    # Ascend/mind-cluster, component/ascend-for-volcano/common/util/type.go, SubHealthyIgnore and its like.
-    SUB_HEALTHY_STRATEGY: choice("ignore", "graceExit", "forceExit", "hotSwitch"),
-    # The same, component/ascend-common/api/consts.go, RecoverStrategy and its like; combined by commas:
+    # Ascend/mind-cluster, component/ascend-common/api/consts.go, RecoverStrategy and its like; combined by
+    # commas:
     # docs/en/scheduling/usage/resumable_training/04_configuring_fault_handling_policies.md.
     RECOVER_STRATEGY: choices("retry", "recover", "recover-in-place", "elastic-training", "dump", "exit"),
 }

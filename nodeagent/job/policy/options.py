@@ -45,7 +45,12 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
     add("--job", metavar="KEY", help="a name for the job, where no scheduler gives it one")
     add("--state", metavar="DIR", help="keeps what outlives the supervisor; the counts, too")
     add("--policy", dest="policy_file", metavar="FILE", help="of lines KEY=VALUE")
-    add("--annotations", dest="annotations_file", metavar="FILE", help="by the downward API")
+    add(
+        "--annotations",
+        dest="annotations_file",
+        metavar="FILE",
+        help="of the downward API, or the JSON of a job",
+    )
     add("--progress", metavar="PATH", help="of the file with a checkpoint's number, or a pattern")
     add("--socket", metavar="PATH", help="of the daemon")
     add("--foreground", action="store_true", help="leave the command in the session of the terminal")

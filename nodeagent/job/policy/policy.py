@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from nodeagent.job import model
 from nodeagent.job.lines import Welcome
-from nodeagent.job.model import HangMode, Policy
-from nodeagent.job.policy import keys
+from nodeagent.job.model import HangMode, Policy, SubHealthyStrategy
+from nodeagent.job.policy import body, keys
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.policy.keys import ValueForm
 from nodeagent.job.shell import files
@@ -78,6 +78,7 @@ def resolve(
     policy = replace(Policy(in_step=in_step), **reading.values)
     policy = reading.limited(policy, limits or {})
     reading.check_together(policy, kill_wait_s)
+    reading.note_strategy(policy)
     if reading.problems:
         raise PolicyError(reading.problems)
     return Resolved(policy=policy, notes=tuple(reading.notes))
@@ -85,10 +86,13 @@ def resolve(
 
 def read_file(text: str, path: str, *, own: bool = False) -> tuple[PolicySetting, ...]:
     """Lines ``key=value`` and ``key="value"``. The latter is how Kubernetes' downward API writes annotations:
-    ``%v=%q`` of Go (kubernetes/kubernetes, pkg/fieldpath/fieldpath.go, FormatMap).
+    ``%v=%q`` of Go (kubernetes/kubernetes, pkg/fieldpath/fieldpath.go, FormatMap). Annotations may also be
+    the JSON of a job.
 
     Raises ``PolicyError``.
     """
+    if body.is_body(text):
+        return _of_body(text, path, own=own)
     settings, problems = [], []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -97,12 +101,25 @@ def read_file(text: str, path: str, *, own: bool = False) -> tuple[PolicySetting
         found = _LINE.fullmatch(line.strip())
         value = None if found is None else _unquoted(found[2])
         if found is None or (value is None and (own or _is_ours(found[1]))):
-            problems.append(f'{source}: key=value or key="value", not {line.strip()[:80]!r}')
+            json_too = "" if own else f" (or JSON as {body.EXAMPLE})"
+            problems.append(f'{source}: key=value or key="value"{json_too}, not {line.strip()[:80]!r}')
         elif value is not None:
             settings.append(PolicySetting(name=found[1], text=value, source=source, own=own))
     if problems:
         raise PolicyError(problems)
     return tuple(settings)
+
+
+def _of_body(text: str, path: str, *, own: bool) -> tuple[PolicySetting, ...]:
+    if own:
+        raise PolicyError([f"{path}: lines KEY=VALUE are needed; give the JSON of a job to --annotations"])
+    try:
+        found = body.values_in(text)
+    except body.BodyError as error:
+        raise PolicyError([f"{path}: {error}"]) from error
+    return tuple(
+        PolicySetting(name=name, text=value, source=f"{path}, {place}") for place, name, value in found
+    )
 
 
 def _unquoted(text: str) -> str | None:
@@ -120,7 +137,7 @@ def _is_ours(name: str) -> bool:
     return (
         name in keys.BY_ANNOTATION
         or name in keys.STRATEGIES
-        or name in (keys.FAULT_RETRY_TIMES, keys.POD_RETRY_NUM)
+        or name == keys.FAULT_RETRY_TIMES
         or keys.named(name) is not None
     )
 
@@ -155,7 +172,7 @@ class _Reading:
         for setting in settings:
             if setting.name not in implying:
                 self._of_file(setting)
-        strategies = [each.text for each in settings if each.name in keys.STRATEGIES]
+        strategies = [each.text for each in settings if each.name in keys.REPORTED]
         if strategies:
             self.values["strategy"] = ",".join(strategies)
 
@@ -178,9 +195,6 @@ class _Reading:
             self._of_annotation(setting)
         elif name == keys.FAULT_RETRY_TIMES:
             self._of_fault_retry_times(setting)
-        elif name == keys.POD_RETRY_NUM:
-            if self._read(keys.POD_RETRY_FORM, setting) is not None:
-                self.needs_placements.append(setting)
         elif name in keys.STRATEGIES:
             self._read(keys.STRATEGIES[name], setting)
         elif setting.own or keys.named(name) is not None:
@@ -196,7 +210,7 @@ class _Reading:
         value = self._take(key.field, key.annotations[setting.name], setting)
         if value is not None and setting.name == keys.JOB_RETRY_NUM:
             self.values["in_place"] = True
-        elif value in (True, HangMode.RESTART):
+        elif setting.name in keys.NEED_PLACEMENTS and value not in (None, False, HangMode.NOTIFY):
             self.needs_placements.append(setting)
 
     def _of_fault_retry_times(self, setting: PolicySetting) -> None:
@@ -240,6 +254,19 @@ class _Reading:
                     self.notes.append(f"{key.name}: the site's limit is {text}, and holds")
                 policy = replace(policy, **{key.field: capped})
         return policy
+
+    def note_strategy(self, policy: Policy) -> None:
+        """What is asked for where a chip becomes sub-healthy, and will not be done."""
+        strategy, setting = policy.sub_health, self.sources.get("sub_health")
+        if setting is None or strategy is SubHealthyStrategy.IGNORE:
+            return
+        where = f"{setting.name} ({setting.source})"
+        if strategy is SubHealthyStrategy.HOT_SWITCH:
+            self.notes.append(f"{where}: hotSwitch is reported to schedulers, and the job stays")
+        elif policy.placements is None:
+            self.notes.append(
+                f"{where}: {strategy.value} needs {keys.JOB_RETRY_NUM} (or placements): the job stays"
+            )
 
     def check_together(self, policy: Policy, kill_wait_s: float | None) -> None:
         if policy.placements is None:

@@ -33,7 +33,8 @@ class RunEnding:
     """How a run has ended, or why the next may not begin.
 
     ``failure`` is None if the command never ran, or if it is unknown how it ended. ``blame`` is what the
-    daemon wanted near the end of a run that failed by itself, None where it knows of no fault.
+    daemon wanted near the end of a run that failed by itself, None where it knows of no fault. ``wanted_for``
+    is the daemon's reason for what it wants now.
     """
 
     cause: EndCause
@@ -43,7 +44,10 @@ class RunEnding:
     progressed: bool = False
     blame: RunRequest | None = None
     isolated: bool = False
+    wanted_for: str = ""
     by_operator: bool = False
+    sub_health: str = ""
+    """The chip that works, and not well, with its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,15 +149,14 @@ def _of_user(case: EndingCase) -> bool:
     return case.failed and case.ending.known.kind is FailureKind.USER and not case.ending.progressed
 
 
-def _twice(case: EndingCase) -> bool:
-    """What is known to pass, or to be of the hardware, may well come twice: its budget ends it."""
-    known = case.ending.known
+def _too_often(case: EndingCase) -> bool:
+    """What is known to pass, or to be of the hardware, may well come again: its budget ends it."""
+    is_unknown = case.ending.known.kind is FailureKind.UNKNOWN
     return (
         case.failed
         and not case.ending.progressed
-        and known.kind in (FailureKind.UNKNOWN, FailureKind.USER)
-        and known.signature != ""
-        and known.signature == case.counts.signature
+        and is_unknown
+        and _signed(case).same_errors >= case.policy.error_row
     )
 
 
@@ -211,9 +214,16 @@ def _healing(case: EndingCase) -> RunDecision:
 
 def _sent_away(case: EndingCase) -> RunDecision:
     if case.ending.isolated:
-        why = "the node, or a chip of the job, is isolated"
+        reason = f": {case.ending.wanted_for}" if case.ending.wanted_for else ""
+        why = f"the node, or a chip of the job, is isolated{reason}"
         return _placed_anew(ExitStatus.RESCHEDULE_ISOLATED, why, case)
     return _placed_anew(ExitStatus.RESCHEDULE, "the job is to run elsewhere; the node is well", case)
+
+
+def _sub_healthy(case: EndingCase) -> RunDecision:
+    strategy = case.policy.sub_health.value
+    why = f"{case.ending.sub_health} (sub-health), and the strategy of the job is {strategy}"
+    return _placed_anew(ExitStatus.RESCHEDULE, why, case)
 
 
 def _not_healed(case: EndingCase) -> RunDecision:
@@ -225,7 +235,9 @@ def _blamed(case: EndingCase) -> RunDecision:
     """As the daemon's request is: away from here, or again here once it is healed."""
     blame = case.ending.blame
     assert blame is not None
-    ending = replace(case.ending, by_operator=blame.by_operator, isolated=blame.isolated)
+    ending = replace(
+        case.ending, by_operator=blame.by_operator, isolated=blame.isolated, wanted_for=blame.why
+    )
     if blame.handling == "RESCHEDULE":
         ending = replace(ending, isolated=True)
     away = not blame.by_operator and (blame.wish is Wish.LEAVE or ending.isolated or not case.policy.in_place)
@@ -236,9 +248,11 @@ def _user_failure(case: EndingCase) -> RunDecision:
     return _leave(ExitStatus.GIVEN_UP, f"an error of the job itself: {case.ending.known.line}", case.counts)
 
 
-def _second_failure(case: EndingCase) -> RunDecision:
-    why = f"the same failure twice without progress: {case.ending.known.line}"
-    return _leave(ExitStatus.GIVEN_UP, why, _signed(case))
+def _same_failure(case: EndingCase) -> RunDecision:
+    after = _signed(case)
+    times = "twice" if after.same_errors == 2 else f"{after.same_errors} times in a row"
+    why = f"the same failure {times} without progress: {case.ending.known.line}"
+    return _leave(ExitStatus.GIVEN_UP, why, after)
 
 
 def _retry(case: EndingCase) -> RunDecision:
@@ -288,8 +302,14 @@ def _orphaned(case: EndingCase) -> RunDecision:
 
 
 def _signed(case: EndingCase) -> Counts:
-    """A failure without a signature is never the same as the next."""
-    return replace(case.counts, signature=case.ending.known.signature)
+    """A failure without a signature is never the same as the next. Counts of an earlier version know of the
+    signature alone: it came once at least.
+    """
+    counts, signature = case.counts, case.ending.known.signature
+    if not signature:
+        return replace(counts, signature="", same_errors=0)
+    before = max(counts.same_errors, 1) if signature == counts.signature else 0
+    return replace(counts, signature=signature, same_errors=before + 1)
 
 
 ROWS: Final = (
@@ -299,13 +319,14 @@ ROWS: Final = (
     DecisionRow("done", _done, _own),
     DecisionRow("asked to stop", _by(EndCause.ASKED), _healing, is_fault=True),
     DecisionRow("sent away", _by(EndCause.SENT_AWAY), _sent_away, is_fault=True),
+    DecisionRow("a chip is sub-healthy", _by(EndCause.SUB_HEALTH), _sub_healthy, is_fault=True),
     DecisionRow("not healed", _by(EndCause.NOT_HEALED), _not_healed, is_fault=True),
     DecisionRow("only watched", lambda case: case.failed and not case.role.acts, _own),
     DecisionRow(
         "a fault", lambda case: case.failed and case.ending.blame is not None, _blamed, is_fault=True
     ),
     DecisionRow("an error of the user", _of_user, _user_failure),
-    DecisionRow("the same twice", _twice, _second_failure),
+    DecisionRow("the same too often", _too_often, _same_failure),
     DecisionRow("retry here", _has_retries, _retry),
     DecisionRow("another placement", _may_be_placed, _placement),
     DecisionRow("failed", lambda case: case.failed, _otherwise),

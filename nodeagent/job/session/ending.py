@@ -38,7 +38,9 @@ def decision_of(state: SessionState, cause: EndCause, known: KnownFailure) -> Ru
         progressed=state.progressed,
         blame=state.blame,
         isolated=wanted is not None and wanted.isolated,
+        wanted_for=wanted.why if wanted is not None else "",
         by_operator=wanted is not None and wanted.by_operator,
+        sub_health=state.sub_health,
     )
     return decide(ending, policy, state.counts)
 
@@ -101,7 +103,15 @@ def _report_end(transition: Transition, cause: EndCause, decision: RunDecision, 
     )
 
 
-_ENDS_A_RUN: Final = frozenset({EndCause.ASKED, EndCause.SENT_AWAY, EndCause.SUSPENDED, EndCause.SIGNALLED})
+_ENDS_A_RUN: Final = frozenset(
+    {
+        EndCause.ASKED,
+        EndCause.SENT_AWAY,
+        EndCause.SUSPENDED,
+        EndCause.SUB_HEALTH,
+        EndCause.SIGNALLED,
+    }
+)
 """The supervisor has ended the run: how its command failed then is of no meaning."""
 
 KILLED_WITHIN_S = 5.0

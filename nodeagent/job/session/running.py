@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.job.model import SECOND_NS, HangMode, RunEvent, RunRequest, Wish
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, RunEvent, RunRequest, Wish
+from nodeagent.job.session import sub_health
 from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.ending import conclude, explains, is_blamed, stop
 from nodeagent.job.session.state import DaemonLinkState, EndCause, SessionPhase, Transition
@@ -40,6 +41,8 @@ def wanted_while_running(transition: Transition, given: RunRequest) -> None:
         transition.print_message(f"run {transition.state.run} is stopped: {_reason(given)}; {_NEXT[cause]}")
         transition.change(hung=None, evidence_due_ns=None)
         stop(transition, cause)
+    else:
+        sub_health.wanted_while_running(transition)
 
 
 _NEXT: Final = {
@@ -213,19 +216,25 @@ def _end_old_row(transition: Transition) -> None:
 
 
 def progressed(transition: Transition, given: Progressed) -> None:
-    """Running up to the old best again is no progress."""
+    """Running up to the old best again is no progress. It is a checkpoint all the same."""
     counts = transition.state.counts
-    if counts.best is not None and given.number <= counts.best:
-        return
+    if counts.best is None or given.number > counts.best:
+        _count_progress(transition, counts, given.number)
+    if given.is_checkpoint:
+        sub_health.saved(transition)
+
+
+def _count_progress(transition: Transition, counts: Counts, number: int) -> None:
     transition.change(progressed=True)
     transition.keep(
         replace(
             counts,
-            best=given.number,
+            best=number,
             placements=0 if transition.state.policy.refill else counts.placements,
             placements_in_row=0,
             retries=0,
             hangs=0,
             signature="",
+            same_errors=0,
         )
     )

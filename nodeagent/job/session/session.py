@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nodeagent.job.model import RunRequest
-from nodeagent.job.session import ending, running, starting
+from nodeagent.job.session import ending, running, starting, sub_health
 from nodeagent.job.session.ending import explains
 from nodeagent.job.session.state import DaemonLinkState, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
@@ -203,3 +203,4 @@ def _note(transition: Transition, given: SessionInput) -> None:
         if given != state.wanted and explains(given, state.run):
             transition.change(blame=given, blamed_ns=transition.now_ns)
         transition.change(wanted=given, is_fresh=True)
+        sub_health.noted(transition, given)

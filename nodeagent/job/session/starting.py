@@ -12,6 +12,7 @@ import errno
 
 from nodeagent.job import model
 from nodeagent.job.model import RunEvent, RunReason, RunRequest, Wish
+from nodeagent.job.session import sub_health
 from nodeagent.job.session.decision import own_status
 from nodeagent.job.session.ending import conclude, stop
 from nodeagent.job.session.running import await_verdict, report_hang
@@ -56,7 +57,9 @@ def come_to_gate(transition: Transition) -> None:
 def look_again(transition: Transition) -> None:
     """At the gate: something has changed that may open it."""
     state = transition.state
-    if may_run(state):
+    if may_run(state) and sub_health.is_leaving(state):
+        sub_health.leave(transition)
+    elif may_run(state):
         begin(transition)
     elif _is_held_by_operator(state):
         transition.change(due_ns=None)

@@ -67,6 +67,9 @@ class EndCause(str, Enum):
     """The gate stayed shut for too long."""
 
     SUSPENDED = "suspended"
+    SUB_HEALTH = "sub_health"
+    """The job's own strategy, for a chip that works, and not well."""
+
     UNKILLABLE = "unkillable"
     ORPHANED = "orphaned"
     """Its supervisor ended before it."""
@@ -111,6 +114,9 @@ class SessionState:
 
     blame: RunRequest | None = None
     blamed_ns: int = 0
+    sub_health: str = ""
+    """What the daemon last reported of a chip that works, and not well."""
+
     status: int | None = None
     """The exit status of a session that has left."""
 

@@ -165,6 +165,7 @@ class Progressed:
 
     run: int
     number: int
+    is_checkpoint: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,10 +192,10 @@ def _report_what_is_missing(policy: Policy, received: list[Received], place: Sta
             f" and no chip is repaired for this job until it does{waits}"
         )
     _report_resets_not_done(policy, _welcome_of(received))
-    if policy.placements is not None and not policy.in_step and (place is None or not place.is_given):
+    if policy.placements is not None and not policy.in_step and (why := _counts_end(place)):
         print_message(
-            "no --state is given: placements and failures in a row are counted in this placement alone,"
-            " except for SLURM_RESTART_COUNT; name a folder that the next placement sees, too"
+            f"{why}: placements and failures in a row are counted in this placement alone, except for"
+            " SLURM_RESTART_COUNT; name a folder that the next placement sees, too"
         )
 
 
@@ -217,6 +217,16 @@ def _report_resets_not_done(policy: Policy, welcome: Welcome | None) -> None:
                 f"resets of {vendor} chips {_NOT_DONE[mode]} on this node (reset.mode: {mode}):"
                 " a fault that needs one is not repaired in place"
             )
+
+
+def _counts_end(place: StateFolder | None) -> str:
+    """Why the next placement does not find what this one counts, "" where it may find it."""
+    if place is None or not place.is_given:
+        return "no --state is given"
+    from nodeagent.job.shell.state_lifetime import ends_early
+
+    early = ends_early(place.folder)
+    return f"--state {place.folder} lies {early}" if early else ""
 
 
 def _member(given: Arguments, environment: Mapping[str, str]) -> StepMember | None:

@@ -80,7 +80,7 @@ MAX_COUNTS_BYTES: Final = 1 << 16
 
 _FORMAT: Final = "nodeagent-job-run-state"
 _MAY_BE_NONE: Final = frozenset({"best"})
-_ADDED: Final = frozenset({"start"})
+_ADDED: Final = frozenset({"start", "same_errors", "replacements"})
 
 
 def encode_counts(counts: Counts, *, job: str) -> str:

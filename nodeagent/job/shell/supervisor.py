@@ -133,6 +133,7 @@ class JobSupervisor:
         for part in (self._runner, self._watching, self._gathering):
             part.tick(at_ns)
         self._give_found()
+        self._send_to_subscribers()
         due_ns = self._session.next_deadline_ns()
         if due_ns is not None and due_ns <= at_ns:
             self._loop.give(SessionTick())
@@ -176,11 +177,11 @@ class JobSupervisor:
         beats = self._beats
         if beats is None or at_ns < self._beats_due_ns:
             return
-        bad_before = beats.bad
+        bad_before, subscriptions_before = beats.bad, beats.subscriptions
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
             print_message(f"a beat of the program cannot be read (reported once): {beats.last_bad}")
-        count = len(found) + beats.bad - bad_before
+        count = len(found) + beats.bad - bad_before + beats.subscriptions - subscriptions_before
         if count:
             self._watching.beaten(found, at_ns)
             self._pace_beats(count, at_ns)
@@ -191,6 +192,12 @@ class JobSupervisor:
         self._beats_read += count
         if self._beats_read >= MAX_BEATS_BETWEEN:
             self._beats_due_ns = self._beats_since_ns + BETWEEN_BEATS_NS
+
+    def _send_to_subscribers(self) -> None:
+        if self._beats is not None:
+            state = self._session.state
+            is_known = state.link is DaemonLinkState.UP and state.is_fresh
+            self._beats.send(state.wanted if is_known else None)
 
     def _give_found(self) -> None:
         """What a run has done comes before its end, so that its end is judged by it."""

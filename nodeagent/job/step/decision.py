@@ -299,6 +299,7 @@ def merged(base: Counts, outcomes: Iterable[NodeOutcome], decided_by: NodeOutcom
             retries=0,
             hangs=0,
             signature="",
+            same_errors=0,
         )
     for each in of:
         if each.counts.start is not None:
@@ -320,4 +321,5 @@ def _with_cost(counts: Counts, base: Counts, outcome: NodeOutcome) -> Counts:
         retries=counts.retries + max(0, after.retries - began.retries),
         hangs=counts.hangs + max(0, after.hangs - began.hangs),
         signature=after.signature,
+        same_errors=after.same_errors,
     )

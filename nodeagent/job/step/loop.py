@@ -44,14 +44,19 @@ def chosen(
     before: Sequence[str] = (),
     left_out: Collection[str] = (),
     doubtful: Collection[str] = (),
+    replacements: int | None = None,
 ) -> tuple[str, ...] | None:
     """The nodes of the next run, in the order of the allocation; None where fewer are left than are needed.
 
     ``has`` are those that the job has now, ``first`` is how many it had at its begin. ``before`` are those of
     the run before: they stay, for what they have prepared is there. ``left_out`` are not to be used again.
-    ``doubtful`` have reported nothing in the run before: a spare is better.
+    ``doubtful`` have reported nothing in the run before: a spare is better. ``replacements``: so many may
+    take the place of another; None: all.
     """
     usable = [each for each in has if each not in left_out]
+    if before and replacements is not None:
+        spares = [each for each in usable if each not in before][:replacements]
+        usable = [each for each in usable if each in before or each in spares]
     least, most = needed(wish, first)
     if len(usable) < least:
         return None
@@ -125,6 +130,7 @@ def _allocated(state: StepState, given: Allocated) -> Decided:
         before=state.nodes,
         left_out=state.left_out,
         doubtful=state.doubtful,
+        replacements=_replacements_left(state),
     )
     if nodes is None:
         return _too_few(state, given)
@@ -136,7 +142,18 @@ def _allocated(state: StepState, given: Allocated) -> Decided:
         waited_s={each: state.waited[each] for each in nodes if each in state.waited},
     )
     messages = () if set(nodes) == set(state.nodes) else (Print(text=_of_nodes(state, nodes, given)),)
-    return replace(state, phase=StepPhase.RUNNING, nodes=nodes), (*messages, StartRun(plan=plan))
+    counts = state.counts
+    if state.nodes:
+        replaced = len(set(nodes) - set(state.nodes))
+        counts = replace(counts, replacements=counts.replacements + replaced)
+    kept = () if counts == state.counts else (KeepCounts(counts=counts),)
+    after = replace(state, phase=StepPhase.RUNNING, nodes=nodes, counts=counts)
+    return after, (*messages, *kept, StartRun(plan=plan))
+
+
+def _replacements_left(state: StepState) -> int | None:
+    most = state.wish.replacements
+    return None if most is None else max(0, most - state.counts.replacements)
 
 
 def _why(state: StepState, node: str) -> RunReason:
@@ -152,9 +169,12 @@ def _of_nodes(state: StepState, nodes: tuple[str, ...], given: Allocated) -> str
 
 
 def _too_few(state: StepState, given: Allocated) -> Decided:
-    usable = len([each for each in given.nodes if each not in state.left_out])
+    usable = [each for each in given.nodes if each not in state.left_out]
     least, _ = needed(state.wish, state.first)
-    return _elsewhere(state, f"{usable} usable nodes are left, and the job needs {least}")
+    if len(usable) >= least:
+        why = f"the job has replaced as many nodes as its policy allows ({state.wish.replacements})"
+        return _elsewhere(state, why)
+    return _elsewhere(state, f"{len(usable)} usable nodes are left, and the job needs {least}")
 
 
 def _elsewhere(state: StepState, why: str) -> Decided:

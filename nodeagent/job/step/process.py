@@ -30,6 +30,7 @@ from nodeagent.job.shell.loop import ENDING, LoopRunner, ReceivedSignals, now_ns
 from nodeagent.job.shell.record import counts_of
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
+from nodeagent.job.shell.state_lifetime import ends_early
 from nodeagent.job.step import slurm
 from nodeagent.job.step.arguments import StepArguments, words_of_run
 from nodeagent.job.step.decision import all_done
@@ -285,9 +286,15 @@ def _policy(given: Arguments, environment: Mapping[str, str]) -> Policy:
 
 def _place(given: Arguments) -> StateFolder:
     try:
-        return state_folder.open_alone(Path(given.state))
+        place = state_folder.open_alone(Path(given.state))
     except StateFolderError as error:
         raise NotBegun(f"--state: {error}") from error
+    if early := ends_early(place.folder):
+        print_message(
+            f"--state {place.folder} lies {early}: the other nodes of the job, and its next placement,"
+            " may not see it; name a folder on shared storage"
+        )
+    return place
 
 
 def _wish(given: StepArguments, policy: Policy, has: int) -> StepOptions:
@@ -299,6 +306,7 @@ def _wish(given: StepArguments, policy: Policy, has: int) -> StepOptions:
         at_least=given.min_nodes,
         reruns=policy.role.acts or given.min_nodes is not None,
         placements=policy.placements,
+        replacements=policy.node_replacements,
     )
 
 

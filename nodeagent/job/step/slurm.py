@@ -32,8 +32,8 @@ _PASSED: Final = re.compile(
     r"SLURM_("
     r"CONF|CONF_SERVER|JWT|CLUSTER_NAME|WORKING_CLUSTER|DEBUG|DEBUG_FLAGS"  # where Slurm is
     r"|JOBID|JOB_(ID|SLUID|NAME|UID|GID|USER|GROUP|ACCOUNT|PARTITION|QOS|RESERVATION|COMMENT|EXTRA|LICENSES"
-    r"|START_TIME|END_TIME|DEPENDENCY)|RESTART_COUNT|ARRAY_\w+|SUBMIT_(DIR|HOST)|TOPOLOGY_\w+"  # the job
-    r"|RLIMIT_\w+|UMASK|PRIO_PROCESS|SPANK_\w+|PMIX?\w*|MPI_TYPE|NETWORK|RESV_PORTS"  # processes
+    r"|START_TIME|END_TIME|DEPENDENCY)|RESTART_COUNT|ARRAY_\w+|HET_SIZE|SUBMIT_(DIR|HOST)"  # the job
+    r"|TOPOLOGY_\w+|RLIMIT_\w+|UMASK|PRIO_PROCESS|SPANK_\w+|PMIX?\w*|MPI_TYPE|NETWORK|RESV_PORTS"  # processes
     r"|MEM_PER_(NODE|CPU)|CPU_FREQ_REQ|GPU_FREQ|PROFILE|ACCTG_FREQ|OOM_?KILL_?STEP|SIGNAL"  # nodes
     r"|LABELIO|UNBUFFEREDIO|OPEN_MODE|STD(IN|OUT|ERR)MODE|REMOTE_CWD|WORKING_DIR|TASK_(PRO|EPI)LOG|(PRO|EPI)LOG"
     r"|SRUN_REDUCE_TASK_EXIT_MSG"
@@ -43,8 +43,9 @@ _PASSED: Final = re.compile(
 (srun(1), INPUT ENVIRONMENT VARIABLES, of 22.05 to 26.05), and sbatch sets some of them: with the sizes of the
 allocation no step on fewer nodes can be made, and with CPUS_PER_TASK (from 23.11 on SLURM_, before it SRUN_),
 CPUS_PER_GPU, EXACT, HINT or THREADS_PER_CORE the one task of a node gets the processors or chips of one rank.
-So each that is not listed here is left out, also one of a later version. What a task needs to know of its
-step srun sets anew, and the options of squeue are not those of its caller.
+So each that is not listed here is left out, also one of a later version. HET_SIZE is no size of a step: in a
+heterogeneous job srun starts nothing without it (``_het_grp_test`` of src/srun/srun_job.c). What a task needs
+to know of its step srun sets anew, and the options of squeue are not those of its caller.
 """
 
 _FIELDS: Final = ("JOB", "STATE", "NODES")

@@ -54,14 +54,15 @@ class StepOptions:
     """What the submitter wants. ``nodes`` None: all that the job has. ``at_least`` None: as many as
     ``nodes``.
 
-    ``reruns``: the command may be run again where a node was lost. ``placements`` is the policy's limit, as
-    far as it is known here.
+    ``reruns``: the command may be run again where a node was lost. ``placements`` and ``replacements`` (of
+    nodes, by spares) are the policy's limits, as far as they are known here.
     """
 
     nodes: int | None = None
     at_least: int | None = None
     reruns: bool = False
     placements: int | None = None
+    replacements: int | None = None
 
 
 # ---------------------------------------------------------------------- given

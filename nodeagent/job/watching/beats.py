@@ -1,5 +1,6 @@
-"""The datagrams in which the program of a job reports its progress: ``step=7 phase=train checkpoint=3``; and
-how long a rank has worked on a step by itself: ``step=7 compute_s=0.81 rank=2 group=stage0``.
+"""The datagrams in which the program of a job reports its progress: ``step=7 phase=train checkpoint=3``; how
+long a rank has worked on a step by itself: ``step=7 compute_s=0.81 rank=2 group=stage0``; and those with
+which the program subscribes to faults.
 
 A socket that anybody in the job may write to. What cannot be read is counted and passed over: a slip in a
 training script must end no job. What a beat is, is imported with the first: most commands send none.
@@ -15,12 +16,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from nodeagent.job.model import RunRequest
     from nodeagent.job.sample import Beat, ProgramPhase, StepTime
+    from nodeagent.job.watching.subscribers import Subscribers
 
 BEAT_VARIABLE: Final = "NODEAGENT_BEAT"
 """Where the program finds the socket's path."""
 
 MAX_BYTES: Final = 1024
+SUBSCRIBE: Final = b"subscribe"
+"""No beat, but the wish to be sent what the faults of the job's chips ask for: ``subscribers``."""
+
 MAX_AT_ONCE: Final = 256
 """So many are read in one turn of the loop: the rest waits for the next."""
 
@@ -133,17 +139,21 @@ def _pid(ancillary: Iterable[tuple[int, int, bytes]]) -> int:
 
 
 class BeatSocket:
-    """``bad`` counts what was no beat, ``last_bad`` is the reason for the last. Raises ``OSError``."""
+    """``bad`` counts what was no beat, ``last_bad`` is the reason for the last. ``subscriptions`` counts the
+    datagrams that ask for one. Raises ``OSError``.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.bad = 0
         self.last_bad = ""
+        self.subscriptions = 0
         with suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108 # of a supervisor before, which the lock of the folder shows to be dead
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._socket.bind(path)
+        self._subscribers: Subscribers | None = None
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -152,15 +162,35 @@ class BeatSocket:
         found = []
         for _ in range(MAX_AT_ONCE):
             try:
-                data, ancillary, _flags, _address = self._socket.recvmsg(MAX_BYTES, _CREDENTIALS_BYTES)
+                data, ancillary, _flags, sender = self._socket.recvmsg(MAX_BYTES, _CREDENTIALS_BYTES)
             except BlockingIOError:
                 break
+            if data.strip() == SUBSCRIBE:
+                self._subscribe(sender)
+                continue
             try:
                 found.append(parse(data, t_s, _pid(ancillary)))
             except BeatError as error:
                 self.bad += 1
                 self.last_bad = str(error)
         return found
+
+    def _subscribe(self, sender: str | bytes | None) -> None:
+        if self._subscribers is None:
+            from nodeagent.job.watching.subscribers import Subscribers
+
+            self._subscribers = Subscribers()
+        self.subscriptions += 1
+        if wrong := self._subscribers.add(sender):
+            self.bad += 1
+            self.last_bad = wrong
+
+    def send(self, wanted: RunRequest | None) -> None:
+        """What the daemon wants now, None if that is not known, to the programs that have subscribed."""
+        if self._subscribers is not None:
+            from nodeagent.job.watching.subscribers import text_of
+
+            self._subscribers.send(text_of(wanted), self._socket.sendto)
 
     def close(self) -> None:
         self._socket.close()

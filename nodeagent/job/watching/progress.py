@@ -111,6 +111,10 @@ class ByBeats:
             return self._steps.rise(self._step)
         return self.checkpoint()
 
+    @property
+    def reports_checkpoints(self) -> bool:
+        return self._checkpoint is not None
+
     def checkpoint(self) -> int | None:
         """Only a checkpoint: there are few of them."""
         return self._checkpoints.rise(self._checkpoint)

@@ -112,7 +112,7 @@ class Watching:
             number = self._progress.last_number(is_whole=is_whole)
         else:
             number = None if self._beaten is None else self._beaten.looked()
-        return () if number is None else (Progressed(run=self._run, number=number),)
+        return () if number is None else (self._progressed(number),)
 
     def next_deadline_ns(self) -> int | None:
         return min((each for each in (self._due_ns, self._answer_due_ns) if each is not None), default=None)
@@ -200,7 +200,12 @@ class Watching:
             source = self._beaten.looked
         number = None if source is None else source()
         if number is not None:
-            self._found.append(Progressed(run=self._run, number=number))
+            self._found.append(self._progressed(number))
+
+    def _progressed(self, number: int) -> Progressed:
+        beaten = None if self._progress is not None else self._beaten
+        is_checkpoint = beaten is None or beaten.reports_checkpoints
+        return Progressed(run=self._run, number=number, is_checkpoint=is_checkpoint)
 
     def _measure(self, chips: Sequence[ChipReading], now_ns: int) -> None:
         from nodeagent.job.sample import RunSample

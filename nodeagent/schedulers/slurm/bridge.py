@@ -104,6 +104,22 @@ def _ended_s(job: Job) -> float | None:
     return job.since.timestamp() if job.stage is JobStage.ENDED and job.since is not None else None
 
 
+async def numbered(client: AsyncClient, verdicts: Verdicts) -> Verdicts:
+    """With the number of the event that raised the worst fault: the newest event may be another one. Raises
+    ``ClientError``.
+    """
+    if not verdicts.faults or verdicts.faults[0].is_held:
+        return verdicts
+    worst = verdicts.faults[0]
+    kinds = [enums.EVENT_KINDS[kind] for kind in (EventKind.RAISED, EventKind.PROMOTED)]
+    raised = pb.EventFilter(kinds=kinds, devices=[worst.device], codes=[worst.code])
+    answer: pb.ListEventsResponse = await client.call(
+        pb.ListEventsRequest(limit=1, newest=True, filter=raised)
+    )
+    seq = answer.events[-1].seq if answer.events else 0
+    return replace(verdicts, faults=(replace(worst, seq=seq), *verdicts.faults[1:]))
+
+
 class SlurmBridge:
     def __init__(self, client: AsyncClient, slurm: Slurm, config: SlurmConfig) -> None:
         self._client = client
@@ -142,7 +158,7 @@ class SlurmBridge:
             position = self._newest
             assert position is not None
             try:
-                verdicts = await self._numbered(judge(await self._client.devices()))
+                verdicts = await numbered(self._client, judge(await self._client.devices()))
                 listed = await self._client.jobs() if self._requeues else ()
             except ClientError as error:
                 if is_final(error):
@@ -153,21 +169,6 @@ class SlurmBridge:
             # It is at least as new as the position. A second report of the same changes nothing.
             self._unnamed = unnamed_supervisors(listed)
             self._loop.give(NodeReported(position, verdicts, to_be_moved(listed)))
-
-    async def _numbered(self, verdicts: Verdicts) -> Verdicts:
-        """With the number of the event that raised the worst fault: after a start of the bridge, the newest
-        event is another one.
-        """
-        if not verdicts.faults or verdicts.faults[0].is_held:
-            return verdicts
-        worst = verdicts.faults[0]
-        kinds = [enums.EVENT_KINDS[kind] for kind in (EventKind.RAISED, EventKind.PROMOTED)]
-        raised = pb.EventFilter(kinds=kinds, devices=[worst.device], codes=[worst.code])
-        answer: pb.ListEventsResponse = await self._client.call(
-            pb.ListEventsRequest(limit=1, newest=True, filter=raised)
-        )
-        seq = answer.events[-1].seq if answer.events else 0
-        return replace(verdicts, faults=(replace(worst, seq=seq), *verdicts.faults[1:]))
 
     @property
     def _requeues(self) -> bool:

@@ -19,6 +19,7 @@ TRIED: Final = ((22, 5), (26, 5))
 """The oldest and the newest version whose sources or programs were looked at."""
 
 _BY_SLUID_FROM: Final = (26, 5)
+_BY_CGROUP: Final = "proctrack/cgroup"
 _EXAMPLES: Final = "/usr/share/doc/nodeagent/examples/slurm"
 _HAS_RECORDS: Final = "NODEAGENT_RECORDS"
 """In the prolog and the epilog of this version, and in none before."""
@@ -128,13 +129,16 @@ def _of_append(value: str, _: Settings) -> str:
 
 
 def _of_proctrack(value: str, _: Settings) -> str:
-    if value == "proctrack/cgroup":
+    if value == _BY_CGROUP:
         return ""
     return "a job is known only while the prolog's record is there: proctrack/cgroup is safer"
 
 
 def _of_paths(value: str, settings: Settings) -> str:
+    """Version 1 of cgroups has the number in its paths, and another ProctrackType has none."""
     if _version(settings) < _BY_SLUID_FROM or value.lower() == "yes":
+        return ""
+    if settings.get("CgroupPlugin") == ("cgroup/v1",) or settings.get("ProctrackType") != (_BY_CGROUP,):
         return ""
     return "a job has its number only by the prolog's record: CgroupJobIdPaths=yes is safer (26.05.2)"
 

@@ -1,5 +1,9 @@
 """Slurm by its own commands: scontrol and squeue, each with a time limit, none found by ``PATH``.
 
+Their text is read, and not ``--json``: the fields that are read have had one form from 22.05 to 26.05, while
+the JSON has its fields by the version of a plug-in (data_parser/v0.0.42 to v0.0.45 in 26.05), and is there
+only where Slurm was built with libjson-c.
+
 It decides nothing. A command that fails, or takes too long, is a ``SlurmError`` with Slurm's own message;
 what it was to do may have been done all the same.
 """
@@ -71,12 +75,16 @@ class Slurm:
         self._environ = {**_FIXED, **kept}
 
     async def name_of_this_node(self) -> str:
-        """The name in Slurm's configuration: the node whose NodeHostname is this machine's.
+        """The name in Slurm's configuration: the node whose NodeHostname is this machine's whole name, else
+        the first part of it, as slurmd looks for it (``slurm_conf_get_aliased_nodename`` of
+        src/common/read_config.c).
 
         Raises SlurmError, also where there are several.
         """
-        host = socket.gethostname().partition(".")[0]
-        names = (await self._run("scontrol", "show", "aliases", host)).split()
+        host = socket.gethostname()
+        names: list[str] = []
+        for each in dict.fromkeys((host, host.partition(".")[0])):
+            names = names or (await self._run("scontrol", "show", "aliases", each)).split()
         if len(names) != 1:
             has = f"has the nodes {', '.join(names)}" if names else "has no node"
             raise SlurmError(f"Slurm {has} of the host name {host}: set node_name in [slurm]")

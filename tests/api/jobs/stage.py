@@ -14,7 +14,9 @@ from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
+    ActiveCode,
     ActiveSet,
+    Assertion,
     CatalogChanged,
     Claims,
     DeviceView,
@@ -25,6 +27,7 @@ from nodeagent.core.model import (
     JobView,
     Outcome,
     ProcessesListed,
+    Signal,
     SourceBack,
     Started,
 )
@@ -33,7 +36,7 @@ from nodeagent.daemon.pump import Pump
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from tests.core.build import seen
-from tests.core.resets.ring import ring_catalog
+from tests.core.resets.ring import BROKEN, ring_catalog
 from tests.store.samples import PATIENT
 from tests.waiting import until
 
@@ -88,6 +91,14 @@ class DoorStage:
 
     async def hold(self, chip: str, *holders: Holder) -> None:
         await self.do(ProcessesListed(device=chip, holders=holders))
+
+    async def breaks(self, chip: str) -> None:
+        """It needs a reset, which a poll confirms."""
+        await self.do(Signal(source="ascend", device=chip, code=BROKEN, assertion=Assertion.OCCUR))
+        (reset,) = self.feed.current.view.resets
+        shown = (ActiveCode(code=BROKEN),)
+        begun_ns = reset.proposed_ns
+        await self.do(ActiveSet(source="ascend", device=chip, codes=shown, begun_ns=begun_ns, complete=False))
 
     async def claim(self, job: str, *chips: str) -> None:
         await self.do(*(Claims(device=chip, job=job, kind="training", claimed=True) for chip in chips))

@@ -106,6 +106,46 @@ async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left
         assert (job.status, job.why) == (None, "its supervisor has died, and no process of it is left")
 
 
+async def test_a_dead_supervisor_keeps_no_reset_waiting_once_its_chips_are_free(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        dead = stage.listener.dead_supervisors
+        dead.wait_for_poll_s = 0.0
+        async with connected(stage.socket) as supervisor:
+            name = f"pid:{supervisor.pid}"
+            await stage.hold("npu0", holder(supervisor.pid))
+            await supervisor.begin()
+            await stage.job(name, devices=(stage.device("npu0").id,))
+        await stage.breaks("npu0")
+        assert dead.look() == []
+        await stage.hold("npu0")
+        assert dead.look() == [name]
+
+
+async def test_a_dead_supervisor_that_no_reset_waits_for_may_be_started_again(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        dead = stage.listener.dead_supervisors
+        dead.wait_for_poll_s = 0.0
+        async with connected(stage.socket) as supervisor:
+            await stage.hold("npu0", holder(supervisor.pid))
+            await supervisor.begin()
+        await stage.hold("npu0")
+        await stage.breaks("npu1")
+        assert dead.look() == []
+
+
+async def test_the_core_knows_the_processes_below_a_supervisor_as_those_of_its_job(tmp_path: Path) -> None:
+    """No hook claims, and no cgroup shows it: only then the job is asked to stop for its chip."""
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        name = f"pid:{supervisor.pid}"
+        await supervisor.begin(in_place=True)
+        await stage.hold("npu0", holder(supervisor.pid), holder(os.getpid()))
+        await stage.job(name, devices=(stage.device("npu0").id,))
+        await stage.breaks("npu0")
+        assert stage.jobs[name].stage is JobStage.RUNNING
+        await stage.hold("npu0", holder(supervisor.pid))
+        await stage.job(name, stage=JobStage.ASKED)
+
+
 async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
         stage.listener.dead_supervisors.wait_s = 0.0

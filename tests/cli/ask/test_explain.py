@@ -27,11 +27,19 @@ def test_a_level_with_a_tolerance_has_two_phases_in_each_mode(nodeagent: Nodeage
     }
 
 
-def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
+def test_what_training_does_in_place_of_a_request_is_named(nodeagent: Nodeagent) -> None:
+    line = (
+        "training  in place of RERUN_REQUEST in mode graceful RESTART_JOB, in mode rescheduling what follows"
+        " it, at once"
+    )
+    assert line in nodeagent("explain", "80CB8009").out
+    assert "training" not in nodeagent("explain", "80E01801").out
+
+
+def test_a_restart_and_a_reset_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
     (explanation,) = nodeagent("explain", "-o", "json", "80E01801").json
     assert [(phase["duration"], phase["handling"]) for phase in explanation["modes"]["graceful"]] == [
-        ("15s", "NONE"),
-        ("45s", "RESTART_JOB"),
+        ("60s", "RESTART_JOB"),
         (None, "STOP_RESET_RESTART"),
     ]
 
@@ -153,7 +161,7 @@ def test_a_code_that_is_like_no_other_is_unknown(nodeagent: Nodeagent) -> None:
 
 def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) -> None:
     lines = nodeagent("explain", "[0x00f1fef5,155914,NPU,na]").out.splitlines()
-    assert lines[:9] == [
+    assert lines[:10] == [
         "[0x00f1fef5,155914,npu,na]: Invalid packet on a UnifiedBus port towards an NPU",
         "  level     RestartRequestFault",
         "  level by  MindCluster's fault tables",
@@ -162,6 +170,7 @@ def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) ->
         ("  do        Run the request, or the job, again on another node. Check the link if it comes back."),
         "  mode      rescheduling (in force): ISOLATE, RESCHEDULE",
         "  mode      graceful: NO_NEW_JOBS, RERUN_REQUEST",
+        "  training  in place of RERUN_REQUEST in mode graceful RESTART_JOB, at once",
         "  closed by the driver reports its end, or a reboot after which it is gone",
     ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.catalog.levels import PRECEDENCE, stance
-from nodeagent.core.catalog.settings import Mode, Settings
+from nodeagent.core.catalog.settings import SECOND_NS, Mode, Settings
 from nodeagent.core.model import Affects, EventKind, Handling, Kind, Level, Verdict
 from tests.core.build import (
     CHIP_LEVELS,
@@ -32,6 +32,7 @@ Stance = tuple[Verdict, Handling]
 FREE: Stance = (Verdict.ALLOW, Handling.NONE)
 STRATEGY: Stance = (Verdict.ALLOW, Handling.JOB_STRATEGY)
 DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
+RESTART: Stance = (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB)
 RERUN: Stance = (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
 OUT: Stance = (Verdict.ISOLATE, Handling.RESCHEDULE)
 RESET: Stance = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
@@ -40,7 +41,7 @@ TABLE: dict[Level, tuple[Stance, Stance]] = {
     Level.NOT_HANDLE: (FREE, FREE),
     Level.SUB_HEALTH: (STRATEGY, STRATEGY),
     Level.RESTART_REQUEST: (RERUN, RERUN),
-    Level.RESTART_BUSINESS: (OUT, DRAIN),
+    Level.RESTART_BUSINESS: (OUT, RESTART),
     Level.FREE_RESTART_NPU: (OUT, (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE)),
     Level.RESTART_NPU: (OUT, RESET),
     Level.PRE_SEPARATE_NPU: (DRAIN, DRAIN),
@@ -130,13 +131,16 @@ def test_without_tolerance_restart_request_is_acted_on_at_once(mode: Mode, after
     assert stances_over_time("RestartRequest", 0, mode=mode, request_tolerance_ns=0) == [after]
 
 
-def test_restart_business_in_graceful_mode_heals_itself_then_restarts_then_resets() -> None:
-    restart = (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB)
-    assert stances_over_time("RestartBusiness", 1, 14.9, 15, 59.9, 60, **GRACEFUL) == [
+def test_restart_business_in_graceful_mode_restarts_at_once_then_resets() -> None:
+    assert stances_over_time("RestartBusiness", 0, 59.9, 60, **GRACEFUL) == [RESTART, RESTART, RESET]
+
+
+def test_it_heals_itself_first_where_the_configuration_gives_it_the_time() -> None:
+    patient = {**GRACEFUL, "self_healing_ns": 15 * SECOND_NS}
+    assert stances_over_time("RestartBusiness", 14.9, 15, 59.9, 60, **patient) == [
         DRAIN,
-        DRAIN,
-        restart,
-        restart,
+        RESTART,
+        RESTART,
         RESET,
     ]
 

@@ -23,8 +23,8 @@ from nodeagent.core.model import (
     RunReported,
     RunReportKind,
 )
-from tests.core.build import held, ns, order, row
-from tests.core.resets.ring import Ring, ring_catalog
+from tests.core.build import active, held, ns, order, row
+from tests.core.resets.ring import BROKEN, Ring, ring_catalog
 
 JOB = "slurm:7.0"
 OTHER = "slurm:8.0"
@@ -61,11 +61,21 @@ def job_catalog(
 
 
 class Place(Ring):
-    """``chips`` npu0.. in one group. A job begins a second after the daemon, so that what comes is heard."""
+    """``chips`` npu0.. in one group, all free; with a ``hook`` that claims. A job begins a second after the
+    daemon, so that what comes is heard.
+    """
 
-    def __init__(self, given: Catalog | None = None, chips: int = 2, later: Catalog | None = None) -> None:
-        super().__init__(given or job_catalog(), chips, later=later)
+    def __init__(
+        self,
+        given: Catalog | None = None,
+        chips: int = 2,
+        later: Catalog | None = None,
+        *,
+        hook: bool = True,
+    ) -> None:
+        super().__init__(given or job_catalog(), chips, later=later, free=hook)
         self.numbers: dict[str, int] = {}
+        self.nobody_holds()
         self.wait(1)
 
     def begin(self, policy: JobPolicy = IN_PLACE, job: str = JOB, *chips: str, **words: Any) -> None:
@@ -86,6 +96,11 @@ class Place(Ring):
             self.do(held(chip, job))
         self.wait(100)
 
+    def fault(self, code: str = BROKEN, device: str = "npu0") -> None:
+        """Its driver reports it, and the next poll shows it."""
+        super().fault(code, device)
+        self.do(active(code, device=device, begun_s=self.at_s, complete=False))
+
     def stop(self, job: str = JOB, *chips: str) -> None:
         """As it was asked to; a poll shows that nothing of it is left."""
         self.say(RunReportKind.STOPPED, job)
@@ -97,6 +112,24 @@ class Place(Ring):
 
     def claim(self, chip: str, job: str, claimed: bool = True) -> None:
         self.do(Claims(device=chip, job=job, kind="training", claimed=claimed))
+
+    def own(self, job: str, pid: int = 7) -> None:
+        """The daemon finds that the process is below the job's supervisor."""
+        known = self.job(job)
+        assert known.peer is not None
+        runs = known.stage is JobStage.RUNNING
+        found = (f"{pid}/1",)
+        self.do(
+            JobBegun(
+                job=job,
+                kind=known.kind,
+                peer=known.peer,
+                run=known.run,
+                is_running=runs,
+                policy=known.policy,
+                processes=found,
+            )
+        )
 
     def order(self, what: str, job: str = JOB) -> Answer:
         given: Operator = order(what, "node", only=job)

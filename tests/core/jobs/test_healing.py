@@ -6,7 +6,9 @@ from nodeagent.core.catalog.settings import Mode
 from nodeagent.core.model import (
     ActionState,
     EventKind,
+    Holder,
     JobStage,
+    ProcessesListed,
     Recommendation,
     ResetMode,
     RunReportKind,
@@ -64,8 +66,10 @@ def test_while_nobody_knows_who_holds_its_chip_it_has_not_stopped() -> None:
 def test_where_no_cgroup_tells_its_processes_any_bare_process_keeps_it() -> None:
     place = Place()
     place.run(IN_PLACE, "pid:70")
-    place.do(held("npu0", ""))
+    place.own("pid:70")
     place.fault()
+    other = Holder(pid=8, start_time=1, command="python")
+    place.do(ProcessesListed(device="npu0", holders=(other,)))
     place.say(RunReportKind.STOPPED, "pid:70")
     assert place.stage("pid:70") is JobStage.ASKED
     place.do(held("npu0", None))
@@ -99,10 +103,11 @@ def test_until_then_it_is_named_among_what_the_reset_waits_for() -> None:
 
 def test_a_job_beside_it_that_only_claims_its_chip_keeps_the_announcement_and_the_reset() -> None:
     place = Place()
-    place.claim("npu1", "slurm:8")
     place.run()
     place.fault()
-    place.stop()
+    place.claim("npu1", "slurm:8")
+    place.leave()
+    place.do(held("npu0", None))
     place.wait(20)
     place.poll_all(BROKEN)
     place.wait(10.001)
@@ -254,16 +259,28 @@ def test_for_one_that_a_person_orders_it_is() -> None:
     place = Place()
     place.run()
     place.do(order("reset", "npu0"))
+    place.poll_all()
     assert (place.stage(), place.job().code) == (JobStage.ASKED, "")
 
 
-@pytest.mark.parametrize("how", list(Mode))
-def test_a_fault_that_waits_for_its_chip_to_be_free_stops_nobody(how: Mode) -> None:
-    place = Place(job_catalog(how=how))
+def test_a_fault_that_waits_for_its_chip_to_be_free_stops_nobody() -> None:
+    place = Place(job_catalog(how=Mode.GRACEFUL))
     place.run()
     place.fault("FreeRestartNPU")
     place.wait(100)
     assert place.stage() is JobStage.RUNNING
+
+
+def test_when_work_is_moved_such_a_fault_is_healed_in_place_as_restart_npu() -> None:
+    place = Place()
+    place.run(BOTH)
+    place.fault("FreeRestartNPU")
+    assert (place.stage(), place.job().code) == (JobStage.ASKED, "FreeRestartNPU")
+    place.stop()
+    place.wait(1)
+    place.poll_all("FreeRestartNPU")
+    place.help()
+    assert (place.stage(), place.job().run, len(place.actions)) == (JobStage.RUNNING, 2, 1)
 
 
 def test_between_two_runs_such_a_chip_is_free_and_is_reset() -> None:
@@ -283,13 +300,35 @@ def test_a_fault_that_restarts_the_job_does_so_without_a_reset() -> None:
     place = Place(job_catalog(how=Mode.GRACEFUL))
     place.run()
     place.fault("RestartBusiness")
-    assert place.stage() is JobStage.RUNNING
-    place.wait(16)
     assert (place.stage(), place.job().code) == (JobStage.ASKED, "RestartBusiness")
     place.stop()
-    assert place.stage() is JobStage.HOLDING
+    assert (place.stage(), place.job().run, place.actions) == (JobStage.RUNNING, 2, [])
+
+
+def test_one_that_stays_stops_the_next_run_only_for_its_reset() -> None:
+    place = Place(job_catalog(how=Mode.GRACEFUL))
+    place.run()
+    place.fault("RestartBusiness")
+    place.stop()
+    place.do(held("npu0", JOB))
+    place.wait(50)
+    place.poll_all("RestartBusiness")
+    assert place.stage() is JobStage.RUNNING
+    place.wait(11)
+    place.poll_all("RestartBusiness")
+    assert (place.stage(), place.job().handling) == (JobStage.ASKED, "STOP_RESET_RESTART")
+
+
+def test_one_that_comes_again_stops_the_next_run_too() -> None:
+    place = Place(job_catalog(how=Mode.GRACEFUL))
+    place.run()
+    place.fault("RestartBusiness")
+    place.stop()
+    place.wait(5)
     place.recover("RestartBusiness")
-    assert (place.stage(), place.actions) == (JobStage.RUNNING, [])
+    place.wait(5)
+    place.fault("RestartBusiness")
+    assert (place.stage(), place.job().run) == (JobStage.ASKED, 2)
 
 
 def test_beside_an_unsupervised_job_nothing_is_different() -> None:

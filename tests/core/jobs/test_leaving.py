@@ -70,14 +70,16 @@ def test_one_that_says_it_has_stopped_and_has_not() -> None:
 
 def test_one_whose_chip_is_not_healed_in_time() -> None:
     place = Place()
-    place.claim("npu1", "slurm:8")
     place.run()
     place.fault()
+    place.do(lost(device="npu1"))
     place.stop()
     place.wait(600.001)
     assert leaves(place) == (Wanted.LEAVE, True)
-    why = "its chips were not well within 600 s: die0/reset#1 of npu0, npu1 for RestartNPU"
-    assert place.job_events()[-1] == ("job_asked", why)
+    assert place.job().why == (
+        "its chips were not well within 600 s: die0/reset#1 of npu0, npu1 for RestartNPU; "
+        "die0/reset#1 does not begin: npu1 is not observed: ascend: no answer"
+    )
 
 
 def test_one_whose_reset_has_failed_twice() -> None:
@@ -96,9 +98,11 @@ def test_one_whose_reset_a_person_refuses() -> None:
     place = Place()
     place.run()
     place.fault()
-    place.stop()
     place.do(order("refuse", "die0/reset#1"))
     assert leaves(place) == (Wanted.LEAVE, True)
+    assert (
+        place.job().why == "npu0: RestartNPU at RestartNPU; die0/reset#1: refused: refused by uid:1000: bench"
+    )
 
 
 def test_one_whose_chips_have_had_all_their_resets() -> None:
@@ -161,9 +165,9 @@ def test_one_that_may_be_stopped_and_run_elsewhere_is_stopped() -> None:
     assert place.job().wanted is Wanted.STOP
 
 
-def test_a_chip_that_is_reset_once_it_is_free_is_left_where_the_job_may_run_elsewhere() -> None:
+def test_one_that_may_only_be_run_elsewhere_leaves_a_chip_that_is_to_be_reset_once_it_is_free() -> None:
     place = Place()
-    place.run(BOTH)
+    place.run(MOVES)
     place.fault("FreeRestartNPU")
     assert leaves(place) == (Wanted.LEAVE, True)
 
@@ -199,6 +203,7 @@ def test_a_reset_that_was_expected_stops_it_as_any_other() -> None:
     place.do(lost(device="npu0"))
     place.do(signal(BROKEN, "occur"))
     place.do(SourceBack(source="ascend", device="npu0"))
+    place.poll_all(BROKEN)
     assert place.job().wanted is Wanted.STOP
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import JobPolicy, JobStage, RunReportKind, Wanted
-from tests.core.build import held, order
+from tests.core.build import held, order, signal
 from tests.core.jobs.place import IN_PLACE, JOB, OTHER, WATCHED, YIELDS, Place
 from tests.core.resets.ring import BROKEN
 
@@ -35,18 +35,17 @@ def test_one_that_yields_is_asked_once_nobody_else_is_left() -> None:
     assert [place.job(name).wanted for name in (JOB, OTHER)] == [Wanted.RUN, Wanted.RUN]
 
 
-def test_one_that_does_not_yield_runs_on_and_the_other_leaves_in_the_end() -> None:
+def test_beside_one_that_does_not_yield_nobody_is_asked() -> None:
     place = side_by_side(IN_PLACE)
     breaks(place)
-    place.stop(JOB, "npu0")
     place.wait(30)
-    assert place.stage(OTHER) is JobStage.RUNNING
+    assert [place.job(name).wanted for name in (JOB, OTHER)] == [Wanted.RUN, Wanted.RUN]
     assert place.hindered() == (
+        f"npu0 is used by python (pid 7, job {JOB})",
+        f"npu0 is used by the job {JOB}",
         f"npu1 is used by python (pid 7, job {OTHER})",
         f"npu1 is used by the job {OTHER}",
     )
-    place.wait(600)
-    assert [place.job(name).wanted for name in (JOB, OTHER)] == [Wanted.LEAVE, Wanted.RUN]
 
 
 def test_one_that_stops_yields_in_vain_to_nobody_who_does_not_stop() -> None:
@@ -93,11 +92,12 @@ def test_while_something_else_blocks_the_reset_nobody_makes_way() -> None:
     assert place.stage(OTHER) is JobStage.ASKED
 
 
-def test_before_a_poll_has_shown_the_fault_nobody_makes_way() -> None:
+def test_before_a_poll_has_shown_the_fault_nobody_is_asked() -> None:
     place = side_by_side(YIELDS)
-    place.fault()
-    place.stop(JOB, "npu0")
-    assert place.stage(OTHER) is JobStage.RUNNING
+    place.do(signal(BROKEN))
+    assert [place.stage(name) for name in (JOB, OTHER)] == [JobStage.RUNNING, JobStage.RUNNING]
+    place.poll(BROKEN)
+    assert [place.stage(name) for name in (JOB, OTHER)] == [JobStage.ASKED, JobStage.RUNNING]
 
 
 def test_several_that_yield_are_asked_together() -> None:

@@ -37,6 +37,17 @@ def test_it_is_held_until_the_rule_takes_effect_and_leaves_then() -> None:
     assert (place.stage(), place.job().isolated) == (JobStage.LEAVING, True)
 
 
+def test_meanwhile_its_chip_takes_no_work_of_others() -> None:
+    place = healed_twice(Level.MANUALLY_SEPARATE_NPU)
+    assert place.verdicts() == ["NO_NEW_JOBS", "ALLOW"]
+    place.wait(CORRELATION_S)
+    assert place.verdicts() == ["ISOLATE", "ALLOW"]
+
+
+def test_it_takes_work_again_where_all_chips_of_the_job_show_the_fault() -> None:
+    assert healed_twice(Level.MANUALLY_SEPARATE_NPU, on_both=True).verdicts() == ["ALLOW", "ALLOW"]
+
+
 def test_it_runs_again_at_once_where_the_rule_only_keeps_new_jobs_away() -> None:
     place = healed_twice(Level.PRE_SEPARATE_NPU)
     assert (place.stage(), place.job().run) == (JobStage.RUNNING, 3)

@@ -64,9 +64,18 @@ def test_where_nobody_knows_who_holds_a_chip_it_counts_as_held() -> None:
     ring = Ring(free=False)
     ring.propose_and_start()
     assert ring.emitted()[-1][1] == (
-        "it waits: the users of npu0 are not known; the users of npu1 are not known; "
-        'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
-        "(reset.trust_process_list = false)"
+        "it waits: the users of npu0 are not known; the users of npu1 are not known"
+    )
+
+
+def test_where_no_hook_reports_an_empty_process_list_is_not_trusted() -> None:
+    ring = Ring(free=False)
+    ring.nobody_holds()
+    ring.propose_and_start()
+    assert ring.emitted()[-1][1] == (
+        'it waits: no job hook has called "nodeagent claim" on this node, no supervised job was the last to '
+        "use npu0, npu1, and an empty process list alone is not trusted (reset.trust_process_list = false); "
+        "if no job runs there: nodeagent claim npu0 --job none --left"
     )
 
 

@@ -3,11 +3,22 @@
 import pytest
 
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import DeviceGone, EventKind, Input, Level, ProcessesListed, Started, Tick, Window
+from nodeagent.core.model import (
+    DeviceGone,
+    EventKind,
+    Input,
+    Level,
+    ProcessesListed,
+    Started,
+    Tick,
+    Verdict,
+    Window,
+)
 from tests.core.build import (
     HBM,
     begin,
     catalog,
+    device_view,
     emitted,
     held,
     ns,
@@ -49,9 +60,10 @@ def queue(engine: Engine, device_id: str) -> list[float]:
     ]
 
 
-def test_a_promotion_takes_effect_30_s_after_the_occurrence_that_fired() -> None:
+def test_a_promotion_takes_effect_30_s_after_it_has_fired_and_no_new_work_comes_meanwhile() -> None:
     engine = begin(TABLES, chips=2)
-    assert fired(engine) == []
+    assert fired(engine) == [("verdict_changed", "npu0", "")]
+    assert device_view(engine).verdict is Verdict.NO_NEW_JOBS
     assert wait(engine, FIRED_S + 30) == []
     (promoted,) = of(wait(engine, FIRED_S + 30, extra_ns=1), EventKind.PROMOTED)
     assert promoted.device == "npu0"

@@ -131,19 +131,50 @@ def test_after_progress_it_is_tried_again() -> None:
     assert _row(verdict) == ("retry here", None)
 
 
-def test_the_same_failure_twice_without_progress() -> None:
-    counts = Counts(signature="RuntimeError: y", retries=1)
-    verdict = decide(UNKNOWN, RETRIES, counts)
-    assert _row(verdict) == ("the same twice", 87)
-    assert verdict.why == "the same failure twice without progress: RuntimeError: y"
+def _in_a_row(policy: Policy, counts: Counts | None = None) -> list[str]:
+    """The rows of one unknown failure that comes again and again, until the job is given up."""
+    verdict = decide(UNKNOWN, policy, counts or Counts())
+    rows = [verdict.row]
+    while verdict.status is None:
+        verdict = decide(UNKNOWN, policy, verdict.counts)
+        rows.append(verdict.row)
+    assert verdict.status == 87
+    return rows
+
+
+def test_the_same_unknown_failure_ends_at_the_fourth_without_progress() -> None:
+    assert _in_a_row(RETRIES) == ["retry here"] * 3 + ["the same too often"]
+    counts = Counts(signature="RuntimeError: y", same_errors=3, retries=3)
+    why = "the same failure 4 times in a row without progress: RuntimeError: y"
+    assert decide(UNKNOWN, RETRIES, counts).why == why
+
+
+def test_a_stricter_row_of_errors_ends_it_at_the_second() -> None:
+    assert _in_a_row(replace(RETRIES, error_row=2)) == ["retry here", "the same too often"]
+
+
+def test_the_same_failure_is_counted_over_placements() -> None:
+    policy = replace(UNCONDITIONAL, error_row=3)
+    counts, rows = Counts(), []
+    for _ in range(3):
+        verdict = decide(UNKNOWN, policy, counts)
+        rows.append(_row(verdict))
+        counts = verdict.counts
+    assert rows == [("another placement", 75)] * 2 + [("the same too often", 87)]
+
+
+def test_counts_of_a_version_that_kept_the_text_alone_have_seen_it_once() -> None:
+    assert len(_in_a_row(RETRIES, Counts(signature="RuntimeError: y"))) == 3
 
 
 def test_another_failure_is_another_failure() -> None:
-    assert _row(decide(UNKNOWN, RETRIES, Counts(signature="RuntimeError: z"))) == ("retry here", None)
+    verdict = decide(UNKNOWN, RETRIES, Counts(signature="RuntimeError: z", same_errors=3))
+    assert (*_row(verdict), verdict.counts.same_errors) == ("retry here", None, 1)
 
 
 def test_the_same_failure_after_progress_is_a_first_one() -> None:
-    verdict = decide(replace(UNKNOWN, progressed=True), RETRIES, Counts(signature="RuntimeError: y"))
+    counts = Counts(signature="RuntimeError: y", same_errors=3)
+    verdict = decide(replace(UNKNOWN, progressed=True), RETRIES, counts)
     assert _row(verdict) == ("retry here", None)
 
 
@@ -154,7 +185,8 @@ def test_two_failures_of_which_nothing_is_known_are_not_the_same() -> None:
 @pytest.mark.parametrize("kind", [FailureKind.TRANSIENT, FailureKind.HARDWARE])
 def test_what_may_pass_by_itself_may_come_twice(kind: FailureKind) -> None:
     ending = replace(UNKNOWN, known=replace(UNKNOWN.known, kind=kind))
-    assert _row(decide(ending, RETRIES, Counts(signature="RuntimeError: y"))) == ("retry here", None)
+    counts = Counts(signature="RuntimeError: y", same_errors=3)
+    assert _row(decide(ending, RETRIES, counts)) == ("retry here", None)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +202,8 @@ def test_retries_are_further_and_further_apart_up_to_a_minute(retries: int, paus
 
 
 def test_a_retry_remembers_what_failed() -> None:
-    assert decide(UNKNOWN, RETRIES, Counts()).counts == Counts(retries=1, signature="RuntimeError: y")
+    counts = Counts(retries=1, signature="RuntimeError: y", same_errors=1)
+    assert decide(UNKNOWN, RETRIES, Counts()).counts == counts
 
 
 def test_without_a_retry_left_it_is_given_up() -> None:
@@ -268,6 +301,7 @@ def test_each_row_has_decided_something_above() -> None:
             for cause in (
                 EndCause.ASKED,
                 EndCause.SENT_AWAY,
+                EndCause.SUB_HEALTH,
                 EndCause.NOT_HEALED,
                 EndCause.SUSPENDED,
                 EndCause.ORPHANED,
@@ -276,7 +310,7 @@ def test_each_row_has_decided_something_above() -> None:
         decide(FAILED, Policy(), counts).row,
         decide(BLAMED, Policy(in_place=True), counts).row,
         decide(OF_USER, RETRIES, counts).row,
-        decide(UNKNOWN, RETRIES, counts).row,
+        decide(UNKNOWN, replace(RETRIES, error_row=2), counts).row,
         decide(FAILED, RETRIES, Counts()).row,
         decide(FAILED, UNCONDITIONAL, Counts()).row,
         decide(FAILED, RETRIES, counts).row,

@@ -18,7 +18,7 @@ from nodeagent.job.model import (
     variables_of_run,
 )
 from nodeagent.job.session.state import SessionPhase
-from nodeagent.job.session.values import LinkBack, LinkLost, NotRun, Signalled, Start
+from nodeagent.job.session.values import LinkBack, LinkLost, NotRun, Print, Signalled, Start
 from tests.job.session.play import Play, kinds, only
 
 IN_PLACE = Policy(in_place=True, placements=3)
@@ -111,6 +111,15 @@ def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> N
     play.give(LinkBack(job="x"))
     assert kinds(play.want(Wish.LEAVE, isolated=isolated)) == ["KeepCounts", "Print", "Leave"]
     assert play.left() == status
+
+
+def test_why_it_is_sent_away_is_printed() -> None:
+    play = _at_gate()
+    play.give(LinkBack(job="x"))
+    why = "npu3: 80E18005 at RestartNPU; reset#1 does not begin: npu6 is used by tool (pid 99)"
+    request = RunRequest(wish=Wish.LEAVE, run=1, isolated=True, why=why)
+    (printed,) = [each for each in play.give(request) if isinstance(each, Print)]
+    assert printed.text == f"leaves with status 86: the node, or a chip of the job, is isolated: {why}"
 
 
 def test_a_run_that_is_stopped_before_it_began_is_told_and_waits() -> None:

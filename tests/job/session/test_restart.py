@@ -91,7 +91,7 @@ def test_counts_survive_the_supervisor() -> None:
     play.exited(1, error_type="RuntimeError", message="x")
     play.wait(5)
     before = play.session.state.counts
-    assert before == Counts(best=70, retries=1, signature="RuntimeError: x")
+    assert before == Counts(best=70, retries=1, signature="RuntimeError: x", same_errors=1)
     orders = play.give(SessionBegan(boot_id=BOOT_ID, policy=IN_PLACE, counts=Counts()))
     assert only(orders, KeepCounts).counts == before
 

@@ -147,5 +147,8 @@ def test_helper_imports_almost_nothing() -> None:
     assert {line for line in source.splitlines() if line.startswith(("import ", "from "))} == {
         "from __future__ import annotations",
         "import os",
+        "import select",
         "import socket",
+        "import time",
+        "from typing import NamedTuple",
     }

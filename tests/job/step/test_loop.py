@@ -61,6 +61,29 @@ def test_a_node_out_of_service_is_replaced_by_a_spare(status: int) -> None:
     assert play.plans[1].whys == {"n2": "peer", "n3": "peer"}
 
 
+def test_no_more_nodes_are_replaced_than_the_policy_allows() -> None:
+    play = Play(StepOptions(nodes=1, reruns=True, placements=8, replacements=1))
+    play.begin()
+    play.end(play.outcome("n1", 86, fault=True))
+    assert ([each.nodes for each in play.plans], play.kept.replacements) == ([("n1",), ("n2",)], 1)
+    play.end(play.outcome("n2", 86, fault=True))
+    assert (play.left, play.kept.placements) == (75, 1)
+
+
+def test_replacements_are_counted_over_placements() -> None:
+    play = Play(StepOptions(nodes=2, reruns=True, replacements=1), counts=Counts(replacements=1))
+    play.begin()
+    play.end(play.outcome("n1", 86, fault=True))
+    assert (len(play.plans), play.left) == (1, 75)
+
+
+def test_without_a_replacement_left_a_job_of_fewer_nodes_goes_on() -> None:
+    play = Play(StepOptions(nodes=2, at_least=1, reruns=True, replacements=0))
+    play.begin()
+    play.end(play.outcome("n1", 86, fault=True))
+    assert ([each.nodes for each in play.plans], play.left) == ([("n1", "n2"), ("n2",)], None)
+
+
 def test_a_node_that_was_left_out_never_comes_back() -> None:
     play = Play(StepOptions(nodes=2, at_least=1, reruns=True))
     play.begin()

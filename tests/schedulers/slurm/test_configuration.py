@@ -80,3 +80,31 @@ def test_hooks_of_an_earlier_version_are_named(tmp_path: Path) -> None:
     settings = settings_of("\n".join(f"{key} = {value}" for key, value in {**FITS, "Prolog": old}.items()))
     (only,) = misfits(settings)
     assert only.text.startswith("it is that of an earlier version")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "proctrack", "keys"),
+    [
+        ("cgroup/v2", "proctrack/cgroup", ["CgroupJobIdPaths"]),
+        ("autodetect", "proctrack/cgroup", ["CgroupJobIdPaths"]),
+        ("cgroup/v1", "proctrack/cgroup", []),
+        ("cgroup/v2", "proctrack/linuxproc", ["ProctrackType"]),
+    ],
+)
+def test_paths_by_sluid_are_named_where_there_are_such_paths(
+    plugin: str, proctrack: str, keys: list[str]
+) -> None:
+    changes = {"SLURM_VERSION": "26.05.4", "CgroupJobIdPaths": "no", "CgroupPlugin": plugin}
+    assert found(**changes, ProctrackType=proctrack) == keys
+
+
+def test_what_26_05_prints_is_read() -> None:
+    printed = (ROOT / "tests/fixtures/slurm/config-26.05.4.txt").read_text()
+    named = {each.key: each.value for each in misfits(settings_of(printed))}
+    assert named == {
+        "Prolog": "/etc/slurm/prolog.sh",
+        "Epilog": "/etc/slurm/epilog.sh",
+        "KillWait": "5 sec",
+        "JobFileAppend": "0",
+        "CgroupJobIdPaths": "no",
+    }

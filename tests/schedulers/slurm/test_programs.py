@@ -6,6 +6,7 @@ import pytest
 
 from nodeagent.schedulers.slurm.decide import Node
 from nodeagent.schedulers.slurm.programs import NoSuchNode, RunningJob, Slurm, SlurmError, node_of, running_of
+from tests.harness.configuration import ROOT
 
 SHOWN = """NodeName=n2 Arch=x86_64 CoresPerSocket=1
    CPUAlloc=0 CPUTot=4 CPULoad=6.20
@@ -43,6 +44,16 @@ def test_a_reason_is_read_without_who_and_when() -> None:
 def test_the_comment_of_a_node_is_read() -> None:
     shown = SHOWN.format(state="IDLE", reason="   Comment=nodeagent: A npu1, B npu2")
     assert node_of(shown).comment == "nodeagent: A npu1, B npu2"
+
+
+def test_a_node_is_read_as_26_05_prints_it() -> None:
+    printed = (ROOT / "tests/fixtures/slurm/node-26.05.4.txt").read_text()
+    assert node_of(printed) == Node(
+        takes_work=False,
+        is_drained=True,
+        reason="NA:80E18005 npu3 (nodeagent #20)",
+        comment="nodeagent: 80E18005 npu3",
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,6 +114,16 @@ async def test_one_that_is_not_there_is_named_with_the_key(tmp_path: Path) -> No
 async def test_it_gets_the_place_of_slurm_conf_and_no_other_variable_of_ours(tmp_path: Path) -> None:
     await slurm(tmp_path, f'echo "$SLURM_CONF $SECRET" >{tmp_path}/got').drain("n2", "x")
     assert (tmp_path / "got").read_text() == "/etc/other.conf \n"
+
+
+@pytest.mark.parametrize(("known", "name"), [("n1.site.example", "n1.site.example"), ("n1", "n1")])
+async def test_the_whole_name_of_the_machine_counts_before_its_first_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str, name: str
+) -> None:
+    """As slurmd looks for its node."""
+    monkeypatch.setattr("socket.gethostname", lambda: "n1.site.example")
+    program = slurm(tmp_path, f'[ "$3" != {known} ] || echo "$3"')
+    assert await program.name_of_this_node() == name
 
 
 @pytest.mark.parametrize(("aliases", "said"), [("n1 n2", "the nodes n1, n2"), ("", "no node")])

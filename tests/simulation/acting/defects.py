@@ -8,6 +8,7 @@ from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.engine import Engine
 from nodeagent.core.faults import ending
 from nodeagent.core.machines import devices, reset_blockers, reset_policy, reset_proposals, resets
+from nodeagent.core.machines.reset_blockers import ResetObstacle
 from nodeagent.core.model import (
     ActionResult,
     ActionState,
@@ -74,8 +75,8 @@ _users, _why_withdrawn = reset_blockers.users, reset_policy._why_withdrawn
 def users_without(words: str) -> Replacement:
     """Whoever is named in these words is not seen."""
 
-    def users(*arguments: Any) -> Iterator[str]:
-        return (user for user in _users(*arguments) if words not in user)
+    def users(*arguments: Any) -> Iterator[ResetObstacle]:
+        return (user for user in _users(*arguments) if words not in user.text)
 
     return reset_blockers, "users", users
 

@@ -1,9 +1,9 @@
 """RestartRequest, and RestartBusiness in the graceful mode: how long each is tolerated."""
 
-from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.catalog.settings import SECOND_NS, Mode
+from nodeagent.core.catalog.settings import SECOND_NS, Mode, Settings
 from nodeagent.core.model import Condition, Level
 from tests.simulation.history import Broken, Step
+from tests.simulation.twins.modes import settings_on
 from tests.simulation.twins.observed import Observed
 from tests.simulation.watch import Invariant
 
@@ -24,7 +24,8 @@ class ToleratedForItsTime(Invariant):
             self._check(step, condition)
 
     def _check(self, step: Step, condition: Condition) -> None:
-        limits_ns = _limits_ns(step.catalog, condition.level)
+        settings = settings_on(step.after, condition.device_id, step.catalog.settings)
+        limits_ns = _limits_ns(settings, condition.level)
         present_ns = condition.presence.present_ns
         if not limits_ns or present_ns is None or condition.presence.opened_ns <= self._reloaded_ns:
             return
@@ -43,10 +44,9 @@ class ToleratedForItsTime(Invariant):
             raise Broken(self.name, f"{condition.id} is in phase {condition.grade.phase} after {elapsed_s} s")
 
 
-def _limits_ns(catalog: Catalog, level: Level) -> tuple[int, ...]:
-    settings = catalog.settings
+def _limits_ns(settings: Settings, level: Level) -> tuple[int, ...]:
     if level is Level.RESTART_REQUEST and settings.request_tolerance_ns:
         return (60 * SECOND_NS,)
     if level is Level.RESTART_BUSINESS and settings.mode is Mode.GRACEFUL:
-        return (15 * SECOND_NS, 60 * SECOND_NS)
+        return (60 * SECOND_NS,)
     return ()

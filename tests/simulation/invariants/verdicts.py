@@ -65,8 +65,10 @@ def stance_of(level: Level, phase: int, settings: Settings) -> Stance:
             return Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST
         return _RESET if graceful else _OUT
     if level is Level.RESTART_BUSINESS and graceful:
-        steps = ((Verdict.NO_NEW_JOBS, Handling.NONE), (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB), _RESET)
-        return steps[min(phase, 2)]
+        if phase == 0 and settings.self_healing_ns:
+            return Verdict.NO_NEW_JOBS, Handling.NONE
+        is_restart = phase == (1 if settings.self_healing_ns else 0)
+        return (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB) if is_restart else _RESET
     return (_GRACEFUL if graceful else _RESCHEDULING).get(level, _OUT)
 
 
@@ -124,9 +126,15 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
         if promotion.effective and _reaches(view, promotion.device_id, affects, device):
             judged_by = settings_on(view, promotion.device_id, settings)
             yield stance_of(promotion.level, promotion.phase, judged_by)
+        if not promotion.effective and promotion.device_id == device.id and _takes_out(promotion):
+            yield Verdict.NO_NEW_JOBS, Handling.NONE
     for hold in view.holds:
         if hold.device_id == device.id:
             yield _HELD[hold.kind]
+
+
+def _takes_out(promotion: Promotion) -> bool:
+    return promotion.level in (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 
 
 def _of_its_job(view: View, condition: Condition) -> Handling:

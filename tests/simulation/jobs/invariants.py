@@ -21,6 +21,7 @@ from nodeagent.core.model import (
 )
 from tests.simulation.history import Broken, HardwareReset, Step
 from tests.simulation.invariants import general_invariants
+from tests.simulation.jobs.in_the_way import InTheWay
 from tests.simulation.jobs.tables import job_catalogs
 from tests.simulation.watch import Invariant
 from tests.simulation.world import World
@@ -32,7 +33,10 @@ _FOLLOWING: Mapping[JobStage, frozenset[JobStage]] = {
     JobStage.LEAVING: frozenset({JobStage.ENDED}),
     JobStage.ENDED: frozenset(),
 }
-_BARS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
+_BARS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART)
+_STOPS = (*_BARS, Handling.RESTART_JOB, Handling.RERUN_REQUEST)
+"""All jobs here are training, which makes no request again."""
+
 _NO_WORK = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
 
 
@@ -45,6 +49,7 @@ def job_invariants() -> list[Invariant]:
         SaidOnceReportedOnce(),
         StageAfterStage(),
         AskedForAReason(),
+        AskedForNothingInVain(),
         HeldForAReason(),
         EndsInItsTime(),
         LeavesAsItIs(),
@@ -194,7 +199,11 @@ class AskedForAReason(Invariant):
         "a job is asked to stop for a reset that will be done, or for its own fault, and only if it allows it"
     )
 
+    def __init__(self) -> None:
+        self._in_the_way = InTheWay()
+
     def on_step(self, step: Step) -> None:
+        self._in_the_way.see(step)
         if step.after is step.before:
             return
         before = _supervised(step.before)
@@ -215,25 +224,56 @@ class AskedForAReason(Invariant):
         handlings = {
             one.handling for one in step.after.devices if one.id in job.devices or one.name == "node"
         }
-        if handlings.isdisjoint(_BARS):
+        if handlings.isdisjoint(_STOPS):
             raise Broken(self.name, f"{job.name} is asked for {job.why!r} at {handlings}")
 
     def _check_running(self, step: Step, job: JobView) -> None:
-        """A fault of its own chip that a reset in progress is for stops it."""
+        """A fault of its own chip that a reset in progress is for stops it, unless others are in the way."""
         by_id = {one.id: one for one in step.after.conditions}
         for reset in _to_be_done(step.after, job):
             asking = [by_id[each] for each in reset.conditions if each in by_id]
             stopping = [
-                one for one in asking if one.level is Level.RESTART_NPU and not one.grade.user_induced
+                one
+                for one in asking
+                if one.level is Level.RESTART_NPU and not one.grade.user_induced and one.presence.is_shown
             ]
-            if reset.asker_id in job.devices and stopping:
+            is_to_stop = reset.is_pending and reset.asker_id in job.devices and stopping
+            blocked = self._in_the_way.of(step, reset, certainly=True)
+            if is_to_stop and not blocked and not self._in_the_way.may_be_more(step, reset):
                 raise Broken(self.name, f"{job.name} runs on beside {reset.id}")
+
+
+class AskedForNothingInVain(Invariant):
+    name = "no job is asked while something that does not yield blocks the reset"
+
+    def __init__(self) -> None:
+        self._in_the_way = InTheWay()
+
+    def on_step(self, step: Step) -> None:
+        self._in_the_way.see(step)
+        if step.after is step.before:
+            return
+        before = _supervised(step.before)
+        for name, job in _supervised(step.after).items():
+            was = before.get(name)
+            if job.stage is not JobStage.ASKED or job.by_operator:
+                continue
+            if was is not None and was.stage is JobStage.ASKED:
+                continue
+            for reset in _to_be_done(step.after, job):
+                is_for_it = job.why.startswith(f"{reset.id} of ")
+                if is_for_it and (blocked_by := self._in_the_way.of(step, reset)):
+                    raise Broken(self.name, f"{name} is asked for {reset.id} beside {blocked_by}")
 
 
 class HeldForAReason(Invariant):
     name = "a job is held as long as its chips are not well, and no longer"
 
+    def __init__(self) -> None:
+        self._in_the_way = InTheWay()
+
     def on_step(self, step: Step) -> None:
+        self._in_the_way.see(step)
         if step.after is step.before:
             return
         before = _supervised(step.before)
@@ -253,19 +293,30 @@ class HeldForAReason(Invariant):
         return isinstance(given, JobBegun | RunReported) and given.job == name
 
     def _bars(self, step: Step, job: JobView) -> str:
+        released = set[str]()
         for reset in step.after.resets:
             uses = not set(reset.members).isdisjoint(job.devices)
             if uses and not reset.has_ended and reset.mode is not ResetMode.DRY_RUN:
-                return reset.id
+                if job.stage is JobStage.HOLDING or not self._is_released(step, job, reset):
+                    return reset.id
+                released |= {hold.id for hold in step.after.holds if hold.id.endswith(f"!{reset.id}")}
         blameless = {one.id for one in step.after.conditions if one.grade.user_induced}
         for device in step.after.devices:
             if device.id not in job.devices and device.name != "node":
                 continue
+            is_isolated = device.verdict is Verdict.ISOLATE
+            if not released.isdisjoint(reason.id for reason in device.reasons):
+                is_isolated = device.handling is Handling.RESCHEDULE
             reasons = {reason.id for reason in device.reasons if reason.level is not None}
-            only_its_own = bool(reasons) and reasons <= blameless and device.verdict is not Verdict.ISOLATE
-            if (device.handling in _BARS and not only_its_own) or device.verdict is Verdict.ISOLATE:
+            only_its_own = bool(reasons) and reasons <= blameless and not is_isolated
+            if (device.handling in _BARS and not only_its_own) or is_isolated:
                 return f"{device.name} at {device.handling}, {device.verdict}"
         return ""
+
+    def _is_released(self, step: Step, job: JobView, reset: Reset) -> bool:
+        """It has run before, and others block the reset."""
+        may_block = self._in_the_way.of(step, reset) or self._in_the_way.may_be_more(step, reset)
+        return job.run > 1 and reset.is_pending and bool(may_block)
 
 
 class EndsInItsTime(Invariant):

@@ -49,5 +49,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a run begins in the middle of a reset", ((job_review, "cause_of_wait", wait_for_no_reset),)),
     Mutation("a run waits for another group's reset", ((job_review, "cause_of_wait", wait_for_a_neighbour),)),
     Mutation("a job is stopped for no reset", ((job_review, "cause_of_stop", stop_for_no_reset),)),
+    Mutation("a job is asked whatever blocks its reset", ((job_review, "_obstacles", no_words),)),
     Mutation("the chips of a job are judged as any", ((follow, "_judge_by_jobs", none),)),
 )
