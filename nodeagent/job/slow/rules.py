@@ -28,12 +28,16 @@ class StepRule:
     score: float
     lasts_s: float
     known_even: bool
+    steady_peers: float
+    """This share of the steps of its peers has to be within ``STEADY`` of each other."""
 
 
 FAR_BEHIND: Final = StepRule(
-    name="far behind", steps=8, slow_steps=7, score=0.7, lasts_s=8.0, known_even=False
+    name="far behind", steps=8, slow_steps=7, score=0.7, lasts_s=5.0, known_even=False, steady_peers=0.7
 )
-BEHIND: Final = StepRule(name="behind", steps=40, slow_steps=32, score=0.8, lasts_s=300.0, known_even=True)
+BEHIND: Final = StepRule(
+    name="behind", steps=40, slow_steps=32, score=0.8, lasts_s=300.0, known_even=True, steady_peers=0.0
+)
 RULES: Final = (FAR_BEHIND, BEHIND)
 """The first that holds is reported."""
 
@@ -54,6 +58,9 @@ AGREE_SHARE_AT_START: Final = 0.9
 """This share of the peers has to be within this distance of their median. Where nothing is known of a time
 before, more of them, and closer: stages of a pipeline seldom are.
 """
+
+STEADY: Final = 0.7
+"""Where the work differs from step to step, a few steps in a row may be slow by chance."""
 
 START_STEPS: Final = 24
 """A rank that never kept up is reported within its first steps, or not at all: it does other work."""

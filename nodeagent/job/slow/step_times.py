@@ -27,6 +27,7 @@ from nodeagent.job.slow.rules import (
     REPEAT_S,
     RULES,
     START_STEPS,
+    STEADY,
     WARM_UP_STEPS,
     StepRule,
 )
@@ -251,7 +252,8 @@ class StepTimes:
                 continue
             if rule is FAR_BEHIND and self._moves(peers):
                 continue
-            if _agree([each.newest(rule.steps) for each in peers], at_start=not is_even):
+            windows = [each.newest(rule.steps) for each in peers]
+            if _agree(windows, at_start=not is_even) and _is_steady(windows, rule):
                 return rule
         return None
 
@@ -313,6 +315,12 @@ def _is_alone(state: _Rank, peers: Sequence[_Rank]) -> bool:
 
 def _begins(state: _Rank) -> bool:
     return len(state.judged) <= START_STEPS
+
+
+def _is_steady(windows: Sequence[Sequence[_Judged]], rule: StepRule) -> bool:
+    scores = [each.score for window in windows for each in window]
+    near = sum(STEADY <= score <= 1 / STEADY for score in scores)
+    return near >= rule.steady_peers * len(scores)
 
 
 def _agree(windows: Sequence[Sequence[_Judged]], *, at_start: bool) -> bool:

@@ -70,6 +70,7 @@ LOOKALIKES: Final = {
     "rank 0 logs in each step": Scene(minutes=60, share=lambda r, _: 1.12 if r == 0 else 1.0),
     "rank 0 compiles in its first steps": Scene(minutes=60, share=_warm_up),
     "sequences of different lengths": Scene(minutes=60, share=_sequence_lengths),
+    "sequences of different lengths#7": Scene(minutes=60, share=_sequence_lengths),
     "experts that get twice the tokens in turn": Scene(minutes=60, share=_moves),
     "stages of a pipeline, without groups": Scene(minutes=60, share=lambda r, _: (1.25, 1.0, 1.0, 1.4)[r]),
     "stages of a pipeline, each a group": Scene(

@@ -129,7 +129,12 @@ def test_without_a_part_of_the_rule_a_chip_that_only_differs_is_named(
 
 def agreement_is_not_needed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step_times, "_agree", lambda _windows, **_: True)
+    patch.setattr(step_times, "_is_steady", lambda _windows, _rule: True)
     patch.setattr(step_times, "_is_alone", lambda _state, _peers: True)
+
+
+def steady_peers_are_not_needed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(step_times, "_is_steady", lambda _windows, _rule: True)
 
 
 def one_slow_step_is_enough(patch: pytest.MonkeyPatch) -> None:
@@ -140,6 +145,7 @@ def one_slow_step_is_enough(patch: pytest.MonkeyPatch) -> None:
     ("removed", "name"),
     [
         (agreement_is_not_needed, "half of the ranks do twice the work"),
+        (steady_peers_are_not_needed, "sequences of different lengths#7"),
         (one_slow_step_is_enough, "rank 0 evaluates in its time each hundred steps"),
         (one_slow_step_is_enough, "rank 3 waits for data each ten steps"),
         (one_slow_step_is_enough, "sequences of different lengths"),
