@@ -12,6 +12,7 @@ PROG: Final = "nodeagent-job run"
 
 _SHORTEST_PERIOD_S: Final = 0.05
 _LONGEST_PERIOD_S: Final = 60.0
+_MOST_LOGS: Final = 10_000
 
 _DESCRIPTION: Final = """\
 Runs COMMAND and watches it. Without a policy it only watches and reports to the daemon of this node; with
@@ -42,21 +43,24 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
         allow_abbrev=False,
     )
     add = options.add_argument
-    add("--job", metavar="KEY", help="a name for the job, where no scheduler gives it one")
-    add("--state", metavar="DIR", help="keeps what outlives the supervisor; the counts, too")
-    add("--policy", dest="policy_file", metavar="FILE", help="of lines KEY=VALUE")
-    add("--annotations", dest="annotations_file", metavar="FILE", help="by the downward API")
-    add("--progress", metavar="PATH", help="of the file with a checkpoint's number, or a pattern")
-    add("--socket", metavar="PATH", help="of the daemon")
+    add("--job", metavar="KEY", help="name of the job, where no scheduler gives it one")
+    add("--state", metavar="DIR", help="folder for the journal, the counts and the evidence of hangs")
+    add("--policy", dest="policy_file", metavar="FILE", help="file with lines KEY=VALUE of the policy")
+    add("--annotations", dest="annotations_file", metavar="FILE", help="annotations of the pod, as a file")
+    add("--progress", metavar="PATH", help="file with the newest checkpoint's number, or pattern of names")
+    add("--logs", metavar="DIR", help="keep the output of each run in this folder: run-N.out, run-N.err")
+    add("--logs-kept", type=_logs_kept, metavar="N", help="number of runs to keep there (default: 20)")
+    add("--errors", metavar="FILE", help="keep the standard error of all runs in this file")
+    add("--socket", metavar="PATH", help="socket of the daemon")
     add("--foreground", action="store_true", help="leave the command in the session of the terminal")
     add("--core", action="store_true", help="let the command write core files")
     add(
         "--no-error-hook",
         dest="error_hook",
         action="store_false",
-        help="put nothing on the PYTHONPATH of the command that notes its errors",
+        help="do not put the hook that notes errors of Python programs on the PYTHONPATH",
     )
-    add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="between samples")
+    add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="time between two samples")
     add("--in-step", type=int, metavar="RUN", help=argparse.SUPPRESS)  # given by ``job step`` alone
     policy = options.add_argument_group("policy", "what may be done to the job")
     for key in KEYS:
@@ -73,8 +77,14 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
             policy.add_argument(
                 key.flag, dest=key.name, metavar="VALUE", help=f"{key.what}: {key.form.right}"
             )
-    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, best behind --")
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="command with its arguments, after --")
     return options
+
+
+def _logs_kept(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= _MOST_LOGS:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_LOGS}, not {text}")
+    return int(text)
 
 
 def _period_s(text: str) -> float:

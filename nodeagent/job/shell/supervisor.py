@@ -216,7 +216,7 @@ class JobSupervisor:
             self._runner.terminate(effect.run, effect.number)
 
     def _gather(self, effect: Gather) -> None:
-        self._gathering.begin(effect, self._watching.ranks(), now_ns())
+        self._gathering.begin(effect, self._watching.ranks(), self._runner.written, now_ns())
 
     def _leave(self, effect: Leave) -> None:
         self.left = effect
