@@ -76,6 +76,9 @@ class AskChips:
 class ChipReading:
     """As ``sample.ChipSample``; a reading that is not there is None. ``holders`` are the pids of the
     processes on it, as the supervisor's PID namespace numbers them; None where they are not known.
+
+    ``ports``: whether each link of the chip is up, by its name. ``ports_down`` are the ports of the node that
+    jobs need, that the chip is behind, and that are down.
     """
 
     name: str
@@ -88,6 +91,10 @@ class ChipReading:
     profiling: bool = False
     handling: str = "NONE"
     holders: tuple[int, ...] | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    ports: Mapping[str, bool] = field(default_factory=dict)
+    ports_down: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

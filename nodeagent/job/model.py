@@ -132,6 +132,8 @@ class Policy:
     fault. ``in_place_retries``: runs here after failures without a fault, in a row without progress.
     ``hang_row``: hang restarts in a row without progress. ``start_time_s``: how long a run may take until it
     is stable, None: known from the runs before. ``refill``: progress gives all placements back.
+    ``need_paths``: what has to answer within ``path_time_s`` before each run. ``memory_wait_s``: how long a
+    run waits at most until the memory of its chips is free.
     """
 
     kind: str = "training"
@@ -150,6 +152,9 @@ class Policy:
     verdict_wait_s: float = 5.0
     blame_s: float = 30.0
     need_daemon: bool = False
+    need_paths: tuple[str, ...] = ()
+    path_time_s: float = 10.0
+    memory_wait_s: float = 50.0
     in_step: bool = False
     strategy: str = ""
     """``subHealthyStrategy`` or ``recover-strategy``, as given: reported to schedulers."""

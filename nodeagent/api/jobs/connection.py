@@ -296,9 +296,12 @@ class Connection:
             return lines.ChipReadings(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._shared.readings()
         pids = self._pids.of(holder for each in devices for holder in each.holders or ())
+        down = chips.ports_down(view, devices)
         return lines.ChipReadings(
             number=ask.number,
-            chips=tuple(chips.chip(each, readings.get(each.name, {}), pids) for each in devices),
+            chips=tuple(
+                chips.chip(each, readings.get(each.name, {}), pids, down[each.name]) for each in devices
+            ),
         )
 
     # ------------------------------------------------------------------ its end

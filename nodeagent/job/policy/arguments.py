@@ -54,4 +54,5 @@ def arguments_of(given: dict[str, Any], options: ArgumentParser) -> Arguments:
     if given.get("logs") and given.get("errors"):
         options.error("--errors: the files of --logs have the standard error already; give one of the two")
     own = {each.name: given.pop(each.name) for each in fields(Arguments) if each.name in given}
-    return Arguments(command=tuple(command), flags=given, **own)
+    flags = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+    return Arguments(command=tuple(command), flags=flags, **own)

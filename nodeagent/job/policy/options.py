@@ -6,7 +6,7 @@ import argparse
 from typing import Final, NoReturn
 
 from nodeagent.job.model import ExitStatus
-from nodeagent.job.policy.keys import KEYS, YES_NO
+from nodeagent.job.policy.keys import KEYS, PATHS, YES_NO
 
 PROG: Final = "nodeagent-job run"
 
@@ -72,6 +72,10 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
                 action="store_const",
                 const="false",
                 help=f"not --{key.name}",
+            )
+        elif key.form is PATHS:
+            policy.add_argument(
+                key.flag, dest=key.name, metavar="PATH", action="append", help=f"{key.what}; may be repeated"
             )
         else:
             policy.add_argument(

@@ -28,6 +28,7 @@ from nodeagent.job.shell.journal import Journal, JournalError, JournalOwner
 from nodeagent.job.shell.link import ConnectionLost, DaemonLink, socket_path
 from nodeagent.job.shell.loop import ReceivedSignals, now_ns, seconds
 from nodeagent.job.shell.record import RecoveredSession, SupervisorRecord, counts_of, kept_counts, recover
+from nodeagent.job.shell.run_checks import RunChecks
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
 from nodeagent.job.shell.supervisor import JobSupervisor
@@ -266,8 +267,9 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         watching=Watching(
             _settings(given, parts.policy), tree, ring, parts.link.ask, progress, _shared_hangs(member)
         ),
-        gathering=Gathering(place, tree, ring.files, errors),
+        gathering=Gathering(place, tree, ring.files),
         beats=beats,
+        checks=RunChecks(tree, parts.link.ask),
     )
     if recovered.has_left(counts):
         status = supervisor.leave_again(recovered.reports)

@@ -16,12 +16,14 @@ from nodeagent.job.model import RunRequest
 from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.values import (
     Armed,
+    CalledOff,
     CommandExited,
     Emptied,
     Gathered,
     Hung,
     LinkBack,
     LinkLost,
+    NotReady,
     NotRun,
     Progressed,
     Ran,
@@ -137,6 +139,8 @@ _RECORDS: Final = TaggedLines(
         "link_back": LinkBack,
         "ran": Ran,
         "not_run": NotRun,
+        "not_ready": NotReady,
+        "called_off": CalledOff,
         "exited": CommandExited,
         "emptied": Emptied,
         "armed": Armed,

@@ -21,7 +21,7 @@ from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.values import Gather, Gathered, ProcessId, SessionInput
 from nodeagent.job.shell import procfs, tree
 from nodeagent.job.shell.descriptors import close_all_but
-from nodeagent.job.shell.error_folder import STACKS_SIGNAL, ErrorFolder
+from nodeagent.job.shell.error_folder import STACKS_SIGNAL, stacks_file
 from nodeagent.job.shell.files import make_folder, read
 from nodeagent.job.shell.standard_error import WrittenErrors, print_message
 from nodeagent.job.shell.state_folder import StateFolder
@@ -51,8 +51,8 @@ _FAULTHANDLER_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
-    """What to gather. ``ranks`` are the processes that compute, ``members`` all. ``aborts``: a rank that
-    catches SIGABRT gets it, and one with the error hook (``errors``) is asked for its stacks. ``samples`` are
+    """What to gather. ``ranks`` are the processes that compute, ``members`` all. ``aborts``: a rank with
+    the error hook is asked for its stacks, and another one that catches SIGABRT gets it. ``samples`` are
     files, the oldest first. ``within_s``: longer it may not take. ``written``: the standard error of the run.
     """
 
@@ -62,7 +62,6 @@ class EvidenceRequest:
     aborts: bool
     samples: Sequence[Path]
     within_s: float
-    errors: ErrorFolder | None = None
     written: WrittenErrors = field(default_factory=WrittenErrors)
 
 
@@ -244,11 +243,11 @@ def _py_spy(ranks: Sequence[ProcessId], end_s: float) -> Iterator[bytes]:
 
 def _python_stacks(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
     """Each rank with the hook writes its stacks into a file of its own, and lives on. One that ends meanwhile
-    removes its file.
+    takes its file with it.
     """
-    if wanted.errors is None or not wanted.aborts:
+    if not wanted.aborts:
         return
-    files = {each: file for each in wanted.ranks if (file := wanted.errors.stacks_file(each)) is not None}
+    files = {each: file for each in wanted.ranks if (file := stacks_file(each)) is not None}
     for process in files:
         send(process, STACKS_SIGNAL)
     end_s = min(end_s, time.monotonic() + _FAULTHANDLER_S)
@@ -257,7 +256,7 @@ def _python_stacks(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
     for process, file in files.items():
         rank = procfs.environment(process.pid).get("RANK", "?")
         try:
-            stacks = read(file, _MAX_PART_BYTES)
+            stacks = read(file, _MAX_PART_BYTES, is_own=False)
         except OSError as error:
             stacks = f"no stacks: {error.strerror}\n".encode()
         yield f"== rank {rank}, pid {process.pid}\n".encode() + stacks + b"\n"
@@ -278,9 +277,7 @@ def _aborted(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
     ranks = [
         each
         for each in wanted.ranks
-        if wanted.aborts
-        and procfs.catches(each.pid, signal.SIGABRT)
-        and (wanted.errors is None or wanted.errors.stacks_file(each) is None)
+        if wanted.aborts and procfs.catches(each.pid, signal.SIGABRT) and stacks_file(each) is None
     ]
     before = wanted.written.size()
     for process in ranks:
@@ -316,10 +313,8 @@ class Gathering:
         state: StateFolder | None,
         tree: Tree,
         samples: Iterable[Path],
-        errors: ErrorFolder | None = None,
     ) -> None:
         self._state = state
-        self._errors = errors
         self._tree = tree
         self._samples = tuple(samples)
         self._run = 0
@@ -343,7 +338,6 @@ class Gathering:
             aborts=effect.run_ends,
             samples=self._samples,
             within_s=effect.within_s,
-            errors=self._errors,
             written=written,
         )
         try:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,7 @@ def test_signals_of_a_scheduler_to_each_process_do_not_end_the_copy(place: Place
         assert supervisor.stdout is not None
         assert supervisor.stdout.readline() == b"ready\n"
         for pid in below(supervisor.pid):
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
         assert supervisor.stdout.read() == b"bye\n"
