@@ -19,7 +19,7 @@ from nodeagent.config.config import Config
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 MAJOR: Final = 1
-MINOR: Final = 1
+MINOR: Final = 2
 """One more than the newest in ``proto/kept``, as soon as anything is added."""
 
 _ALWAYS: Final = (

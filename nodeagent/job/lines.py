@@ -68,8 +68,21 @@ class ReportTaken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearntLimits:
+    """When a run counts as hung: so long after its last step, and so long after its start without a second
+    step. None: not known.
+    """
+
+    step_s: float | None = None
+    start_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskChips:
+    """``limits`` are shown to people."""
+
     number: int
+    limits: LearntLimits = LearntLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

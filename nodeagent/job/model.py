@@ -173,17 +173,20 @@ class Policy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
     """How long runs take until they are stable: the longest so far. ``by_steps``: known by the steps that the
-    program has reported, else by its chips.
+    program has reported, else by its chips. ``step_s``: the slowest of the last steps of the newest run that
+    has reported any, None: none has.
     """
 
     seconds: float
     by_steps: bool = False
+    step_s: float | None = None
 
     def longest(self, other: "RunStart | None") -> "RunStart":
         if other is None:
             return self
         by_steps = self.by_steps or other.by_steps
-        return RunStart(seconds=max(self.seconds, other.seconds), by_steps=by_steps)
+        step_s = other.step_s if self.step_s is None else self.step_s
+        return RunStart(seconds=max(self.seconds, other.seconds), by_steps=by_steps, step_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

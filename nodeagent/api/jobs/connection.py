@@ -71,6 +71,7 @@ class Connection:
         self._run = 0
         self._runs = False
         self._sent: RunRequest | None = None
+        self.limits = lines.LearntLimits()
         self._one_at_a_time = asyncio.Lock()
         self._growth: set[asyncio.Task[None]] = set()
 
@@ -212,6 +213,7 @@ class Connection:
             case RunReport():
                 await self._said(line)
             case lines.AskChips():
+                self.limits = conversion.limits(line)
                 self._stream.write(self._chips(line))
             case lines.Bye():
                 await self._bye(line)

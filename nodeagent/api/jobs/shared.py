@@ -22,6 +22,7 @@ from nodeagent.api.jobs.unkillable import UnkillableHolders
 from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.model import JobView, Peer, RunReported, RunReportKind, View
+from nodeagent.job.lines import LearntLimits
 from nodeagent.store.event_feed import EventFeed
 
 
@@ -42,6 +43,7 @@ class Connected(Protocol):
 
     peer: Peer
     name: str
+    limits: LearntLimits
 
     def is_another(self, peer: Peer) -> bool: ...
 
