@@ -20,7 +20,7 @@ from nodeagent.job.model import (
 )
 from nodeagent.job.role import SupervisorRole
 from nodeagent.job.session.state import EndCause
-from nodeagent.job.session.values import NotReady, RunFailure
+from nodeagent.job.session.values import RunFailure, RunNotReady
 
 PLACEMENTS_IN_ROW: Final = 3
 """A fourth failure in a row without a fault is the job's own: ModelArts, "Recovering a Training Job"."""
@@ -42,7 +42,7 @@ class RunEnding:
     signal: int | None = None
     progressed: bool = False
     blame: RunRequest | None = None
-    not_ready: NotReady | None = None
+    not_ready: RunNotReady | None = None
     isolated: bool = False
     by_operator: bool = False
 

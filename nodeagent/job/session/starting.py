@@ -6,7 +6,7 @@ Otherwise the session goes on where the journal ends, and what outlived the earl
 A run begins only if the daemon wants it to. While the daemon cannot be asked the gate is open, unless the
 policy needs the daemon, or the daemon last wanted the job not to run. A supervisor that only watches has no
 gate. Between the gate and the start of the command lies what the run needs: as long as that is not there, it
-waits (``NotReady``).
+waits (``RunNotReady``).
 """
 
 import errno
@@ -22,10 +22,10 @@ from nodeagent.job.session.values import (
     KeepCounts,
     LinkBack,
     LinkLost,
-    NotReady,
     NotRun,
     Ran,
     RunFailure,
+    RunNotReady,
     SessionBegan,
     Start,
 )
@@ -140,7 +140,7 @@ def not_run(transition: Transition, given: NotRun) -> None:
     transition.leave(own_status(failure), given.why)
 
 
-def not_ready(transition: Transition, given: NotReady) -> None:
+def not_ready(transition: Transition, given: RunNotReady) -> None:
     """It waits as long as for a chip that is repaired, from the first time on."""
     if transition.state.due_ns is None:
         transition.change(due_ns=transition.after(transition.state.policy.heal_timeout_s))

@@ -14,10 +14,10 @@ from nodeagent.job.session.values import (
     Hung,
     KeepCounts,
     Leave,
-    NotReady,
     Print,
     ProcessId,
     RunFailure,
+    RunNotReady,
     SessionEffect,
 )
 
@@ -112,7 +112,7 @@ class SessionState:
     signal: int | None = None
     reports: int = 0
     process: ProcessId | None = None
-    not_ready: NotReady | None = None
+    not_ready: RunNotReady | None = None
     cause: EndCause | None = None
     failure: RunFailure | None = None
     emptied: bool = False

@@ -70,7 +70,7 @@ class NotRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotReady:
+class RunNotReady:
     """The command of that run is not started yet: ``why`` names what it needs. ``is_of_chips``: a port of its
     chips is down, and the storage answers.
     """
@@ -184,7 +184,7 @@ SessionInput = (
     | LinkBack
     | Ran
     | NotRun
-    | NotReady
+    | RunNotReady
     | CalledOff
     | CommandExited
     | Emptied

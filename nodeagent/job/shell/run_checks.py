@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from nodeagent.job.model import SECOND_NS, Policy
-from nodeagent.job.session.values import CalledOff, NotReady, SessionInput, Start
+from nodeagent.job.session.values import CalledOff, RunNotReady, SessionInput, Start
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.tree import Tree
 
@@ -133,7 +133,7 @@ class RunChecks:
         why = "; ".join([*paths, *ports])
         if why and why != self._reported:
             self._reported = why
-            self._found.append(NotReady(run=start.run, why=why, is_of_chips=not paths))
+            self._found.append(RunNotReady(run=start.run, why=why, is_of_chips=not paths))
         return bool(why)
 
     def _ports_down(self, chip: ChipReading) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from nodeagent.job.model import Counts, FailureKind, KnownFailure, Policy, RunReason, RunRequest, Wish
 from nodeagent.job.session.decision import ROWS, RunDecision, RunEnding, decide, own_status
 from nodeagent.job.session.state import EndCause
-from nodeagent.job.session.values import NotReady, RunFailure
+from nodeagent.job.session.values import RunFailure, RunNotReady
 
 FAILED = RunEnding(cause=EndCause.EXITED, failure=RunFailure(status=1))
 OF_USER = replace(
@@ -83,7 +83,7 @@ def test_a_gate_that_stays_shut() -> None:
 @pytest.mark.parametrize(("is_of_chips", "status"), [(True, 86), (False, 75)], ids=["port", "storage"])
 def test_what_a_run_needs_does_not_come(is_of_chips: bool, status: int) -> None:
     """A step replaces the node for either."""
-    waited = NotReady(run=2, why="port hccs of npu3 is down", is_of_chips=is_of_chips)
+    waited = RunNotReady(run=2, why="port hccs of npu3 is down", is_of_chips=is_of_chips)
     verdict = decide(RunEnding(cause=EndCause.NOT_READY, not_ready=waited), Policy(placements=8), BUSY)
     assert (*_row(verdict), verdict.counts) == ("not ready", status, replace(BUSY, placements=2))
     assert verdict.why == "port hccs of npu3 is down, not ready within 600 s"

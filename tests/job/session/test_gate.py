@@ -22,8 +22,8 @@ from nodeagent.job.session.values import (
     CalledOff,
     LinkBack,
     LinkLost,
-    NotReady,
     NotRun,
+    RunNotReady,
     Signalled,
     Start,
     Terminate,
@@ -239,13 +239,13 @@ def test_a_job_that_nobody_named_has_no_name() -> None:
 def _not_ready(policy: Policy = IN_PLACE) -> Play:
     play = _at_gate(policy)
     play.give(LinkLost(why="no such file"))
-    play.give(NotReady(run=1, why="/data does not answer within 10 s"))
+    play.give(RunNotReady(run=1, why="/data does not answer within 10 s"))
     return play
 
 
 def test_run_that_is_not_ready_waits_as_long_as_for_a_chip_from_the_first_time_on() -> None:
     play = _not_ready()
-    play.give(NotReady(run=1, why="eth2, a port of npu3, is down", is_of_chips=True), 300)
+    play.give(RunNotReady(run=1, why="eth2, a port of npu3, is down", is_of_chips=True), 300)
     play.wait(299)
     assert play.left() is None
     play.wait(1)
@@ -269,7 +269,7 @@ def test_run_that_is_not_ready_is_called_off_like_one_that_runs() -> None:
 def test_job_that_is_only_watched_is_called_off_by_the_signal_itself() -> None:
     play = Play()
     play.begin()
-    play.give(NotReady(run=1, why="/data does not answer within 10 s"))
+    play.give(RunNotReady(run=1, why="/data does not answer within 10 s"))
     only(play.give(Signalled(number=2)), Terminate)
     play.give(CalledOff(run=1))
     assert play.left() == 130
