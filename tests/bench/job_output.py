@@ -49,7 +49,9 @@ def _output(folder: Path) -> Iterator[Figure]:
     writes = (sys.executable, "-c", _WRITES)
     teed = ("bash", "-c", f'exec "$0" -c "$1" 2> >(exec tee {folder}/tee >&2)', sys.executable, _WRITES)
     kept = (*job_run(folder, "--errors", str(folder / "errors")), "--", *writes)
-    alone, by_tee, by_us = [], [], []
+    alone: list[tuple[float, float]] = []
+    by_tee: list[tuple[float, float]] = []
+    by_us: list[tuple[float, float]] = []
     for _ in range(ROUNDS + 1):
         for words, found in ((writes, alone), (teed, by_tee), (kept, by_us)):
             found.append(_took_s(folder, words))
@@ -89,7 +91,8 @@ def _hook(folder: Path) -> Figure:
     errors = ErrorFolder(folder / "errors")
     plain = environment(folder)
     hooked = {**plain, **errors.begin(plain)}
-    without, with_hook = [], []
+    without: list[float] = []
+    with_hook: list[float] = []
     for _ in range(STARTS):
         without.append(_start_s(plain))
         with_hook.append(_start_s(hooked))

@@ -227,11 +227,10 @@ def _not_ready(case: EndingCase) -> RunDecision:
     where the scheduler counts them.
     """
     waited = case.ending.not_ready
-    why = f"not ready within {case.policy.heal_timeout_s:g} s"
-    if waited is None:
-        return _placed_anew(ExitStatus.RESCHEDULE, why, case)
-    status = ExitStatus.RESCHEDULE_ISOLATED if waited.is_of_chips else ExitStatus.RESCHEDULE
-    return _placed_anew(status, f"{waited.why}, {why}", case)
+    is_of_chips = waited is not None and waited.is_of_chips
+    why = f"what the run needs was not there within {case.policy.heal_timeout_s:g} s"
+    status = ExitStatus.RESCHEDULE_ISOLATED if is_of_chips else ExitStatus.RESCHEDULE
+    return _placed_anew(status, why if waited is None else f"{why}: {waited.why}", case)
 
 
 def _blamed(case: EndingCase) -> RunDecision:

@@ -27,6 +27,9 @@ FREE_SHARE: Final = 0.1
 """The driver of an Ascend chip has 5 to 8 % of its memory for itself (HBM-Usage of npu-smi on an idle chip);
 NVIDIA's extension allows 512 MB."""
 
+REPORT_AFTER_S: Final = 6.0
+"""The daemon reads the memory of a chip each 5 s: before that, it may be what the run before had."""
+
 _GIB: Final = 1 << 30
 
 
@@ -154,7 +157,7 @@ class RunChecks:
         if waited_s >= self._policy.memory_wait_s:
             print_message(f"run {start.run} begins with memory in use after {waited_s:.0f} s: {used}")
             return False
-        if not self._waits_for_memory:
+        if waited_s >= REPORT_AFTER_S and not self._waits_for_memory:
             self._waits_for_memory = True
             print_message(f"run {start.run} waits until memory is free: {used}")
         return True

@@ -169,3 +169,14 @@ async def test_it_takes_faults_of_chips_to_the_supervisor_before_its_next_word(t
         await stage.do(Signal(source="ascend", device="npu0", code="RestartNPU", assertion="occur"))  # type: ignore[arg-type]
         want = await supervisor.wanted("stop")
         assert (want.chip, want.code, want.run) == ("npu0", "RestartNPU", 1)
+
+
+async def test_limits_that_a_supervisor_has_learnt_are_known_while_it_is_connected(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        await supervisor.begin()
+        supervisor.send(lines.AskChips(number=1, limits=lines.LearntLimits(step_s=72.0, start_s=1200.0)))
+        await supervisor.hear(lines.ChipReadings)
+        name = next(iter(stage.jobs))
+
+        assert stage.listener.limits_of(name) == lines.LearntLimits(step_s=72.0, start_s=1200.0)
+        assert stage.listener.limits_of("slurm:1.0") == lines.LearntLimits()

@@ -86,7 +86,7 @@ def test_what_a_run_needs_does_not_come(is_of_chips: bool, status: int) -> None:
     waited = RunNotReady(run=2, why="port hccs of npu3 is down", is_of_chips=is_of_chips)
     verdict = decide(RunEnding(cause=EndCause.NOT_READY, not_ready=waited), Policy(placements=8), BUSY)
     assert (*_row(verdict), verdict.counts) == ("not ready", status, replace(BUSY, placements=2))
-    assert verdict.why == "port hccs of npu3 is down, not ready within 600 s"
+    assert verdict.why == "what the run needs was not there within 600 s: port hccs of npu3 is down"
     assert verdict.fault
 
 

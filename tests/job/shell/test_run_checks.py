@@ -81,7 +81,7 @@ def test_job_runs_elsewhere_if_its_path_does_not_come(
     done = place.run("true", options=(*policy, "--need-path", "/nonexistent", "--heal-timeout", "1s"))
 
     assert done.returncode == status
-    assert b"/nonexistent: No such file or directory, not ready within 1 s" in done.stderr
+    assert b"not there within 1 s: /nonexistent: No such file or directory" in done.stderr
 
 
 def test_storage_that_hangs_hangs_no_supervisor(place: Place, hung: Path) -> None:
