@@ -19,7 +19,8 @@ _WHOLE: Final = re.compile(r"-?\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """``read`` gives the value of a text, or raises ``ValueError``; ``right`` describes the right values.
+    """``read`` gives the value of a text, or raises ``ValueError``; ``right`` describes the right values,
+    ``shown`` stands for one in a usage line.
 
     ``capped`` gives the milder of a value and a site's limit; None where a limit makes no sense.
     """
@@ -27,6 +28,7 @@ class ValueForm:
     right: str
     read: Callable[[str], Any]
     capped: Callable[[Any, Any], Any] | None = None
+    shown: str = "VALUE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ def whole(low: int, high: int) -> ValueForm:
             raise ValueError
         return int(text)
 
-    return ValueForm(f"a whole number from {low} to {high}", read, min)
+    return ValueForm(f"a whole number from {low} to {high}", read, min, "N")
 
 
 def duration(low: str, high: str) -> ValueForm:
@@ -67,7 +69,7 @@ def duration(low: str, high: str) -> ValueForm:
             raise ValueError
         return seconds
 
-    return ValueForm(f"a time from {low} to {high}, as 90s, 5m or 2h", read, min)
+    return ValueForm(f"a time from {low} to {high}, as 90s, 5m or 2h", read, min, "TIME")
 
 
 def choice(*allowed: str) -> ValueForm:
@@ -76,7 +78,7 @@ def choice(*allowed: str) -> ValueForm:
             raise ValueError
         return text
 
-    return ValueForm("one of " + ", ".join(allowed), read)
+    return ValueForm("one of " + ", ".join(allowed), read, shown="|".join(allowed))
 
 
 def _read_yes_no(text: str) -> bool:
@@ -101,7 +103,7 @@ def _read_paths(text: str) -> tuple[str, ...]:
     return paths
 
 
-PATHS: Final = ValueForm("absolute paths, with commas between them", _read_paths)
+PATHS: Final = ValueForm("absolute paths, with commas between them", _read_paths, shown="PATH")
 
 
 def minutes(low: int, high: int) -> ValueForm:
@@ -116,7 +118,12 @@ def _milder(value: HangMode, limit: HangMode) -> HangMode:
 
 YES_NO: Final = ValueForm("true or false", _read_yes_no, lambda value, limit: value and limit)
 
-_HANG: Final = ValueForm("one of " + ", ".join(each.value for each in HangMode), HangMode, _milder)
+_HANG: Final = ValueForm(
+    "one of " + ", ".join(each.value for each in HangMode),
+    HangMode,
+    _milder,
+    "|".join(each.value for each in HangMode),
+)
 _HANG_RETRY: Final = ValueForm(
     "true or false", lambda text: HangMode.RESTART if _read_yes_no(text) else HangMode.NOTIFY
 )
@@ -134,26 +141,26 @@ HANG_DETECT_TIME: Final = model.HANG_DETECT_TIME
 KEYS: Final[tuple[PolicyKey, ...]] = (
     PolicyKey(
         name="kind",
-        what="kind of the job: only training is ever stopped for a hang",
+        what="kind of the job; only training is stopped for a hang",
         field="kind",
         form=choice("training", "inference", "notebook", "other"),
     ),
     PolicyKey(
         name="in-place",
-        what="let the command be stopped and run again when a chip of the job is repaired",
+        what="stop the command, and run it again, when its chip is repaired",
         field="in_place",
         form=YES_NO,
     ),
     PolicyKey(
         name="yields",
-        what="allow this also for a chip of another job that is reset together with one of this job",
+        what="also for a chip of another job that is reset with one of this job",
         field="yields",
         form=YES_NO,
     ),
     # 1 to 128: ModelArts, "Training Job Restart Upon Suspension".
     PolicyKey(
         name="placements",
-        what="how many times the job may be run elsewhere because of a fault",
+        what="how many times the job may run elsewhere because of a fault",
         field="placements",
         form=whole(1, 128),
         annotations={JOB_RETRY_NUM: whole(1, 128)},
@@ -173,7 +180,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     ),
     PolicyKey(
         name="in-place-retries",
-        what="how many times in a row the command runs again here after a failure without a fault",
+        what="how many times in a row to run it again here after a failure",
         field="in_place_retries",
         form=whole(0, 128),
     ),
@@ -187,7 +194,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     # At most three in a row: the same page.
     PolicyKey(
         name="hang-row",
-        what="how many times in a row the command is restarted because of a hang",
+        what="how many times in a row to restart it because of a hang",
         field="hang_row",
         form=whole(1, 3),
     ),
@@ -199,7 +206,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     ),
     PolicyKey(
         name="start-time",
-        what="how long a run may take to its second step; by default learned from earlier runs",
+        what="how long a run may take to its second step (default: learnt)",
         field="start_time_s",
         form=duration("10s", "24h"),
     ),
@@ -248,7 +255,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     # 50 s as in NVRx: fault_tolerance/config.py, gpu_memory_reclaim_timeout.
     PolicyKey(
         name="memory-wait",
-        what="how long a run waits at most until the memory of its chips is free",
+        what="how long to wait until the memory of the chips is free",
         field="memory_wait_s",
         form=duration("0s", "10m"),
     ),

@@ -25,7 +25,7 @@ class _Formatter(argparse.HelpFormatter):
     """Has a fixed width: to ask for that of the terminal imports a module, at each start."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
+        super().__init__(prog, width=100, max_help_position=32)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,11 +58,11 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
         "--no-error-hook",
         dest="error_hook",
         action="store_false",
-        help="do not put the hook that notes errors of Python programs on the PYTHONPATH",
+        help="do not note the errors of Python programs by a hook on PYTHONPATH",
     )
     add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="time between two samples")
     add("--in-step", type=int, metavar="RUN", help=argparse.SUPPRESS)  # given by ``job step`` alone
-    policy = options.add_argument_group("policy", "what may be done to the job")
+    policy = options.add_argument_group("policy", "what may be done to the job; a TIME is 90s, 5m or 2h")
     for key in KEYS:
         if key.form is YES_NO:
             policy.add_argument(key.flag, dest=key.name, action="store_const", const="true", help=key.what)
@@ -75,12 +75,14 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
             )
         elif key.form is PATHS:
             policy.add_argument(
-                key.flag, dest=key.name, metavar="PATH", action="append", help=f"{key.what}; may be repeated"
+                key.flag,
+                dest=key.name,
+                metavar=key.form.shown,
+                action="append",
+                help=f"{key.what}; may be repeated",
             )
         else:
-            policy.add_argument(
-                key.flag, dest=key.name, metavar="VALUE", help=f"{key.what}: {key.form.right}"
-            )
+            policy.add_argument(key.flag, dest=key.name, metavar=key.form.shown, help=key.what)
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="command with its arguments, after --")
     return options
 
