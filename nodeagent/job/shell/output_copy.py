@@ -21,6 +21,7 @@ from typing import Final, NoReturn
 
 from nodeagent.job.shell import procfs
 from nodeagent.job.shell.descriptors import close_all_but
+from nodeagent.job.shell.standard_error import print_message
 
 _PIECE_BYTES: Final = 1 << 20
 _LOOK_EACH_S: Final = 1.0
@@ -107,6 +108,9 @@ def _copy_as_child(control: socket.socket) -> NoReturn:
                 signal.signal(number, signal.SIG_IGN)
         close_all_but({1, 2, control.fileno()})
         _Copying(control).run()
+    except BaseException as error:
+        print_message(f"the output is copied no further ({error!r}); its files have all of it")
+        raise
     finally:
         os._exit(0)
 

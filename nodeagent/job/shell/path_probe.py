@@ -19,6 +19,7 @@ from nodeagent.job.shell.descriptors import close_all_but
 from nodeagent.job.shell.tree import Tree
 
 _MAX_ANSWER_BYTES: Final = 4096
+_WELL: Final = "well"
 
 
 class PathProbe:
@@ -77,11 +78,10 @@ class PathProbe:
         """A child of the supervisor has ended."""
         if pid != self._child or self._answer is None:
             return
-        with suppress(BlockingIOError):
-            answer = os.read(self._answer, _MAX_ANSWER_BYTES).decode()
-            if self._due_ns is not None:
-                self.problem = f"{self.path}: {answer}" if answer else ""
+        answer = os.read(self._answer, _MAX_ANSWER_BYTES).decode(errors="replace")
         os.close(self._answer)
+        if self._due_ns is not None:
+            self.problem = "" if answer == _WELL else f"{self.path}: {answer or 'its check was ended'}"
         self._child = self._answer = self._due_ns = None
 
     def leave(self) -> None:
@@ -101,8 +101,12 @@ def _ask_as_child(path: str, answer: int) -> NoReturn:
         os.setsid()
         try:
             _ask(path)
+            text = _WELL
         except OSError as error:
-            os.write(answer, (error.strerror or str(error)).encode())
+            text = error.strerror or str(error)
+        except ValueError as error:  # a zero byte in the path
+            text = str(error)
+        os.write(answer, text.encode(errors="replace")[:_MAX_ANSWER_BYTES])
     finally:
         os._exit(0)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.session.values import ProcessId
-from nodeagent.job.shell import procfs
+from nodeagent.job.shell import procfs, tree
 from nodeagent.job.shell.error_folder import ErrorFolder
 from nodeagent.job.shell.state_folder import open_given
 from nodeagent.job.watching import evidence
@@ -191,7 +191,7 @@ def test_rank_that_ends_while_its_stacks_are_asked_for_spoils_nothing(
     with python(errors, HUNG, "3") as ending, python(errors, HUNG, "4") as other:
         for each in (ending, other):
             first_line(each)
-        asked = evidence.send
+        asked = tree.send
 
         def ends(process: ProcessId, number: int) -> None:
             asked(process, signal.SIGKILL if process.pid == ending.pid else number)
