@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 ASK_EACH_NS: Final = 2 * SECOND_NS
 """As the extension does: fault_tolerance/config.py, gpu_memory_poll_interval."""
 
+_GIB: Final = 1 << 30
+
 FREE_SHARE: Final = 0.1
-"""The driver of an Ascend chip has 5 to 8 % of its memory for itself (HBM-Usage of npu-smi on an idle chip);
-NVIDIA's extension allows 512 MB."""
+FREE_BYTES: Final = 4 * _GIB
+"""So much may be in use, the greater of the two. The driver of an idle Ascend 910B has 2.8 to 3.4 GiB for
+itself (npu-smi in vllm-project/vllm-ascend issues 4989, 10504, 12980); NVIDIA's extension allows 512 MB.
+"""
 
 REPORT_AFTER_S: Final = 6.0
 """The daemon reads the memory of a chip each 5 s: before that, it may be what the run before had."""
-
-_GIB: Final = 1 << 30
 
 
 class RunChecks:
@@ -171,7 +173,7 @@ class RunChecks:
 
 def _memory_in_use(chip: ChipReading) -> str:
     used, total = chip.memory_used_bytes, chip.memory_total_bytes
-    if used is None or not total or used <= FREE_SHARE * total:
+    if used is None or not total or used <= max(FREE_SHARE * total, FREE_BYTES):
         return ""
     users = ", ".join(str(each) for each in chip.holders or ())
     of = f" (process {users})" if users else ""
