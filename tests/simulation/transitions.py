@@ -195,6 +195,7 @@ CHANGES_OF_JOBS: tuple[Transition, ...] = (
     ("job", NONE, "running", "JobBegun"),
     ("job", NONE, "holding", "JobBegun"),
     ("job", NONE, "leaving", "JobBegun"),
+    ("job", "running", "asked", "occur"),
     ("job", "running", "asked", "once"),
     ("job", "running", "asked", "time"),
     ("job", "running", "asked", "ProcessesListed"),
