@@ -126,7 +126,7 @@ def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> N
 def test_why_it_is_sent_away_is_printed() -> None:
     play = _at_gate()
     play.give(LinkBack(job="x"))
-    why = "npu3: 80E18005 at RestartNPU; reset#1 does not begin: npu6 is used by tool (pid 99)"
+    why = "npu3: 80E18005 at RestartNPU; its reset does not begin: npu6 is used by tool (pid 99)"
     request = RunRequest(wish=Wish.LEAVE, run=1, isolated=True, why=why)
     (printed,) = [each for each in play.give(request) if isinstance(each, Print)]
     assert printed.text == f"leaves with status 86: the node, or a chip of the job, is isolated: {why}"
