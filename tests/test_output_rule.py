@@ -20,7 +20,9 @@ WAYS_OUT: Final = frozenset(
     }
 )
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
-    "cli/shared/output.py": frozenset({"click.echo", "click.style", "click.clear", "sys.stdout"}),
+    "cli/shared/output.py": frozenset(
+        {"click.echo", "click.echo_via_pager", "click.style", "click.clear", "sys.stdout"}
+    ),
     # Each of its formatters makes every line printable.
     "cli/shared/foreground.py": frozenset({"sys.stderr", "logging.StreamHandler", "logging.basicConfig"}),
     # A file is read.

@@ -4,7 +4,7 @@ Only the differences of fields are listed here: ``mapping`` copies a field that 
 sides, and stops the import where one side lacks it. It decides nothing and reads nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -27,6 +27,7 @@ from nodeagent.core.model import (
     Reset,
     Source,
 )
+from nodeagent.job.lines import LearntLimits
 from nodeagent.messages.mapping import timestamp, writer
 from nodeagent.messages.pb import control_service_pb2
 from nodeagent.messages.pb import types_pb2 as pb
@@ -220,23 +221,25 @@ _policy = writer(JobPolicy, pb.JobPolicy)
 _job_message = writer(
     JobView,
     pb.Job,
-    computed=["devices", "device", "pid", "uid", "since"],
+    computed=["devices", "device", "pid", "uid", "since", "step_limit_seconds", "start_limit_seconds"],
     renamed={"device_ids": "devices"},
     unsent=["peer", "said", "since_ns", "handling_device", "handling_code", "sub_health"],
     parts={pb.JobPolicy: _policy},
 )
 
 
-def jobs(published: Published) -> list[pb.Job]:
-    """Every one that uses a device that is wanted; with the node all."""
+def jobs(published: Published, limits: Callable[[str], LearntLimits] | None = None) -> list[pb.Job]:
+    """Every one that uses a device that is wanted; with the node all. ``limits``: what its supervisor has
+    learnt, by the name of the job.
+    """
     return [
-        job(published, each)
+        job(published, each, None if limits is None else limits(each.name))
         for each in published.publication.view.jobs
         if published.wants(NODE) or any(map(published.wants, each.devices))
     ]
 
 
-def job(published: Published, value: JobView) -> pb.Job:
+def job(published: Published, value: JobView, limits: LearntLimits | None = None) -> pb.Job:
     return _job_message(
         value,
         published.publication.wall_offset_ns,
@@ -245,4 +248,10 @@ def job(published: Published, value: JobView) -> pb.Job:
         pid=value.peer.pid if value.peer else 0,
         uid=value.peer.uid if value.peer else 0,
         since=published.at(value.since_ns) if value.stage else None,
+        step_limit_seconds=_whole(None if limits is None else limits.step_s),
+        start_limit_seconds=_whole(None if limits is None else limits.start_s),
     )
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds)

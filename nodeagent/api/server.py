@@ -48,6 +48,7 @@ from nodeagent.api.nvrx import SERVICE as NODE_HEALTH_SERVICE
 from nodeagent.api.nvrx import NodeHealthService
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.job.lines import LearntLimits
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
@@ -61,7 +62,7 @@ END_LIMIT_S = 1.0
 
 class GrpcServer:
     """All sockets of one daemon. ``catalog`` gives the one in force, ``served`` is what serves
-    operators' calls.
+    operators' calls, ``limits`` gives what the supervisor of a job has learnt.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class GrpcServer:
         config: Config,
         pace: StreamPace | None = None,
         served: Mapping[str, Serve] | None = None,
+        limits: Callable[[str], LearntLimits] | None = None,
     ) -> None:
         self._config = config
         self._shown = ServedState(
@@ -83,6 +85,7 @@ class GrpcServer:
             facts=facts,
             pace=pace or StreamPace(),
             capabilities=interface.capabilities(config),
+            limits=limits,
         )
         self._served = served or {}
         self._audit = AuditLog(ledger)

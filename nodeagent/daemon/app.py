@@ -242,7 +242,7 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
         rebaselining=Rebaselining(feed, sources),
         job_listener=job_listener,
         reloading=reloading,
-        grpc=_grpc(config, config_path, recovered, facts, reloading, senders),
+        grpc=_grpc(config, config_path, recovered, facts, reloading, senders, job_listener),
         metrics=NodeMetrics(
             feed=feed,
             ledger=ledger,
@@ -260,6 +260,7 @@ def _grpc(
     facts: NodeFacts,
     reloading: Reloading,
     senders: Senders,
+    job_listener: JobListener,
 ) -> GrpcServer:
     catalogs, pump = recovered.catalogs, recovered.pump
     context = Context(
@@ -280,4 +281,5 @@ def _grpc(
         served=served(
             context, Tables(facts, reloading.reload), AuditReader(recovered.ledger, facts), senders
         ),
+        limits=job_listener.limits_of,
     )

@@ -83,14 +83,30 @@ class ReportTaken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearntLimits:
+    """When a run counts as hung: so long after its last step, and so long after its start without a second
+    step. None: not known.
+    """
+
+    step_s: float | None = None
+    start_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskChips:
+    """``limits`` are shown to people."""
+
     number: int
+    limits: LearntLimits = LearntLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipReading:
     """As ``sample.ChipSample``; a reading that is not there is None. ``holders`` are the pids of the
     processes on it, as the supervisor's PID namespace numbers them; None where they are not known.
+
+    ``ports``: whether each link of the chip is up, by its name. ``ports_down`` are the ports of the node that
+    jobs need, that the chip is behind, and that are down.
     """
 
     name: str
@@ -109,6 +125,10 @@ class ChipReading:
     power_limit_w: float | None = None
     throttled: tuple[str, ...] = ()
     link_errors: int | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    ports: Mapping[str, bool] = field(default_factory=dict)
+    ports_down: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,8 @@ class Policy:
     nodes a step of several may replace in all, None: as many as there are spares.
     ``hang_row``: hang restarts in a row without progress. ``start_time_s``: how long a run may take until it
     is stable, None: known from the runs before. ``refill``: progress gives all placements back.
+    ``need_paths``: what has to answer within ``path_time_s`` before each run. ``memory_wait_s``: how long a
+    run waits at most until the memory of its chips is free.
     """
 
     kind: str = "training"
@@ -178,6 +180,9 @@ class Policy:
     blame_s: float = 30.0
     need_daemon: bool = False
     sub_health: SubHealthyStrategy = SubHealthyStrategy.IGNORE
+    need_paths: tuple[str, ...] = ()
+    path_time_s: float = 10.0
+    memory_wait_s: float = 50.0
     in_step: bool = False
     strategy: str = ""
     """``subHealthyStrategy`` or ``recover-strategy``, as given: reported to schedulers."""
@@ -196,17 +201,20 @@ class Policy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
     """How long runs take until they are stable: the longest so far. ``by_steps``: known by the steps that the
-    program has reported, else by its chips.
+    program has reported, else by its chips. ``step_s``: the slowest of the last steps of the newest run that
+    has reported any, None: none has.
     """
 
     seconds: float
     by_steps: bool = False
+    step_s: float | None = None
 
     def longest(self, other: "RunStart | None") -> "RunStart":
         if other is None:
             return self
         by_steps = self.by_steps or other.by_steps
-        return RunStart(seconds=max(self.seconds, other.seconds), by_steps=by_steps)
+        step_s = other.step_s if self.step_s is None else self.step_s
+        return RunStart(seconds=max(self.seconds, other.seconds), by_steps=by_steps, step_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

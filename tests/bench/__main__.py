@@ -21,6 +21,7 @@ BENCHMARKS: Final = (
     "idle",
     "interpreter",
     "job_run",
+    "job_output",
     "job_stop",
     "job_recovery",
     "job_step",

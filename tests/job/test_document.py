@@ -48,7 +48,7 @@ def words(value: object) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value / 60:g}m" if value % 60 == 0 and value > 60 else f"{value:g}s"
-    return "none" if value is None else str(getattr(value, "value", value))
+    return "none" if value in (None, ()) else str(getattr(value, "value", value))
 
 
 def test_it_has_every_annotation_that_is_understood() -> None:

@@ -50,6 +50,12 @@ IN_RANGE: tuple[tuple[str, str, object], ...] = (
     ("blame", "0s", 0.0),
     ("blame", "10m", 600.0),
     ("need-daemon", "true", True),
+    ("need-path", "/data", ("/data",)),
+    ("need-path", "/data, /ckpt/run 7", ("/data", "/ckpt/run 7")),
+    ("path-time", "1s", 1.0),
+    ("path-time", "5m", 300.0),
+    ("memory-wait", "0s", 0.0),
+    ("memory-wait", "10m", 600.0),
 )
 
 BEYOND: tuple[tuple[str, str], ...] = (
@@ -82,6 +88,12 @@ BEYOND: tuple[tuple[str, str], ...] = (
     ("verdict-wait", "soon"),
     ("blame", "11m"),
     ("need-daemon", "2"),
+    ("need-path", "data"),
+    ("need-path", "/data,ckpt"),
+    ("need-path", ","),
+    ("path-time", "0s"),
+    ("path-time", "6m"),
+    ("memory-wait", "11m"),
 )
 
 

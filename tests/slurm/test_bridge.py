@@ -37,8 +37,7 @@ async def test_a_fault_drains_its_node_alone_with_the_code_where_sinfo_shows_it(
     assert listed[:2] == [f"NA:{CODE}", "npu3"]
     assert [three_nodes.state(each) for each in ("n1", "n3")] == [["IDLE"], ["IDLE"]]
     shown = int(re.findall(r"#(\d+)", three_nodes.reason("n2"))[0])
-    (event,) = [each for each in n2.node.subscriber.events if each.seq == shown]
-    assert (event.code, event.device) == (CODE, "npu3")
+    assert (await n2.node.subscriber.raised(CODE, "npu3")).seq == shown
 
     n2.mend()
     await n2.works()

@@ -21,6 +21,7 @@ from nodeagent.api.request_fields import known_device
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import NODE
+from nodeagent.job.lines import LearntLimits
 from nodeagent.messages import mapping
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.store.event_feed import EventFeed
@@ -47,7 +48,9 @@ class ServedState:
         facts: NodeFacts,
         pace: StreamPace,
         capabilities: Sequence[pb.Capability],
+        limits: Callable[[str], LearntLimits] | None = None,
     ) -> None:
+        """``limits``: what the supervisor of a job has learnt, by its name."""
         self.feed = feed
         self.ledger = ledger
         self.catalog = catalog
@@ -58,6 +61,7 @@ class ServedState:
         self.turns = FairQueue()
         self.pace = pace
         self.capabilities = capabilities
+        self.limits = limits
 
 
 class FaultService:
@@ -125,7 +129,7 @@ class FaultService:
             node=self._shown.node,
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
-            jobs=jobs(messages.Published(current)),
+            jobs=jobs(messages.Published(current), self._shown.limits),
         )
 
     async def list_events(self, request: pb.ListEventsRequest, context: grpc.aio.ServicerContext) -> bytes:

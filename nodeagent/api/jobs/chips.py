@@ -1,11 +1,12 @@
 """A job's chips: which devices its processes use, and what is read of them. It decides and keeps nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from nodeagent.api.jobs.peers import PROCFS
 from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
+from nodeagent.core.state.registry import is_behind
 from nodeagent.job.lines import ChipReading
 from nodeagent.system.processes import ancestry
 
@@ -42,6 +43,15 @@ _LINK_ERRORS: Final = (
     "pcie_replay_total",
 )
 _MEGA: Final = 1e6
+_MEMORY_USED: Final = "memory_used_bytes"
+_MEMORY_TOTAL: Final = "memory_total_bytes"
+_LINK_UP: Final = "link_up"
+_NETWORK: Final = "network"
+"""The chip's own port to the network."""
+
+_DOWN: Final = frozenset({"PORT_DOWN", "PORT_MISSING"})
+"""Codes of a port that jobs need and that is down (fault_codes/link.toml)."""
+
 _PERCENT: Final = 100.0
 
 
@@ -111,8 +121,22 @@ def devices_of(view: View, job: JobView) -> list[DeviceView]:
     return [device for device in view.devices if device.id in wanted]
 
 
-def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int | None]) -> ChipReading:
-    """``pids_there`` are the pids that processes of the host have for the supervisor, None for none."""
+def ports_down(view: View, chips: Iterable[DeviceView]) -> dict[str, tuple[str, ...]]:
+    """The names of the needed ports that are down, by the name of each chip that is behind one."""
+    down = {each.device_id for each in view.conditions if each.code in _DOWN}
+    ports = [each for each in view.devices if each.id in down]
+    return {chip.name: tuple(port.name for port in ports if is_behind(chip, port)) for chip in chips}
+
+
+def chip(
+    device: DeviceView,
+    readings: Readings,
+    pids_there: Mapping[Holder, int | None],
+    down: tuple[str, ...] = (),
+) -> ChipReading:
+    """``pids_there`` are the pids that processes of the host have for the supervisor, None for none. ``down``
+    are the ports of the node that the chip is behind and that are down.
+    """
     pids = None if device.holders is None else [pids_there[holder] for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
@@ -134,12 +158,24 @@ def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int
         power_limit_w=readings.get(_POWER_LIMIT),
         throttled=_throttled(readings),
         link_errors=_sum(readings, *_LINK_ERRORS),
+        memory_used_bytes=_whole(readings, _MEMORY_USED),
+        memory_total_bytes=_whole(readings, _MEMORY_TOTAL),
+        ports={
+            **{name.partition(".")[2]: bool(value) for name, value in _parts(readings, _LINK_UP)},
+            _NETWORK: not device.network_unhealthy,
+        },
+        ports_down=down,
     )
 
 
 def _throttled(readings: Readings) -> tuple[str, ...]:
     reasons = (name.partition(".")[2] for name, value in _parts(readings, _THROTTLE) if value)
     return tuple(sorted(reason for reason in reasons if reason != _IDLE))
+
+
+def _whole(readings: Readings, name: str) -> int | None:
+    value = readings.get(name)
+    return None if value is None else int(value)
 
 
 def _sum(readings: Readings, *names: str) -> int | None:

@@ -73,6 +73,7 @@ class Connection:
         self._run = 0
         self._runs = False
         self._sent: RunRequest | None = None
+        self.limits = lines.LearntLimits()
         self._one_at_a_time = asyncio.Lock()
         self._growth: set[asyncio.Task[None]] = set()
         self._found = set[str]()
@@ -230,6 +231,7 @@ class Connection:
             case RunReport():
                 await self._said(line)
             case lines.AskChips():
+                self.limits = conversion.limits(line)
                 self._stream.write(self._chips(line))
             case lines.Bye():
                 await self._bye(line)
@@ -316,9 +318,12 @@ class Connection:
             return lines.ChipReadings(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._shared.readings()
         pids = self._pids.of(holder for each in devices for holder in each.holders or ())
+        down = chips.ports_down(view, devices)
         return lines.ChipReadings(
             number=ask.number,
-            chips=tuple(chips.chip(each, readings.get(each.name, {}), pids) for each in devices),
+            chips=tuple(
+                chips.chip(each, readings.get(each.name, {}), pids, down[each.name]) for each in devices
+            ),
         )
 
     # ------------------------------------------------------------------ its end

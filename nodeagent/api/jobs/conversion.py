@@ -7,7 +7,7 @@ take.
 from typing import Final
 
 from nodeagent.api import request_fields
-from nodeagent.api.jobs import limits
+from nodeagent.api.jobs import limits as bounds
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import JobEnded, JobPolicy, JobView, RunReported, RunReportKind, View, Wanted
 from nodeagent.job import lines
@@ -17,6 +17,8 @@ from nodeagent.system.processes import printable
 _MOST: Final = 2**53
 _MOST_RUNS: Final = 2**31 - 1
 """The greatest number of a run in the store and in the API."""
+
+_MOST_SECONDS: Final = 2**31 - 1
 
 
 def check(begin: lines.JobBegin) -> None:
@@ -43,7 +45,7 @@ def report(job: str, line: RunReport) -> RunReported:
         number=_number("number", line.number, _MOST),
         run=_number("run", line.run, _MOST_RUNS),
         what=RunReportKind(line.what.value),
-        why=_text(line.why, limits.MAX_WHY_CHARACTERS),
+        why=_text(line.why, bounds.MAX_WHY_CHARACTERS),
         status=_status(line.status),
         evidence=_evidence(line),
     )
@@ -52,8 +54,16 @@ def report(job: str, line: RunReport) -> RunReported:
 def bye(job: str, line: lines.Bye) -> JobEnded:
     """Raises ``Refusal``."""
     status = _status(line.status)
-    why = _text(line.why, limits.MAX_WHY_CHARACTERS)
+    why = _text(line.why, bounds.MAX_WHY_CHARACTERS)
     return JobEnded(job=job, why=why or f"its supervisor has left with status {status}", status=status)
+
+
+def limits(line: lines.AskChips) -> lines.LearntLimits:
+    """Raises ``Refusal``."""
+    for each in (line.limits.step_s, line.limits.start_s):
+        if each is not None and not 0 <= each <= _MOST_SECONDS:
+            raise Refusal(Status.INVALID_ARGUMENT, f"limits: seconds from 0 to {_MOST_SECONDS} are needed")
+    return line.limits
 
 
 def want(view: View, job: JobView, wanted: Wanted) -> RunRequest:
@@ -86,10 +96,10 @@ def _status(value: int | None) -> int | None:
 
 
 def _evidence(line: RunReport) -> dict[str, str]:
-    most_characters = limits.MAX_EVIDENCE_CHARACTERS.get(RunReportKind(line.what.value))
+    most_characters = bounds.MAX_EVIDENCE_CHARACTERS.get(RunReportKind(line.what.value))
     if most_characters is None:
         return {}
-    entries = list(line.evidence.items())[: limits.MAX_EVIDENCE]
+    entries = list(line.evidence.items())[: bounds.MAX_EVIDENCE]
     return {
         _text(key, request_fields.MAX_WORD_CHARACTERS): _text(value, most_characters)
         for key, value in entries

@@ -33,7 +33,7 @@ from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.core.state.names import answers_for
-from nodeagent.job.lines import MAX_LINE_BYTES, SupervisorRefused, encode
+from nodeagent.job.lines import MAX_LINE_BYTES, LearntLimits, SupervisorRefused, encode
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 
@@ -104,6 +104,11 @@ class JobListener:
     def reload(self, config: JobsConfig) -> None:
         """Take the configuration for those who connect from now on."""
         self._shared.config = config
+
+    def limits_of(self, job: str) -> LearntLimits:
+        """What the supervisor of that job has learnt; nothing where none is connected."""
+        connected = self._shared.connected.get(job)
+        return LearntLimits() if connected is None else connected.limits
 
     async def run(self) -> None:
         """Until it is cancelled. One that was not opened only ends the jobs without a supervisor, and looks

@@ -23,6 +23,7 @@ from nodeagent.api.refusal import RefusalLimit
 from nodeagent.config.sections import JobsConfig
 from nodeagent.core.catalog.settings import ResetSettings
 from nodeagent.core.model import JobView, Kind, Peer, RunReported, RunReportKind, View
+from nodeagent.job.lines import LearntLimits
 from nodeagent.store.event_feed import EventFeed
 
 
@@ -43,6 +44,7 @@ class Connected(Protocol):
 
     peer: Peer
     name: str
+    limits: LearntLimits
 
     def is_another(self, peer: Peer) -> bool: ...
 

@@ -148,6 +148,8 @@ def _write(job: types_pb2.Job) -> None:
     if job.why:
         write_field("why:", job.why)
     write_field("may:", _allowed(job))
+    if limits := _limits(job):
+        write_field("hangs after:", limits)
     write_field("recommended:", recommended(job))
     if job.slow:
         write_field("slow:", ", ".join(job.slow))
@@ -155,6 +157,15 @@ def _write(job: types_pb2.Job) -> None:
         write_field("left with:", f"status {job.status}")
     if job.pid:
         write_field("supervisor:", f"process {job.pid} of user {job.uid}")
+
+
+def _limits(job: types_pb2.Job) -> str:
+    """Learnt from its own runs."""
+    learnt = (
+        ("step_limit_seconds", job.step_limit_seconds, "without a step"),
+        ("start_limit_seconds", job.start_limit_seconds, "from its start to its second step"),
+    )
+    return ", ".join(f"{value:.0f} s {what}" for name, value, what in learnt if job.HasField(name))
 
 
 def _allowed(job: types_pb2.Job) -> str:

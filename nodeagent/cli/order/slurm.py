@@ -35,7 +35,7 @@ from nodeagent.schedulers.slurm.programs import Slurm, SlurmError
 from nodeagent.schedulers.slurm.verdicts import Standing, Verdicts, judge
 
 NAME_VARIABLE: Final = "SLURMD_NODENAME"
-NUMBER_LIMIT_S: Final = 2.0
+NUMBER_LIMIT_S: Final = 5.0
 
 
 @click.command("bridge")
@@ -109,7 +109,7 @@ async def _look(config: SlurmConfig, socket: Path | None, verdicts: Verdicts, we
 
 
 async def _numbered(socket: Path, verdicts: Verdicts) -> Verdicts:
-    """The number only informs: a drain does not wait for it."""
+    """The number only informs: a drain does not wait for it, and a later look adds it to the reason."""
     try:
         async with asyncio.timeout(NUMBER_LIMIT_S), AsyncClient(socket) as client:
             return await numbered(client, verdicts)

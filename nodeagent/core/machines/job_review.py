@@ -256,7 +256,7 @@ def _stops_for(state: EngineState, reset: Reset, job: Job) -> bool:
 
 def _for_reset(state: EngineState, reset: Reset, chip_id: str, code: str) -> Cause:
     whose = reset_blockers.names(state, reset.members)
-    why = f"{reset.id} of {whose} for {code or reset.reason or reset.who}"
+    why = f"the reset of {whose} for {code or reset.reason or reset.who}"
     return Cause(why=why, code=code, device_id=chip_id, reset_id=reset.id)
 
 
@@ -329,7 +329,7 @@ def _why_no_reset(state: EngineState, job: Job, cause: Cause) -> str:
         return ""
     reset = state.get(Reset, job.reset_id)
     if reset is not None and reset.has_ended:
-        return f"{reset.id}: {reset.result}"
+        return f"its reset: {reset.result}"
     switched_off, _ = reset_refusal.why_switched_off(state.lookup.settings.reset, chip)
     return switched_off.partition(";")[0]
 
@@ -357,7 +357,7 @@ def _obstacle(state: EngineState, job: Job, *, even_passing: bool = False) -> st
         if not reset.is_pending or own.isdisjoint(reset.members):
             continue
         if found := [each.text for each in _obstacles(state, reset) if even_passing or not each.passes]:
-            return f"{reset.id} does not begin: {'; '.join(found[:_MAX_REASONS])}"
+            return f"its reset does not begin: {'; '.join(found[:_MAX_REASONS])}"
     return ""
 
 

@@ -99,6 +99,8 @@ def _goes_on(state: EngineState, job: Job, given: JobBegun) -> bool:
         after = _found_stopped(state, after, given.run)
     elif not given.is_running and after.stage is JobStage.ASKED and not after.stopped:
         after = replace(after, stopped=True)
+    elif given.is_running and given.run == after.run and not after.stopped:
+        after = replace(after, started=True)
     if after == job:
         return False
     state.put(after)

@@ -19,10 +19,11 @@ from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
     Device,
+    DeviceView,
     Kind,
     Signal,
 )
-from nodeagent.core.model.traits import PART_OF, PCI
+from nodeagent.core.model.traits import PART_OF, PCI, Traits
 from nodeagent.core.state import limits
 from nodeagent.core.state.names import natural, part_of
 from nodeagent.core.state.state import EngineState
@@ -192,11 +193,11 @@ def chip_without_room(state: EngineState, device_ids: Iterable[str]) -> str:
 # ---------------------------------------------------------------------- links
 
 
-def is_behind(chip: Device, link: Device) -> bool:
+def is_behind(chip: Device | DeviceView, link: Device | DeviceView) -> bool:
     """Whether ``chip`` is a chip, and works through ``link``."""
     if chip.kind is not Kind.CHIP:
         return False
-    one, other = chip.traits, link.traits
+    one, other = Traits(chip.attributes), Traits(link.attributes)
     if other.pci and other.pci in one.upstream:
         return True
     named = other.chips

@@ -93,11 +93,15 @@ TIMES_THE_SLOWEST: Final = 6
 
 
 class Beats:
-    """``received``: the run has sent a beat. ``advanced``: it has reported a second step."""
+    """``received``: the run has sent a beat. ``advanced``: it has reported a second step.
+    ``slowest_before_s``: the slowest step of the run before; until this run has made as many steps as are
+    looked at, one may be as slow.
+    """
 
-    def __init__(self, settings: HangSettings, began_s: float) -> None:
+    def __init__(self, settings: HangSettings, began_s: float, slowest_before_s: float | None = None) -> None:
         self._settings = settings
         self._began_s = began_s
+        self._slowest_before_s = slowest_before_s
         self._progress_s = began_s
         self._unknown_s = 0.0
         self._step: int | None = None
@@ -145,8 +149,16 @@ class Beats:
             return max(self._settings.slow_time_s, longest)
         if not self._has_phases or not chips_readable or not self._intervals:
             return longest
-        usual = TIMES_THE_SLOWEST * max(self._intervals)
+        usual = TIMES_THE_SLOWEST * max(*self._intervals, self._of_before_s())
         return min(longest, max(self._settings.least_beat_limit_s, usual))
+
+    @property
+    def slowest_s(self) -> float | None:
+        """Of the last steps; None before there are as many as are looked at."""
+        return max(self._intervals) if len(self._intervals) == INTERVALS else None
+
+    def _of_before_s(self) -> float:
+        return (self._slowest_before_s or 0.0) if self.slowest_s is None else 0.0
 
     def describe(self) -> str:
         step = "no step" if self._step is None else f"step {self._step}"

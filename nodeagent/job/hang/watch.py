@@ -57,6 +57,12 @@ class HangCase:
 SAMPLES_TO_CONFIRM: Final = 3
 """So many samples in a row must show that nothing moves, once a beat is late."""
 
+STEPS_DIFFER: Final = 1.5
+"""A slowest step that is so many times slower or faster than the one that was noted is noted again."""
+
+SHORT_STEP_S: Final = 1.0
+"""Below it, how long a step takes changes no limit."""
+
 TRAINING: Final = "training"
 
 
@@ -154,7 +160,8 @@ class RunWatch:
         self._began_s = now_s
         self._processes = MeasuredRun(settings, self._processes)
         self._arming = Arming(settings)
-        self._beats = Beats(settings, float("-inf") if now_s is None else now_s)
+        slowest_s = None if self._start is None else self._start.step_s
+        self._beats = Beats(settings, float("-inf") if now_s is None else now_s, slowest_s)
         self._history = SampleHistory(settings)
         self._still, self._dead = Stretch(settings, self._history), Stretch(settings, self._history)
         self._flat, self._high = Stretch(settings, self._history), Stretch(settings, self._history)
@@ -168,7 +175,21 @@ class RunWatch:
         arming = self._arming
         if arming.stable_s is not None and self._began_s is not None:
             seconds = max(0.0, arming.stable_s - self._began_s)
-            self._start = RunStart(seconds=seconds, by_steps=arming.by_steps).longest(self._start)
+            found = RunStart(seconds=seconds, by_steps=arming.by_steps, step_s=self._step_s())
+            self._start = found.longest(self._start)
+
+    def _step_s(self) -> float | None:
+        """What is worth to be noted: each change would be a write to the disk."""
+        found, noted = self._beats.slowest_s, None if self._start is None else self._start.step_s
+        if found is None or noted is None:
+            return found
+        low, high = sorted((max(found, SHORT_STEP_S), max(noted, SHORT_STEP_S)))
+        return noted if high < STEPS_DIFFER * low else found
+
+    def limits(self) -> tuple[float | None, float | None]:
+        """After how many seconds without a step it hangs, and how many its start may take, as learnt."""
+        step_s = self._beats.limit_s(chips_readable=True) if self._beats.advanced else None
+        return step_s, self._settings.start_limit(self._start)
 
     def _count(self, moment: RunMoment) -> str:
         """Advances the clocks. Why something was dropped, else ""."""

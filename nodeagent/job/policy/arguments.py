@@ -22,6 +22,9 @@ class Arguments:
     policy_file: str = ""
     annotations_file: str = ""
     progress: str = ""
+    logs: str = ""
+    logs_kept: int = 20
+    errors: str = ""
     socket: str = ""
     foreground: bool = False
     core: bool = False
@@ -48,5 +51,8 @@ def arguments_of(given: dict[str, Any], options: ArgumentParser) -> Arguments:
         del command[0]
     if not command:
         options.error("no COMMAND to run")
+    if given.get("logs") and given.get("errors"):
+        options.error("--errors: the files of --logs have the standard error already; give one of the two")
     own = {each.name: given.pop(each.name) for each in fields(Arguments) if each.name in given}
-    return Arguments(command=tuple(command), flags=given, **own)
+    flags = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+    return Arguments(command=tuple(command), flags=flags, **own)

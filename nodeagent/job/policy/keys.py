@@ -19,7 +19,8 @@ _WHOLE: Final = re.compile(r"-?\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """``read`` gives the value of a text, or raises ``ValueError``; ``right`` describes the right values.
+    """``read`` gives the value of a text, or raises ``ValueError``; ``right`` describes the right values,
+    ``shown`` stands for one in a usage line.
 
     ``capped`` gives the milder of a value and a site's limit; None where a limit makes no sense.
     """
@@ -27,6 +28,7 @@ class ValueForm:
     right: str
     read: Callable[[str], Any]
     capped: Callable[[Any, Any], Any] | None = None
+    shown: str = "VALUE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ def whole(low: int, high: int) -> ValueForm:
             raise ValueError
         return int(text)
 
-    return ValueForm(f"a whole number from {low} to {high}", read, min)
+    return ValueForm(f"a whole number from {low} to {high}", read, min, "N")
 
 
 def duration(low: str, high: str) -> ValueForm:
@@ -67,7 +69,7 @@ def duration(low: str, high: str) -> ValueForm:
             raise ValueError
         return seconds
 
-    return ValueForm(f"a time from {low} to {high}, as 90s, 5m or 2h", read, min)
+    return ValueForm(f"a time from {low} to {high}, as 90s, 5m or 2h", read, min, "TIME")
 
 
 def choice(*allowed: str) -> ValueForm:
@@ -76,7 +78,7 @@ def choice(*allowed: str) -> ValueForm:
             raise ValueError
         return text
 
-    return ValueForm("one of " + ", ".join(allowed), read)
+    return ValueForm("one of " + ", ".join(allowed), read, shown="|".join(allowed))
 
 
 def choice_of(*allowed: SubHealthyStrategy) -> ValueForm:
@@ -99,6 +101,16 @@ def choices(*allowed: str) -> ValueForm:
     return ValueForm("one or several of " + ", ".join(allowed) + ", with commas between them", read)
 
 
+def _read_paths(text: str) -> tuple[str, ...]:
+    paths = tuple(each.strip() for each in text.split(",") if each.strip())
+    if not paths or not all(each.startswith("/") for each in paths):
+        raise ValueError
+    return paths
+
+
+PATHS: Final = ValueForm("absolute paths, with commas between them", _read_paths, shown="PATH")
+
+
 def minutes(low: int, high: int) -> ValueForm:
     numbers = whole(low, high)
     return ValueForm(f"{numbers.right} (minutes)", lambda text: numbers.read(text) * 60.0)
@@ -111,7 +123,12 @@ def _milder(value: HangMode, limit: HangMode) -> HangMode:
 
 YES_NO: Final = ValueForm("true or false", _read_yes_no, lambda value, limit: value and limit)
 
-_HANG: Final = ValueForm("one of " + ", ".join(each.value for each in HangMode), HangMode, _milder)
+_HANG: Final = ValueForm(
+    "one of " + ", ".join(each.value for each in HangMode),
+    HangMode,
+    _milder,
+    "|".join(each.value for each in HangMode),
+)
 _HANG_RETRY: Final = ValueForm(
     "true or false", lambda text: HangMode.RESTART if _read_yes_no(text) else HangMode.NOTIFY
 )
@@ -135,41 +152,46 @@ HANG_DETECT_TIME: Final = model.HANG_DETECT_TIME
 KEYS: Final[tuple[PolicyKey, ...]] = (
     PolicyKey(
         name="kind",
-        what="what the job is: only training is ever stopped for a hang",
+        what="kind of the job; only training is stopped for a hang",
         field="kind",
         form=choice("training", "inference", "notebook", "other"),
     ),
     PolicyKey(
         name="in-place",
-        what="stop it, and run it again, for a chip of the job",
+        what="stop the command, and run it again, when its chip is repaired",
         field="in_place",
         form=YES_NO,
     ),
     PolicyKey(
         name="yields",
-        what="also for a chip of another job that is reset together with one of this job",
+        what="also for a chip of another job that is reset with one of this job",
         field="yields",
         form=YES_NO,
     ),
     # 1 to 128: ModelArts, "Training Job Restart Upon Suspension".
     PolicyKey(
         name="placements",
-        what="so often it may be run elsewhere for a fault",
+        what="how many times the job may run elsewhere because of a fault",
         field="placements",
         form=whole(1, 128),
         annotations={JOB_RETRY_NUM: whole(1, 128)},
     ),
     PolicyKey(
         name="unconditional",
-        what="also elsewhere when it fails and no fault is known",
+        what="run the job elsewhere also when it fails without a known fault",
         field="unconditional",
         form=YES_NO,
         annotations={UNCONDITIONAL_RETRY: YES_NO},
     ),
-    PolicyKey(name="refill", what="progress gives all placements back", field="refill", form=YES_NO),
+    PolicyKey(
+        name="refill",
+        what="give all placements back when the job makes progress",
+        field="refill",
+        form=YES_NO,
+    ),
     PolicyKey(
         name="in-place-retries",
-        what="so often in a row it runs again here after it failed without a fault",
+        what="how many times in a row to run it again here after a failure",
         field="in_place_retries",
         form=whole(0, 128),
     ),
@@ -190,48 +212,51 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
     ),
     PolicyKey(
         name="hang",
-        what="what a hang leads to",
+        what="what to do when a run hangs",
         field="hang",
         form=_HANG,
         annotations={HANG_RETRY: _HANG_RETRY},
     ),
     # At most three in a row: the same page.
     PolicyKey(
-        name="hang-row", what="so many restarts for a hang in a row", field="hang_row", form=whole(1, 3)
+        name="hang-row",
+        what="how many times in a row to restart it because of a hang",
+        field="hang_row",
+        form=whole(1, 3),
     ),
     PolicyKey(
         name="hang-time",
-        what="after how long without any movement a run hangs",
+        what="how long a run may stand still before it counts as hung",
         field="hang_time_s",
         form=duration("10s", "12h"),
     ),
     PolicyKey(
         name="start-time",
-        what="how long a run may take to its second step; without it, known from the runs before",
+        what="how long a run may take to its second step (default: learnt)",
         field="start_time_s",
         form=duration("10s", "24h"),
     ),
     PolicyKey(
         name="grace",
-        what="between the signal to end and the kill",
+        what="time between the signal to end and the kill",
         field="grace_s",
         form=duration("0s", "1h"),
     ),
     PolicyKey(
         name="heal-timeout",
-        what="how long the command waits to be allowed to run",
+        what="how long the command waits until it may run",
         field="heal_timeout_s",
         form=duration("1s", "24h"),
     ),
     PolicyKey(
         name="verdict-wait",
-        what="how long a failure waits for a fault that explains it",
+        what="how long to wait after a failure for a fault that explains it",
         field="verdict_wait_s",
         form=duration("0s", "5m"),
     ),
     PolicyKey(
         name="blame",
-        what="a fault so shortly before a failure explains it, too",
+        what="how long after a fault a failure is still explained by it",
         field="blame_s",
         form=duration("0s", "10m"),
     ),
@@ -249,6 +274,25 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
         what="do not run while the daemon does not answer",
         field="need_daemon",
         form=YES_NO,
+    ),
+    PolicyKey(
+        name="need-path",
+        what="storage that has to answer before each run",
+        field="need_paths",
+        form=PATHS,
+    ),
+    PolicyKey(
+        name="path-time",
+        what="how long a path of need-path may take to answer",
+        field="path_time_s",
+        form=duration("1s", "5m"),
+    ),
+    # 50 s as in NVRx: fault_tolerance/config.py, gpu_memory_reclaim_timeout.
+    PolicyKey(
+        name="memory-wait",
+        what="how long to wait until the memory of the chips is free",
+        field="memory_wait_s",
+        form=duration("0s", "10m"),
     ),
 )
 

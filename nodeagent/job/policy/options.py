@@ -6,12 +6,13 @@ import argparse
 from typing import Final, NoReturn
 
 from nodeagent.job.model import ExitStatus
-from nodeagent.job.policy.keys import KEYS, YES_NO
+from nodeagent.job.policy.keys import KEYS, PATHS, YES_NO
 
 PROG: Final = "nodeagent-job run"
 
 _SHORTEST_PERIOD_S: Final = 0.05
 _LONGEST_PERIOD_S: Final = 60.0
+_MOST_LOGS: Final = 10_000
 
 _DESCRIPTION: Final = """\
 Runs COMMAND and watches it. Without a policy it only watches and reports to the daemon of this node; with
@@ -24,7 +25,7 @@ class _Formatter(argparse.HelpFormatter):
     """Has a fixed width: to ask for that of the terminal imports a module, at each start."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
+        super().__init__(prog, width=100, max_help_position=32)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,28 +43,31 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
         allow_abbrev=False,
     )
     add = options.add_argument
-    add("--job", metavar="KEY", help="a name for the job, where no scheduler gives it one")
-    add("--state", metavar="DIR", help="keeps what outlives the supervisor; the counts, too")
-    add("--policy", dest="policy_file", metavar="FILE", help="of lines KEY=VALUE")
+    add("--job", metavar="KEY", help="name of the job, where no scheduler gives it one")
+    add("--state", metavar="DIR", help="folder for the journal, the counts and the evidence of hangs")
+    add("--policy", dest="policy_file", metavar="FILE", help="file with lines KEY=VALUE of the policy")
     add(
         "--annotations",
         dest="annotations_file",
         metavar="FILE",
-        help="of the downward API, or the JSON of a job",
+        help="annotations of the pod as a file, or the JSON of a job",
     )
-    add("--progress", metavar="PATH", help="of the file with a checkpoint's number, or a pattern")
-    add("--socket", metavar="PATH", help="of the daemon")
+    add("--progress", metavar="PATH", help="file with the newest checkpoint's number, or pattern of names")
+    add("--logs", metavar="DIR", help="keep the output of each run in this folder: run-N.out, run-N.err")
+    add("--logs-kept", type=_logs_kept, metavar="N", help="number of runs to keep there (default: 20)")
+    add("--errors", metavar="FILE", help="keep the standard error of all runs in this file")
+    add("--socket", metavar="PATH", help="socket of the daemon")
     add("--foreground", action="store_true", help="leave the command in the session of the terminal")
     add("--core", action="store_true", help="let the command write core files")
     add(
         "--no-error-hook",
         dest="error_hook",
         action="store_false",
-        help="put nothing on the PYTHONPATH of the command that notes its errors",
+        help="do not note the errors of Python programs by a hook on PYTHONPATH",
     )
-    add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="between samples")
+    add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="time between two samples")
     add("--in-step", type=int, metavar="RUN", help=argparse.SUPPRESS)  # given by ``job step`` alone
-    policy = options.add_argument_group("policy", "what may be done to the job")
+    policy = options.add_argument_group("policy", "what may be done to the job; a TIME is 90s, 5m or 2h")
     for key in KEYS:
         if key.form is YES_NO:
             policy.add_argument(key.flag, dest=key.name, action="store_const", const="true", help=key.what)
@@ -74,12 +78,24 @@ def run_parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.Ar
                 const="false",
                 help=f"not --{key.name}",
             )
-        else:
+        elif key.form is PATHS:
             policy.add_argument(
-                key.flag, dest=key.name, metavar="VALUE", help=f"{key.what}: {key.form.right}"
+                key.flag,
+                dest=key.name,
+                metavar=key.form.shown,
+                action="append",
+                help=f"{key.what}; may be repeated",
             )
-    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, best behind --")
+        else:
+            policy.add_argument(key.flag, dest=key.name, metavar=key.form.shown, help=key.what)
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="command with its arguments, after --")
     return options
+
+
+def _logs_kept(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= _MOST_LOGS:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_LOGS}, not {text}")
+    return int(text)
 
 
 def _period_s(text: str) -> float:

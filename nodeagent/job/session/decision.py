@@ -20,7 +20,7 @@ from nodeagent.job.model import (
 )
 from nodeagent.job.role import SupervisorRole
 from nodeagent.job.session.state import EndCause
-from nodeagent.job.session.values import RunFailure
+from nodeagent.job.session.values import RunFailure, RunNotReady
 
 PLACEMENTS_IN_ROW: Final = 3
 """A fourth failure in a row without a fault is the job's own: ModelArts, "Recovering a Training Job"."""
@@ -43,6 +43,7 @@ class RunEnding:
     signal: int | None = None
     progressed: bool = False
     blame: RunRequest | None = None
+    not_ready: RunNotReady | None = None
     isolated: bool = False
     wanted_for: str = ""
     by_operator: bool = False
@@ -231,6 +232,17 @@ def _not_healed(case: EndingCase) -> RunDecision:
     return _placed_anew(ExitStatus.RESCHEDULE_ISOLATED, why, case)
 
 
+def _not_ready(case: EndingCase) -> RunDecision:
+    """Storage that does not answer is no fault of the node as far as is known here: it costs a placement
+    where the scheduler counts them.
+    """
+    waited = case.ending.not_ready
+    is_of_chips = waited is not None and waited.is_of_chips
+    why = f"what the run needs was not there within {case.policy.heal_timeout_s:g} s"
+    status = ExitStatus.RESCHEDULE_ISOLATED if is_of_chips else ExitStatus.RESCHEDULE
+    return _placed_anew(status, why if waited is None else f"{why}: {waited.why}", case)
+
+
 def _blamed(case: EndingCase) -> RunDecision:
     """As the daemon's request is: away from here, or again here once it is healed."""
     blame = case.ending.blame
@@ -321,6 +333,7 @@ ROWS: Final = (
     DecisionRow("sent away", _by(EndCause.SENT_AWAY), _sent_away, is_fault=True),
     DecisionRow("a chip is sub-healthy", _by(EndCause.SUB_HEALTH), _sub_healthy, is_fault=True),
     DecisionRow("not healed", _by(EndCause.NOT_HEALED), _not_healed, is_fault=True),
+    DecisionRow("not ready", _by(EndCause.NOT_READY), _not_ready, is_fault=True),
     DecisionRow("only watched", lambda case: case.failed and not case.role.acts, _own),
     DecisionRow(
         "a fault", lambda case: case.failed and case.ending.blame is not None, _blamed, is_fault=True

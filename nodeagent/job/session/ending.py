@@ -11,7 +11,16 @@ from nodeagent.job.model import SECOND_NS, KnownFailure, RunEvent, RunRequest, W
 from nodeagent.job.role import OnSignal
 from nodeagent.job.session.decision import RunDecision, RunEnding, decide, own_status
 from nodeagent.job.session.state import EndCause, SessionPhase, SessionState, Transition
-from nodeagent.job.session.values import CommandExited, Emptied, Kill, NotRun, Ran, Signalled, Terminate
+from nodeagent.job.session.values import (
+    CalledOff,
+    CommandExited,
+    Emptied,
+    Kill,
+    NotRun,
+    Ran,
+    Signalled,
+    Terminate,
+)
 
 HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE"})
 """Handlings of a fault that ends the work on its chip."""
@@ -37,6 +46,7 @@ def decision_of(state: SessionState, cause: EndCause, known: KnownFailure) -> Ru
         signal=state.signal,
         progressed=state.progressed,
         blame=state.blame,
+        not_ready=state.not_ready,
         isolated=wanted is not None and wanted.isolated,
         wanted_for=wanted.why if wanted is not None else "",
         by_operator=wanted is not None and wanted.by_operator,
@@ -59,6 +69,9 @@ def is_blamed(state: SessionState, now_ns: int) -> bool:
     return state.blame is not None and now_ns - state.blamed_ns <= state.policy.blame_s * SECOND_NS
 
 
+_KEPT_FROM_RUNNING: Final = frozenset({EndCause.NOT_HEALED, EndCause.NOT_READY})
+
+
 def conclude(transition: Transition, cause: EndCause) -> None:
     """Nothing of the run is left, or nothing of it will be ended: run again, or leave."""
     transition.change(cause=cause)
@@ -67,7 +80,8 @@ def conclude(transition: Transition, cause: EndCause) -> None:
     _report_end(transition, cause, decision, known)
     transition.keep(decision.counts)
     if decision.status is not None:
-        if transition.state.role.acts and cause is not EndCause.SIGNALLED and decision.status != 0:
+        is_own = transition.state.role.acts or cause in _KEPT_FROM_RUNNING
+        if is_own and cause is not EndCause.SIGNALLED and decision.status != 0:
             transition.print_message(f"leaves with status {decision.status}: {decision.why}")
         transition.leave(
             decision.status,
@@ -146,7 +160,7 @@ def ran_too_late(transition: Transition, given: Ran) -> None:
     transition.add(again(run=transition.state.run))
 
 
-def not_run_at_all(transition: Transition, given: NotRun) -> None:
+def not_run_at_all(transition: Transition, given: NotRun | CalledOff) -> None:
     emptied_while_stopping(transition, Emptied(run=given.run))
 
 

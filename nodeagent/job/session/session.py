@@ -31,6 +31,7 @@ from nodeagent.job.session.ending import explains
 from nodeagent.job.session.state import DaemonLinkState, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
     Armed,
+    CalledOff,
     CommandExited,
     Emptied,
     Gathered,
@@ -42,6 +43,7 @@ from nodeagent.job.session.values import (
     NotRun,
     Progressed,
     Ran,
+    RunNotReady,
     SessionBegan,
     SessionEffect,
     SessionInput,
@@ -52,7 +54,19 @@ from nodeagent.job.session.values import (
 
 Handler = Callable[[Transition, Any], None]
 
-_OF_ONE_RUN: Final = (Ran, NotRun, CommandExited, Emptied, Armed, Hung, Slowed, Gathered, Progressed)
+_OF_ONE_RUN: Final = (
+    Ran,
+    NotRun,
+    RunNotReady,
+    CalledOff,
+    CommandExited,
+    Emptied,
+    Armed,
+    Hung,
+    Slowed,
+    Gathered,
+    Progressed,
+)
 
 _BEFORE_THE_TIME: Final = (SessionBegan, Emptied)
 """Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
@@ -73,6 +87,8 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
     SessionPhase.STARTING: {
         Ran: starting.ran,
         NotRun: starting.not_run,
+        RunNotReady: starting.not_ready,
+        CalledOff: starting.called_off,
         RunRequest: running.wanted_while_running,
         Signalled: ending.signalled_while_running,
     },
@@ -105,6 +121,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
     SessionPhase.STOPPING: {
         Ran: ending.ran_too_late,
         NotRun: ending.not_run_at_all,
+        CalledOff: ending.not_run_at_all,
         CommandExited: ending.exited_while_stopping,
         Emptied: ending.emptied_while_stopping,
         Progressed: running.progressed,
@@ -114,6 +131,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
     SessionPhase.KILLING: {
         Ran: ending.ran_too_late,
         NotRun: ending.not_run_at_all,
+        CalledOff: ending.not_run_at_all,
         CommandExited: ending.exited_while_stopping,
         Emptied: ending.emptied_while_stopping,
         Progressed: running.progressed,
@@ -126,6 +144,7 @@ _TABLE: Final[Mapping[SessionPhase, Mapping[type, Handler]]] = {
 _AT_ITS_END: Final[Mapping[SessionPhase, Callable[[Transition], None]]] = {
     SessionPhase.GATE: starting.not_healed,
     SessionPhase.PAUSING: starting.come_to_gate,
+    SessionPhase.STARTING: starting.never_ready,
     SessionPhase.GATHERING: running.no_evidence,
     SessionPhase.JUDGING: running.settle,
     SessionPhase.STOPPING: ending.kill,

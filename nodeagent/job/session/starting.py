@@ -5,7 +5,8 @@ Otherwise the session goes on where the journal ends, and what outlived the earl
 
 A run begins only if the daemon wants it to. While the daemon cannot be asked the gate is open, unless the
 policy needs the daemon, or the daemon last wanted the job not to run. A supervisor that only watches has no
-gate.
+gate. Between the gate and the start of the command lies what the run needs: as long as that is not there, it
+waits (``RunNotReady``).
 """
 
 import errno
@@ -18,12 +19,14 @@ from nodeagent.job.session.ending import conclude, stop
 from nodeagent.job.session.running import await_verdict, report_hang
 from nodeagent.job.session.state import DaemonLinkState, EndCause, SessionPhase, SessionState, Transition
 from nodeagent.job.session.values import (
+    CalledOff,
     KeepCounts,
     LinkBack,
     LinkLost,
     NotRun,
     Ran,
     RunFailure,
+    RunNotReady,
     SessionBegan,
     Start,
 )
@@ -85,7 +88,7 @@ def begin(transition: Transition) -> None:
         transition.change(run=state.wanted.run)
         state = transition.state
     transition.enter(SessionPhase.STARTING)
-    transition.change(blame=None)
+    transition.change(blame=None, not_ready=None)
     variables = model.variables_of_run(
         run=state.run, execution=state.executions + 1, why=state.why, counts=state.counts, job=state.job
     )
@@ -120,7 +123,7 @@ def not_healed(transition: Transition) -> None:
 def ran(transition: Transition, given: Ran) -> None:
     transition.change(process=given.process, executions=transition.state.executions + 1)
     transition.enter(SessionPhase.RUNNING)
-    if transition.state.executions > 1:
+    if transition.state.executions > 1 or transition.state.not_ready is not None:
         transition.print_message(f"run {transition.state.run} begins ({transition.state.why.value})")
     transition.report(RunEvent.STARTED, transition.state.why.value)
 
@@ -138,6 +141,24 @@ def not_run(transition: Transition, given: NotRun) -> None:
         return
     transition.report(RunEvent.EXITED, given.why, status=own_status(failure))
     transition.leave(own_status(failure), given.why)
+
+
+def not_ready(transition: Transition, given: RunNotReady) -> None:
+    """It waits as long as for a chip that is repaired, from the first time on."""
+    if transition.state.due_ns is None:
+        transition.change(due_ns=transition.after(transition.state.policy.heal_timeout_s))
+    transition.change(not_ready=given)
+    transition.print_message(f"run {given.run} waits: {given.why}")
+
+
+def called_off(transition: Transition, _: CalledOff) -> None:
+    """By a signal, of a job that is only watched."""
+    transition.change(emptied=True)
+    conclude(transition, EndCause.SIGNALLED)
+
+
+def never_ready(transition: Transition) -> None:
+    conclude(transition, EndCause.NOT_READY)
 
 
 def _is_held_by_operator(state: SessionState) -> bool:

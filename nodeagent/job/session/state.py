@@ -10,7 +10,16 @@ from enum import Enum
 
 from nodeagent.job.model import SECOND_NS, Counts, Policy, RunEvent, RunReason, RunReport, RunRequest
 from nodeagent.job.role import SupervisorRole
-from nodeagent.job.session.values import Hung, KeepCounts, Leave, Print, ProcessId, RunFailure, SessionEffect
+from nodeagent.job.session.values import (
+    Hung,
+    KeepCounts,
+    Leave,
+    Print,
+    ProcessId,
+    RunFailure,
+    RunNotReady,
+    SessionEffect,
+)
 
 
 class SessionPhase(str, Enum):
@@ -66,6 +75,9 @@ class EndCause(str, Enum):
     NOT_HEALED = "not_healed"
     """The gate stayed shut for too long."""
 
+    NOT_READY = "not_ready"
+    """What the run needs was not there for too long."""
+
     SUSPENDED = "suspended"
     SUB_HEALTH = "sub_health"
     """The job's own strategy, for a chip that works, and not well."""
@@ -84,7 +96,8 @@ class SessionState:
     has ended), ``emptied`` (nothing of it is left), ``progressed``, ``hung`` (a confirmed hang, until its
     evidence is reported), ``blame`` (the daemon's last request that would explain a failure, at
     ``blamed_ns``). ``is_reported``: its end was reported already; only what outlived it is still ended.
-    ``is_fresh``: ``wanted`` came since the daemon last began to answer.
+    ``not_ready``: what its command waits for before it is started. ``is_fresh``: ``wanted`` came since the
+    daemon last began to answer.
     """
 
     phase: SessionPhase = SessionPhase.NEW
@@ -102,6 +115,7 @@ class SessionState:
     signal: int | None = None
     reports: int = 0
     process: ProcessId | None = None
+    not_ready: RunNotReady | None = None
     cause: EndCause | None = None
     failure: RunFailure | None = None
     emptied: bool = False
@@ -151,6 +165,7 @@ class Transition:
             run=self.state.run + 1,
             why=why,
             process=None,
+            not_ready=None,
             cause=None,
             failure=None,
             emptied=False,

@@ -70,6 +70,24 @@ class NotRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunNotReady:
+    """The command of that run is not started yet: ``why`` names what it needs. ``is_of_chips``: a port of its
+    chips is down, and the storage answers.
+    """
+
+    run: int
+    why: str
+    is_of_chips: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledOff:
+    """The run was to end before its command was started."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailure:
     """What is known of how a command ended: by ``status``, or by ``signal``.
 
@@ -187,6 +205,8 @@ SessionInput = (
     | LinkBack
     | Ran
     | NotRun
+    | RunNotReady
+    | CalledOff
     | CommandExited
     | Emptied
     | Armed

@@ -28,6 +28,7 @@ from nodeagent.job.shell.journal import Journal, JournalError, JournalOwner
 from nodeagent.job.shell.link import ConnectionLost, DaemonLink, socket_path
 from nodeagent.job.shell.loop import ReceivedSignals, now_ns, seconds
 from nodeagent.job.shell.record import RecoveredSession, SupervisorRecord, counts_of, kept_counts, recover
+from nodeagent.job.shell.run_checks import RunChecks
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.shell.state_folder import StateFolder, StateFolderError
 from nodeagent.job.shell.supervisor import JobSupervisor
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from nodeagent.job.session.session import JobSession
     from nodeagent.job.session.values import ProcessId
     from nodeagent.job.shell.link import Received
+    from nodeagent.job.shell.output_copy import OutputCopy
+    from nodeagent.job.shell.output_files import OutputFiles
     from nodeagent.job.step.member import SharedHangs, SharedStepTimes, StepMember
     from nodeagent.job.watching.progress import ProgressReader
 
@@ -157,6 +160,7 @@ def _run(
     given: Arguments, environment: Mapping[str, str], signals: ReceivedSignals, member: StepMember | None
 ) -> int:
     _become_subreaper()
+    copy = _copy_of_output(given)
     tree = Tree()
     link = DaemonLink(socket_path(given.socket, environment), lambda: _hello(given))
     received = _welcomed(link)
@@ -171,8 +175,11 @@ def _run(
         raise NoFolder(f"--state: {error}") from error
     _report_what_is_missing(policy, received, place)
     try:
-        return _supervise(given, environment, _Parts(signals, tree, link, received, policy, place, member))
+        parts = _Parts(signals, tree, link, received, policy, place, member, copy)
+        return _supervise(given, environment, parts)
     finally:
+        if copy is not None and not copy.close():
+            print_message("the end of the output is not copied: its reader does not read; the files have it")
         link.close()
         if place is not None:
             close_folder(place)
@@ -257,6 +264,7 @@ class _Parts:
     policy: Policy
     place: StateFolder | None
     member: StepMember | None
+    copy: OutputCopy | None
 
 
 def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) -> int:
@@ -273,7 +281,14 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     if progress is not None:
         counts = progress.baseline(counts)
     errors = errors_of(place, environment) if parts.policy.role.acts and given.error_hook else None
-    runner = CommandRunner(given.command, tree, foreground=given.foreground, errors=errors)
+    runner = CommandRunner(
+        given.command,
+        tree,
+        foreground=given.foreground,
+        errors=errors,
+        output=None if parts.copy is None else _output(given, environment, member),
+        copy=parts.copy,
+    )
     supervisor = JobSupervisor(
         session=recovered.session,
         record=record,
@@ -289,8 +304,9 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
             _shared_hangs(member),
             _shared_times(member),
         ),
-        gathering=Gathering(place, tree, ring.files, errors),
+        gathering=Gathering(place, tree, ring.files),
         beats=beats,
+        checks=RunChecks(tree, parts.link.ask),
     )
     if recovered.has_left(counts):
         status = supervisor.leave_again(recovered.reports)
@@ -319,6 +335,26 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     if beats is not None:
         beats.close()
     return status
+
+
+def _copy_of_output(given: Arguments) -> OutputCopy | None:
+    """Before anything else is opened, and before the processes of the job are told from others."""
+    if not (given.logs or given.errors):
+        return None
+    from nodeagent.job.shell.output_copy import OutputCopy
+
+    try:
+        return OutputCopy()
+    except OSError as error:
+        print_message(f"fork: {error.strerror}; the output of the command is not kept")
+        return None
+
+
+def _output(given: Arguments, environment: Mapping[str, str], member: StepMember | None) -> OutputFiles:
+    from nodeagent.job.shell.output_files import OutputFiles
+
+    of_own = state_folder.task_of(environment) if member is None else member.node
+    return OutputFiles.of(given.logs, given.errors, given.logs_kept, of_own)
 
 
 def _counts(parts: _Parts, key: str, environment: Mapping[str, str], session: JobSession) -> Counts:

@@ -3,9 +3,9 @@
 What it finds (the command began, it has ended, no process is left) is kept until ``take`` is called. It
 decides neither when a run begins nor how it ends, and judges no failure.
 
-The command has the supervisor's standard streams and every descriptor that the supervisor was given (a
-launcher's, of MPI or make); the supervisor's own are closed at its exec. The error file is that of torch
-elastic: torch/distributed/elastic/multiprocessing/errors/error_handler.py writes
+The command has the supervisor's standard streams, or files in their place, and every descriptor that the
+supervisor was given (a launcher's, of MPI or make); the supervisor's own are closed at its exec. The error
+file is that of torch elastic: torch/distributed/elastic/multiprocessing/errors/error_handler.py writes
 ``{"message": {"message": "ValueError: no such layer", "extraInfo": {...}}}``, or a text in place of the inner
 object.
 """
@@ -20,7 +20,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.decision import own_status
@@ -33,11 +33,17 @@ from nodeagent.job.session.values import (
     RunFailure,
     SessionInput,
 )
-from nodeagent.job.shell import files, procfs, standard_error
+from nodeagent.job.shell import files, procfs
 from nodeagent.job.shell.error_folder import ErrorFolder
 from nodeagent.job.shell.loop import ReceivedSignals
 from nodeagent.job.shell.procfs import Stat
+from nodeagent.job.shell.run_output import STDERR, STDIN, STDOUT, RunOutput
+from nodeagent.job.shell.standard_error import WrittenErrors
 from nodeagent.job.shell.tree import Tree, reap, send_to_child
+
+if TYPE_CHECKING:
+    from nodeagent.job.shell.output_copy import OutputCopy
+    from nodeagent.job.shell.output_files import OutputFiles
 
 
 def forbid_cores() -> None:
@@ -46,20 +52,36 @@ def forbid_cores() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
-def start_command(command: Sequence[str], environment: Mapping[str, str], *, foreground: bool) -> ProcessId:
-    """Raises ``OSError`` where it cannot be run. With ``foreground`` it stays in the terminal's session."""
+def start_command(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    foreground: bool,
+    streams: Mapping[int, int] | None = None,
+) -> ProcessId:
+    """Raises ``OSError`` where it cannot be run. With ``foreground`` it stays in the terminal's session.
+    ``streams``: descriptors that it has in place of its standard ones, by those.
+    """
+    streams = streams or {}
     try:
-        return _spawn(command, environment, foreground)
+        return _spawn(command, environment, foreground, streams)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
     # A script without an interpreter's line: as execvp(3) and every shell do.
-    return _spawn(("/bin/sh", *command), environment, foreground)
+    return _spawn(("/bin/sh", *command), environment, foreground, streams)
 
 
-def _spawn(command: Sequence[str], environment: Mapping[str, str], foreground: bool) -> ProcessId:
+def _spawn(
+    command: Sequence[str], environment: Mapping[str, str], foreground: bool, streams: Mapping[int, int]
+) -> ProcessId:
     begun = subprocess.Popen(
-        command, env={**os.environ, **environment}, close_fds=False, start_new_session=not foreground
+        command,
+        env={**os.environ, **environment},
+        close_fds=False,
+        start_new_session=not foreground,
+        stdout=streams.get(STDOUT),
+        stderr=streams.get(STDERR),
     )
     begun.returncode = 0  # it is reaped with all others of its tree, not by this object
     found = procfs.stat(begun.pid)
@@ -80,12 +102,13 @@ class Traces:
 
     error_file: Path | None
     error_file_ns: int | None
+    written: WrittenErrors
     stderr_size: int | None
 
     @staticmethod
-    def before(error_file: Path | None) -> "Traces":
-        """What an earlier run has left in that file is not this one's."""
-        return Traces(error_file, _written_ns(error_file), standard_error.size())
+    def before(error_file: Path | None, written: WrittenErrors) -> "Traces":
+        """What an earlier run has left in these files is not this one's."""
+        return Traces(error_file, _written_ns(error_file), written, written.size())
 
 
 def failure_of(status: int, traces: Traces, noted: str = "") -> RunFailure:
@@ -98,7 +121,7 @@ def failure_of(status: int, traces: Traces, noted: str = "") -> RunFailure:
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
         error_type=error_type,
         message=message,
-        tail="\n".join(each for each in (_tail(traces.stderr_size), noted) if each)[-_MAX_TAIL_BYTES:],
+        tail="\n".join(each for each in (_tail(traces), noted) if each)[-_MAX_TAIL_BYTES:],
     )
 
 
@@ -131,11 +154,11 @@ def _error(traces: Traces) -> tuple[str, str]:
     return error_type, message.strip()[:_MAX_MESSAGE]
 
 
-def _tail(since: int | None) -> str:
-    if since is None:
+def _tail(traces: Traces) -> str:
+    if traces.stderr_size is None:
         return ""
     try:
-        return standard_error.appended(since, _MAX_TAIL_BYTES).decode("utf-8", "replace")
+        return traces.written.appended(traces.stderr_size, _MAX_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -151,7 +174,6 @@ _MOST_WALKS: Final = 50
 
 _LOOKS_AGAIN_S: Final = 1.0
 
-_STDIN: Final = 0
 _OF_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)
 """termios(3), tty_ioctl(4)."""
 
@@ -167,16 +189,21 @@ class CommandRunner:
         *,
         foreground: bool,
         errors: ErrorFolder | None = None,
+        output: "OutputFiles | None" = None,
+        copy: "OutputCopy | None" = None,
     ) -> None:
+        """``copy`` copies what goes to the files of ``output``."""
         self.tree = tree
         self._errors = errors
+        self._output = output
+        self._copy = copy
         self.process: ProcessId | None = None
         """The command of the run, also once it has ended; None before the first."""
 
         self._arguments = arguments
         self._foreground = foreground
         self._run = 0
-        self._traces = Traces.before(None)
+        self._traces = Traces.before(None, WrittenErrors())
         self._failure: RunFailure | None = None
         self._lives = False
         self._is_empty = True
@@ -193,6 +220,11 @@ class CommandRunner:
     def ended_by_itself(self) -> bool:
         """The command has given a status, and KILL was sent to none of its processes."""
         return not self._kills and self._failure is not None and self._failure.signal is None
+
+    @property
+    def written(self) -> WrittenErrors:
+        """What the run writes to its standard error."""
+        return self._traces.written
 
     @property
     def is_running(self) -> bool:
@@ -212,22 +244,30 @@ class CommandRunner:
         if folder is not None:
             own[ERROR_FILE_VARIABLE] = str(folder / "error.json")
         hook = {} if self._errors is None else self._errors.begin(os.environ)
+        output = RunOutput() if self._output is None else self._output.open(run, os.environ)
         added = {
             **environment,
             **hook,
+            **output.environment,
             **{name: value for name, value in own.items() if name not in os.environ},
         }
         error_file = added.get(ERROR_FILE_VARIABLE) or os.environ.get(ERROR_FILE_VARIABLE)
-        self._traces = Traces.before(Path(error_file) if error_file else None)
+        self._traces = Traces.before(Path(error_file) if error_file else None, WrittenErrors(output.errors))
         self._run = run
+        if self._copy is not None:
+            self._copy.begin(output.copied)
         try:
-            self.process = start_command(self._arguments, added, foreground=self._foreground)
+            self.process = start_command(
+                self._arguments, added, foreground=self._foreground, streams=output.descriptors
+            )
         except (OSError, ValueError) as error:
             number = error.errno if isinstance(error, OSError) else None
             self._found.append(
                 NotRun(run=run, error=number or 0, why=f"{self._arguments[0]}: {_words(error)}")
             )
             return
+        finally:
+            output.close()
         self._failure = None
         self._lives = True
         self._is_empty = False
@@ -247,7 +287,7 @@ class CommandRunner:
         """Send the command the signal that was sent to the supervisor. What a terminal sends goes to all of
         its foreground: the command there has it already, one in a session of its own gets it with its group.
         """
-        if self._foreground and number in _OF_TERMINALS and os.isatty(_STDIN):
+        if self._foreground and number in _OF_TERMINALS and os.isatty(STDIN):
             return
         if self.process is None or not self._lives:
             return
@@ -325,6 +365,8 @@ class CommandRunner:
         return found
 
     def _emptied(self) -> None:
+        if self._copy is not None:
+            self._copy.end_run()
         self._is_empty = True
         self._due_ns = None
         self._found.append(Emptied(run=self._run))

@@ -1,4 +1,4 @@
-"""The folder in which the Python programs of a run note their errors and stacks, by ``error_hook``.
+"""The folder in which the Python programs of a run note their errors, by ``error_hook``; and their stacks.
 
 It is on this node and of this supervisor alone, and is emptied before each run. It judges no error.
 """
@@ -10,11 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.error_hook import FOLDER, STACKS_SIGNAL_BELOW_MAX
+from nodeagent.job.error_hook import FOLDER, STACKS_FILE, STACKS_SIGNAL_BELOW_MAX
 from nodeagent.job.session.values import ProcessId
 from nodeagent.job.shell import files, procfs
 
 STACKS_SIGNAL: Final = signal.SIGRTMAX - STACKS_SIGNAL_BELOW_MAX
+
+_STACKS_LINK: Final = f"/memfd:{STACKS_FILE} "
+"""The text of the link in /proc/PID/fd; " (deleted)" follows: memfd_create(2)."""
+
+_HOOK: Final = {"sitecustomize": "site_hook.py", "nodeagent_error_hook": "error_hook.py"}
+"""By the name of the module in the folder of the hook, the file of this package."""
 
 _MAX_BYTES: Final = 1 << 18
 _MAX_ERRORS: Final = 64
@@ -29,14 +35,16 @@ class ErrorFolder:
         self._errors = home / "errors"
         for each in (home, self._hook, self._errors):
             files.make_folder(each)
-        source = pkgutil.get_data("nodeagent.job", "error_hook.py") or b""
-        files.write(self._hook / "sitecustomize.py", source.decode(), is_lasting=False)
+        for module, source in _HOOK.items():
+            text = (pkgutil.get_data("nodeagent.job", source) or b"").decode()
+            files.write(self._hook / f"{module}.py", text, is_lasting=False)
 
     def begin(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """A run begins: what its environment gets. ``given`` is the one of the supervisor."""
-        for each in self._errors.iterdir():
-            with suppress(OSError):
-                each.unlink()
+        with suppress(OSError):  # it is its programs' to write to, and they may have removed it
+            files.make_folder(self._errors)
+            for each in self._errors.iterdir():
+                each.unlink(missing_ok=True)
         path = given.get("PYTHONPATH")
         return {
             FOLDER: str(self._errors),
@@ -57,16 +65,17 @@ class ErrorFolder:
                 found.append((file.stat().st_mtime_ns, lines))
         return "\n".join(text for _, text in sorted(found)[-_MAX_ERRORS:])
 
-    def stacks_file(self, process: ProcessId) -> Path | None:
-        """Where this process writes its stacks when it gets ``STACKS_SIGNAL``; None where it does not."""
-        file = self._errors / f"{process.pid}.stacks"
-        opened = Path(f"/proc/{process.pid}/fd")
-        with suppress(OSError):
-            if any(str(each.readlink()) == str(file) for each in opened.iterdir()):
-                return file if procfs.catches(process.pid, STACKS_SIGNAL) else None
-        return None
-
     def close(self) -> None:
         from shutil import rmtree
 
         rmtree(self._hook.parent, ignore_errors=True)
+
+
+def stacks_file(process: ProcessId) -> Path | None:
+    """Where this process writes its stacks when it gets ``STACKS_SIGNAL``; None where it does not."""
+    opened = Path(f"/proc/{process.pid}/fd")
+    with suppress(OSError):
+        for each in opened.iterdir():
+            if str(each.readlink()).startswith(_STACKS_LINK):
+                return each if procfs.catches(process.pid, STACKS_SIGNAL) else None
+    return None

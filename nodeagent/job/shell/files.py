@@ -63,6 +63,11 @@ def open_own(path: Path | str, flags: int, mode: int = 0o600) -> int:
     return _open(path, flags, mode, is_own=True)
 
 
+def open_named(path: Path | str, flags: int, mode: int = 0o600) -> int:
+    """As ``open_own``, of a file that the user names: it may be a link, and have several names."""
+    return _open(path, flags, mode, is_own=False)
+
+
 def make_folder(path: Path) -> None:
     """The user's own where it is made; one that is there already is no link. Raises ``OSError``."""
     path.mkdir(mode=0o700, exist_ok=True)

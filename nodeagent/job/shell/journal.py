@@ -16,6 +16,7 @@ from nodeagent.job.model import RunRequest
 from nodeagent.job.session.session import JobSession
 from nodeagent.job.session.values import (
     Armed,
+    CalledOff,
     CommandExited,
     Emptied,
     Gathered,
@@ -25,6 +26,7 @@ from nodeagent.job.session.values import (
     NotRun,
     Progressed,
     Ran,
+    RunNotReady,
     SessionBegan,
     SessionEffect,
     SessionInput,
@@ -138,6 +140,8 @@ _RECORDS: Final = TaggedLines(
         "link_back": LinkBack,
         "ran": Ran,
         "not_run": NotRun,
+        "not_ready": RunNotReady,
+        "called_off": CalledOff,
         "exited": CommandExited,
         "emptied": Emptied,
         "armed": Armed,

@@ -123,12 +123,16 @@ class DaemonLink:
         if self._has_begun:
             self._put(message, now_ns)
 
-    def ask(self, number: int, now_ns: int) -> bool:
-        """Ask for the readings of the job's chips; false if the daemon cannot be asked."""
+    def ask(
+        self, number: int, now_ns: int, step_s: float | None = None, start_s: float | None = None
+    ) -> bool:
+        """Ask for the readings of the job's chips, and report the limits that were learnt; false if the
+        daemon cannot be asked.
+        """
         if self._has_begun:
-            from nodeagent.job.lines import AskChips
+            from nodeagent.job.lines import AskChips, LearntLimits
 
-            self._put(AskChips(number=number), now_ns)
+            self._put(AskChips(number=number, limits=LearntLimits(step_s=step_s, start_s=start_s)), now_ns)
         return self._has_begun
 
     @property

@@ -1,7 +1,7 @@
 """The standard error, which a supervisor shares with its command: its own messages, and what a run has
 written.
 
-Messages are one line each. What a run writes can be read only where the standard error is a file.
+Messages are one line each. What a run writes can be read only where it goes to a file.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 import select
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -47,26 +49,31 @@ def print_message(text: str) -> None:
             os.write(_STANDARD_ERROR, line)
 
 
-_STDERR: Final = 2
+@dataclass(frozen=True, slots=True)
+class WrittenErrors:
+    """What the run writes to its standard error, where that can be read: in ``path``, or, without one, in the
+    file at descriptor 2. A pipe or a terminal keeps nothing.
+    """
 
+    path: Path | None = None
 
-def size() -> int | None:
-    """The size of the file at descriptor 2; None where it is none: a pipe or a terminal keeps nothing."""
-    try:
-        found = os.fstat(_STDERR)
-    except OSError:
-        return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+    def size(self) -> int | None:
+        """None where there is no file."""
+        try:
+            found = os.fstat(_STANDARD_ERROR) if self.path is None else self.path.stat()
+        except OSError:
+            return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
 
-
-def appended(since: int, limit: int) -> bytes:
-    """What was written after ``since``, at most the last ``limit`` bytes. Raises ``OSError``."""
-    end = size()
-    if end is None or end <= since:
-        return b""
-    # By its name in /proc: the descriptor itself may be open for writing only, and its place is others'.
-    opened = os.open(f"/proc/self/fd/{_STDERR}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(opened, min(limit, end - since), max(since, end - limit))
-    finally:
-        os.close(opened)
+    def appended(self, since: int, limit: int) -> bytes:
+        """What was written after ``since``, at most the last ``limit`` bytes. Raises ``OSError``."""
+        end = self.size()
+        if end is None or end <= since:
+            return b""
+        # By its name in /proc: the descriptor itself may be open for writing only, and its place is others'.
+        name = self.path or f"/proc/self/fd/{_STANDARD_ERROR}"
+        opened = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(opened, min(limit, end - since), max(since, end - limit))
+        finally:
+            os.close(opened)

@@ -101,9 +101,7 @@ class StateFolder:
 
 def open_given(folder: Path, environment: Mapping[str, str]) -> StateFolder:
     """That of ``--state``; of a job with several tasks each has a folder in it. Raises ``StateError``."""
-    if _tasks(environment) > 1:
-        folder = folder / f"task-{environment.get('SLURM_PROCID', '0')}"
-    return open_alone(folder)
+    return open_alone(folder / task_of(environment))
 
 
 def open_alone(folder: Path, counts: Path | None = None) -> StateFolder:
@@ -207,6 +205,11 @@ def _is_still_there(lock: int, folder: Path) -> bool:
 def _owner(folder: Path) -> str:
     text = files.read_start(folder / _LOCK, _MAX_LOCK_BYTES).decode(errors="replace")
     return text.strip() or "unknown"
+
+
+def task_of(environment: Mapping[str, str]) -> str:
+    """The name of this task among the several of its job; "" where the job has one alone."""
+    return f"task-{environment.get('SLURM_PROCID', '0')}" if _tasks(environment) > 1 else ""
 
 
 def _tasks(environment: Mapping[str, str]) -> int:

@@ -34,6 +34,7 @@ from nodeagent.job.shell.command import CommandRunner
 from nodeagent.job.shell.link import ConnectionLost, DaemonLink
 from nodeagent.job.shell.loop import LoopRunner, ReceivedSignals, now_ns, seconds
 from nodeagent.job.shell.record import SupervisorRecord
+from nodeagent.job.shell.run_checks import RunChecks
 from nodeagent.job.shell.standard_error import print_message
 from nodeagent.job.watching.beats import BeatSocket
 from nodeagent.job.watching.evidence import Gathering
@@ -68,6 +69,7 @@ class JobSupervisor:
         watching: Watching,
         gathering: Gathering,
         beats: BeatSocket | None,
+        checks: RunChecks,
     ) -> None:
         self._session = session
         self._record = record
@@ -77,6 +79,7 @@ class JobSupervisor:
         self._watching = watching
         self._gathering = gathering
         self._beats = beats
+        self._checks = checks
         self._beats_due_ns = 0
         self._beats_since_ns = 0
         self._beats_read = 0
@@ -86,14 +89,14 @@ class JobSupervisor:
         self._effects: Final[Mapping[type, Callable[[Any], None]]] = {
             Start: self._start,
             Terminate: self._terminate,
-            Kill: lambda effect: self._runner.kill(effect.run, now_ns()),
+            Kill: self._kill,
             Gather: self._gather,
             RunReport: lambda effect: self._link.send(effect, now_ns()),
             KeepCounts: lambda effect: self._record.keep(effect.counts),
             Print: lambda effect: print_message(effect.text),
             Leave: self._leave,
         }
-        self._loop = LoopRunner(self._step, self._effects, self._runner.take)
+        self._loop = LoopRunner(self._step, self._effects, lambda: (*self._runner.take(), *checks.take()))
 
     def run(self, began: SessionBegan, received: list[Received], reports: Iterable[RunReport]) -> int:
         """Until the session leaves; its status. ``received`` is what the daemon has sent already, ``reports``
@@ -130,8 +133,9 @@ class JobSupervisor:
         self._hear(self._link.ready(at_ns))
         self._hear(self._link.tick(at_ns))
         self._take_beats(at_ns)
-        for part in (self._runner, self._watching, self._gathering):
+        for part in (self._runner, self._watching, self._gathering, self._checks):
             part.tick(at_ns)
+        self._run_what_is_ready()
         self._give_found()
         self._send_to_subscribers()
         due_ns = self._session.next_deadline_ns()
@@ -153,7 +157,7 @@ class JobSupervisor:
             selector.select(None if due_ns is None else max(0.0, seconds(due_ns - now_ns())))
 
     def _next_deadline_ns(self) -> int | None:
-        parts = (self._session, self._link, self._runner, self._watching, self._gathering)
+        parts = (self._session, self._link, self._runner, self._watching, self._gathering, self._checks)
         return min((due for part in parts if (due := part.next_deadline_ns()) is not None), default=None)
 
     def _take_signals(self) -> None:
@@ -166,6 +170,7 @@ class JobSupervisor:
     def _take_ended(self) -> None:
         for pid in self._runner.reap():
             self._gathering.ended(pid)
+            self._checks.ended(pid)
         self._runner.look()
         if not self._runner.command_lives:
             self._watching.ended()
@@ -201,7 +206,7 @@ class JobSupervisor:
 
     def _give_found(self) -> None:
         """What a run has done comes before its end, so that its end is judged by it."""
-        for part in (self._watching, self._gathering, self._runner):
+        for part in (self._watching, self._gathering, self._checks, self._runner):
             for given in part.take():
                 if isinstance(given, Emptied):
                     self._give_last_progress()
@@ -223,6 +228,13 @@ class JobSupervisor:
         return self._session.step(at_ns, given)
 
     def _start(self, effect: Start) -> None:
+        self._checks.begin(effect, self._session.state.policy, now_ns())
+        self._run_what_is_ready()
+
+    def _run_what_is_ready(self) -> None:
+        effect = self._checks.take_ready(now_ns())
+        if effect is None:
+            return
         self._watching.begins()
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
         self._runner.start(effect.run, {**effect.environment, **beat}, self._record.folder_of(effect.run))
@@ -231,13 +243,19 @@ class JobSupervisor:
             self._watching.began(effect.run, self._runner.process, now_ns(), start)
 
     def _terminate(self, effect: Terminate) -> None:
+        if self._checks.call_off():
+            return
         if effect.alone:
             self._runner.pass_on(effect.number)
         else:
             self._runner.terminate(effect.run, effect.number)
 
+    def _kill(self, effect: Kill) -> None:
+        if not self._checks.call_off():
+            self._runner.kill(effect.run, now_ns())
+
     def _gather(self, effect: Gather) -> None:
-        self._gathering.begin(effect, self._watching.ranks(), now_ns())
+        self._gathering.begin(effect, self._watching.ranks(), self._runner.written, now_ns())
 
     def _leave(self, effect: Leave) -> None:
         self.left = effect
@@ -261,6 +279,7 @@ class JobSupervisor:
             self._loop.give(line)
         elif isinstance(line, ChipReadings):
             self._watching.answered(line, now_ns())
+            self._checks.answered(line)
 
     def _lost(self, lost: ConnectionLost) -> None:
         """Given once, not at each attempt that fails."""

@@ -28,6 +28,8 @@ _STEP_OPTIONS: Final = {
     "policy_file": "--policy",
     "annotations_file": "--annotations",
     "progress": "--progress",
+    "logs": "--logs",
+    "errors": "--errors",
     "socket": "--socket",
 }
 
@@ -73,6 +75,7 @@ def words_of_run(of_run: Arguments, run: int) -> tuple[str, ...]:
             argv += [option, value]
     argv += [f"--{name}" for name in ("foreground", "core") if getattr(of_run, name)]
     argv += [] if of_run.error_hook else ["--no-error-hook"]
+    argv += ["--logs-kept", str(of_run.logs_kept)] if of_run.logs else []
     argv += ["--period", f"{of_run.period_s:g}"]
     for name, text in of_run.flags.items():
         key = BY_NAME[name]

@@ -13,16 +13,17 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from nodeagent.job.model import SECOND_NS
 from nodeagent.job.session.values import Gather, Gathered, ProcessId, SessionInput
-from nodeagent.job.shell import procfs, standard_error, tree
-from nodeagent.job.shell.error_folder import STACKS_SIGNAL, ErrorFolder
+from nodeagent.job.shell import procfs, tree
+from nodeagent.job.shell.descriptors import close_all_but
+from nodeagent.job.shell.error_folder import STACKS_SIGNAL, stacks_file
 from nodeagent.job.shell.files import make_folder, read
-from nodeagent.job.shell.standard_error import print_message
+from nodeagent.job.shell.standard_error import WrittenErrors, print_message
 from nodeagent.job.shell.state_folder import StateFolder
 from nodeagent.job.shell.tree import Tree, send
 
@@ -44,16 +45,15 @@ _MAX_PROCESSES: Final = 64
 _DIGEST_S: Final = 1.0
 """So much of the time is left for the end."""
 
-_STDERR: Final = 2
 _PY_SPY_S: Final = 3.0
 _FAULTHANDLER_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
-    """What to gather. ``ranks`` are the processes that compute, ``members`` all. ``aborts``: a rank that
-    catches SIGABRT gets it, and one with the error hook (``errors``) is asked for its stacks. ``samples`` are
-    files, the oldest first. ``within_s``: longer it may not take.
+    """What to gather. ``ranks`` are the processes that compute, ``members`` all. ``aborts``: a rank with
+    the error hook is asked for its stacks, and another one that catches SIGABRT gets it. ``samples`` are
+    files, the oldest first. ``within_s``: longer it may not take. ``written``: the standard error of the run.
     """
 
     run: int
@@ -62,7 +62,7 @@ class EvidenceRequest:
     aborts: bool
     samples: Sequence[Path]
     within_s: float
-    errors: ErrorFolder | None = None
+    written: WrittenErrors = field(default_factory=WrittenErrors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _gather_as_child(folder: Path, wanted: EvidenceRequest) -> None:
                 signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         tree.die_with_parent()
-        _close_what_is_the_supervisors()
+        close_all_but({0, 1, 2})
         _gather(folder, wanted)
     except BaseException:
         with (folder / _MISSING).open("a") as opened:
@@ -139,14 +139,6 @@ def _gather_as_child(folder: Path, wanted: EvidenceRequest) -> None:
         raise
     finally:
         os._exit(0)
-
-
-def _close_what_is_the_supervisors() -> None:
-    """One by one: the limit of numbers is a thousand million in some containers."""
-    for each in list(Path("/proc/self/fd").iterdir()):
-        if int(each.name) > _STDERR:
-            with suppress(OSError):
-                os.close(int(each.name))
 
 
 def _gather(folder: Path, wanted: EvidenceRequest) -> None:
@@ -250,32 +242,44 @@ def _py_spy(ranks: Sequence[ProcessId], end_s: float) -> Iterator[bytes]:
 
 
 def _python_stacks(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
-    """Each rank with the hook writes its stacks into a file of its own, and lives on."""
-    if wanted.errors is None or not wanted.aborts:
+    """Each rank with the hook writes its stacks into a file of its own, and lives on. One that ends meanwhile
+    takes its file with it.
+    """
+    if not wanted.aborts:
         return
-    files = {each: file for each in wanted.ranks if (file := wanted.errors.stacks_file(each)) is not None}
+    files = {each: file for each in wanted.ranks if (file := stacks_file(each)) is not None}
     for process in files:
         send(process, STACKS_SIGNAL)
     end_s = min(end_s, time.monotonic() + _FAULTHANDLER_S)
-    while time.monotonic() < end_s and any(not file.stat().st_size for file in files.values()):
+    while time.monotonic() < end_s and any(_is_empty(file) for file in files.values()):
         time.sleep(0.05)
     for process, file in files.items():
         rank = procfs.environment(process.pid).get("RANK", "?")
-        yield f"== rank {rank}, pid {process.pid}\n".encode() + read(file, _MAX_PART_BYTES) + b"\n"
+        try:
+            stacks = read(file, _MAX_PART_BYTES, is_own=False)
+        except OSError as error:
+            stacks = f"no stacks: {error.strerror}\n".encode()
+        yield f"== rank {rank}, pid {process.pid}\n".encode() + stacks + b"\n"
+
+
+def _is_empty(file: Path) -> bool:
+    """Not of one that is not there any more: nothing is going to be written to it."""
+    try:
+        return file.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def _aborted(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
-    """Ranks without the hook print to their standard error: where that is a file, what is new in it is
+    """Ranks without the hook print to their standard error: where that goes to a file, what is new in it is
     copied.
     """
     ranks = [
         each
         for each in wanted.ranks
-        if wanted.aborts
-        and procfs.catches(each.pid, signal.SIGABRT)
-        and (wanted.errors is None or wanted.errors.stacks_file(each) is None)
+        if wanted.aborts and procfs.catches(each.pid, signal.SIGABRT) and stacks_file(each) is None
     ]
-    before = standard_error.size()
+    before = wanted.written.size()
     for process in ranks:
         send(process, signal.SIGABRT)
     if not ranks or before is None:
@@ -283,7 +287,7 @@ def _aborted(wanted: EvidenceRequest, end_s: float) -> Iterator[bytes]:
     end_s = min(end_s, time.monotonic() + _FAULTHANDLER_S)
     while time.monotonic() < end_s and any(_lives(each) for each in ranks):
         time.sleep(0.05)
-    yield standard_error.appended(before, _MAX_PART_BYTES)
+    yield wanted.written.appended(before, _MAX_PART_BYTES)
 
 
 def _lives(process: ProcessId) -> bool:
@@ -309,10 +313,8 @@ class Gathering:
         state: StateFolder | None,
         tree: Tree,
         samples: Iterable[Path],
-        errors: ErrorFolder | None = None,
     ) -> None:
         self._state = state
-        self._errors = errors
         self._tree = tree
         self._samples = tuple(samples)
         self._run = 0
@@ -320,8 +322,10 @@ class Gathering:
         self._due_ns: int | None = None
         self._found: list[SessionInput] = []
 
-    def begin(self, effect: Gather, ranks: tuple[ProcessId, ...], now_ns: int) -> None:
-
+    def begin(
+        self, effect: Gather, ranks: tuple[ProcessId, ...], written: WrittenErrors, now_ns: int
+    ) -> None:
+        """``written``: the standard error of the run."""
         self._cut_off()
         self._run = effect.run
         if self._state is None:
@@ -334,7 +338,7 @@ class Gathering:
             aborts=effect.run_ends,
             samples=self._samples,
             within_s=effect.within_s,
-            errors=self._errors,
+            written=written,
         )
         try:
             self._process = begin_gathering(self._state, wanted)

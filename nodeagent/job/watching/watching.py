@@ -35,8 +35,8 @@ ANSWER_WITHIN_NS: Final = 2 * SECOND_NS
 MAX_BEATS: Final = 256
 """So many are kept with a sample."""
 
-Ask = Callable[[int, int], bool]
-"""(number, now): whether the daemon was asked for the chips."""
+Ask = Callable[[int, int, float | None, float | None], bool]
+"""(number, now, learnt limits of a step and of a start): whether the daemon was asked for the chips."""
 
 
 class Watching:
@@ -127,7 +127,8 @@ class Watching:
         if self._settings.mode is HangMode.OFF:
             return
         self._number += 1
-        if self._ask(self._number, now_ns):
+        step_s, start_s = (None, None) if self._judge is None else self._judge.limits()
+        if self._ask(self._number, now_ns, step_s, start_s):
             self._answer_due_ns = now_ns + min(ANSWER_WITHIN_NS, self._period_ns // 2)
         else:
             self._measure((), now_ns)

@@ -98,7 +98,7 @@ _PREFIX: Final = "NA:"
 
 _TEXT: Final = r"[A-Za-z0-9_./:-]+"
 _OWN: Final = re.compile(
-    rf"(?:{_PREFIX})?(?P<code>{_TEXT}) (?P<device>{_TEXT})(?: \+\d+)? \(nodeagent(?: #\d+)?\)"
+    rf"(?:{_PREFIX})?(?P<code>{_TEXT}) (?P<device>{_TEXT})(?: \+\d+)? \(nodeagent(?P<number> #\d+)?\)"
 )
 """Also as versions before 0.3 have written it, without the prefix."""
 
@@ -125,8 +125,9 @@ def is_own(text: str) -> bool:
 
 
 def is_outdated(text: str, faults: Sequence[DrainCause]) -> bool:
-    """Whether a reason of ours names a fault that is over, or one that is milder than the worst. While
-    devices are only held for a reset it goes on naming the fault that asked for the reset.
+    """Whether a reason of ours names a fault that is over, or one that is milder than the worst, or has no
+    number while one is known. While devices are only held for a reset it goes on naming the fault that asked
+    for the reset.
     """
     found = _OWN.fullmatch(text)
     if found is None or not faults or faults[0].is_held:
@@ -136,7 +137,8 @@ def is_outdated(text: str, faults: Sequence[DrainCause]) -> bool:
         for each in faults
         if (_plain(each.code), _plain(each.device)) == (found["code"], found["device"])
     ]
-    return not named or named[0].rank < faults[0].rank
+    is_without_number = found["number"] is None and bool(faults[0].seq)
+    return not named or named[0].rank < faults[0].rank or is_without_number
 
 
 def comment(faults: Sequence[DrainCause]) -> str:

@@ -92,6 +92,10 @@ async def test_it_is_told_what_is_read_of_its_chips_and_who_holds_them(tmp_path:
                 "power_watts": 312.5,
                 "link_received_bytes_total.roce": 4096.0,
                 "link_sent_bytes_total.roce": 1024.0,
+                "memory_used_bytes": 3e9,
+                "memory_total_bytes": 64e9,
+                "link_up.hccs": 1.0,
+                "link_up.ub0": 0.0,
             }
         }
         await stage.hold("npu0", holder(supervisor.pid))
@@ -110,6 +114,9 @@ async def test_it_is_told_what_is_read_of_its_chips_and_who_holds_them(tmp_path:
                     tx_bytes=1024,
                     handling=Handling.NONE.value,
                     holders=(supervisor.pid,),
+                    memory_used_bytes=3_000_000_000,
+                    memory_total_bytes=64_000_000_000,
+                    ports={"hccs": True, "ub0": False, "network": True},
                 ),
             ),
         )
@@ -177,3 +184,14 @@ async def test_it_takes_faults_of_chips_to_the_supervisor_before_its_next_word(t
         await stage.breaks("npu0")
         want = await supervisor.wanted("stop")
         assert (want.chip, want.code, want.run) == ("npu0", "RestartNPU", 1)
+
+
+async def test_limits_that_a_supervisor_has_learnt_are_known_while_it_is_connected(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        await supervisor.begin()
+        supervisor.send(lines.AskChips(number=1, limits=lines.LearntLimits(step_s=72.0, start_s=1200.0)))
+        await supervisor.hear(lines.ChipReadings)
+        name = next(iter(stage.jobs))
+
+        assert stage.listener.limits_of(name) == lines.LearntLimits(step_s=72.0, start_s=1200.0)
+        assert stage.listener.limits_of("slurm:1.0") == lines.LearntLimits()

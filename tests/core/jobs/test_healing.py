@@ -26,7 +26,7 @@ def test_it_is_asked_as_soon_as_its_chips_reset_is_proposed() -> None:
     job = place.job()
     assert (job.stage, job.wanted, job.run) == (JobStage.ASKED, Wanted.STOP, 1)
     assert (job.code, job.device_id, job.handling) == (BROKEN, "die0", "RESCHEDULE")
-    assert place.job_events()[-1] == ("job_asked", "die0/reset#1 of npu0, npu1 for RestartNPU")
+    assert place.job_events()[-1] == ("job_asked", "the reset of npu0, npu1 for RestartNPU")
 
 
 def test_it_is_held_once_it_has_stopped_and_no_process_of_it_is_left() -> None:
@@ -38,7 +38,7 @@ def test_it_is_held_once_it_has_stopped_and_no_process_of_it_is_left() -> None:
     place.do(held("npu0", None))
     assert (place.stage(), place.job().wanted, place.job().run) == (JobStage.HOLDING, Wanted.HOLD, 2)
     assert place.job_events()[-2:] == [
-        ("job_asked", "die0/reset#1 of npu0, npu1 for RestartNPU"),
+        ("job_asked", "the reset of npu0, npu1 for RestartNPU"),
         ("job_stopped", "run 1 stopped with status 143"),
     ]
 

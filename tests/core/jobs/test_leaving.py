@@ -77,8 +77,8 @@ def test_one_whose_chip_is_not_healed_in_time() -> None:
     place.wait(600.001)
     assert leaves(place) == (Wanted.LEAVE, True)
     assert place.job().why == (
-        "its chips were not well within 600 s: die0/reset#1 of npu0, npu1 for RestartNPU; "
-        "die0/reset#1 does not begin: npu1 is not observed: ascend: no answer"
+        "its chips were not well within 600 s: the reset of npu0, npu1 for RestartNPU; "
+        "its reset does not begin: npu1 is not observed: ascend: no answer"
     )
 
 
@@ -101,7 +101,7 @@ def test_one_whose_reset_a_person_refuses() -> None:
     place.do(order("refuse", "die0/reset#1"))
     assert leaves(place) == (Wanted.LEAVE, True)
     assert (
-        place.job().why == "npu0: RestartNPU at RestartNPU; die0/reset#1: refused: refused by uid:1000: bench"
+        place.job().why == "npu0: RestartNPU at RestartNPU; its reset: refused: refused by uid:1000: bench"
     )
 
 

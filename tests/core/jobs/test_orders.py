@@ -120,7 +120,7 @@ def test_one_that_waits_for_its_chips_is_run_again_by_no_order() -> None:
     reason = f"job: {JOB} is asked to stop already, and is run again then: {place.job().why}"
     assert place.order("rerun_job").reason == reason
     place.stop()
-    why = "die0/reset#1 of npu0, npu1 for RestartNPU"
+    why = "the reset of npu0, npu1 for RestartNPU"
     assert place.order("rerun_job").reason == f"job: {JOB} waits for its chips, and is run then: {why}"
 
 

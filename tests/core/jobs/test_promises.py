@@ -128,7 +128,7 @@ def test_one_that_may_be_run_elsewhere_leaves_if_its_reset_cannot_begin_for_a_mi
     place.wait(1.001)
     assert (place.job(BARE).wanted, place.job(BARE).isolated) == (Wanted.LEAVE, True)
     assert place.job(BARE).why == (
-        "npu0: RestartNPU at RestartNPU; die0/reset#1 does not begin: npu2 is used by tool (pid 99)"
+        "npu0: RestartNPU at RestartNPU; its reset does not begin: npu2 is used by tool (pid 99)"
     )
 
 
@@ -145,7 +145,7 @@ def test_if_others_take_a_chip_meanwhile_it_leaves_with_the_reason() -> None:
     assert (place.job(BARE).wanted, place.job(BARE).isolated) == (Wanted.LEAVE, True)
     assert place.job_events()[-1] == (
         "job_asked",
-        "npu0: RestartNPU at RestartNPU; die0/reset#1 does not begin: npu2 is used by tool (pid 99)",
+        "npu0: RestartNPU at RestartNPU; its reset does not begin: npu2 is used by tool (pid 99)",
     )
 
 
@@ -173,7 +173,7 @@ def test_a_neighbour_that_has_made_way_in_vain_runs_again() -> None:
     place.stop(OTHER, "npu1")
     place.wait(5)
     assert [place.job(name).wanted for name in (JOB, OTHER)] == [Wanted.LEAVE, Wanted.RUN]
-    assert place.job(OTHER).why == "die0/reset#1 does not begin: npu2 is used by tool (pid 99)"
+    assert place.job(OTHER).why == "its reset does not begin: npu2 is used by tool (pid 99)"
 
 
 def test_a_neighbour_that_was_released_makes_way_once_that_has_gone() -> None:

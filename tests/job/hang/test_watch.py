@@ -426,3 +426,35 @@ def test_idle_chip_whose_rank_lives_and_computes_is_not_dead() -> None:
         rows.append(replace(row, sample=replace(row.sample, processes=processes)))
     watch = RunWatch(settings_of(made))
     assert [each for row in rows for each in watch.sampled(row.sample) if each.acts] == []
+
+
+# ---------------------------------------------------------------------- what is learnt
+
+
+def test_slowest_of_the_last_steps_is_learnt_and_holds_until_the_next_run_has_its_own() -> None:
+    settings = HangSettings(mode=HangMode.RESTART)
+    watch = RunWatch(settings)
+    watch.run_began(0.0)
+    for step in range(60):
+        watch.beaten(Beat(t_s=300.0 * (step + 1), step=step, phase=ProgramPhase.TRAIN))
+    assert watch.start is not None
+    assert watch.start.step_s == 300.0
+
+    watch.run_began(20_000.0, 2)
+    for step in range(4):
+        watch.beaten(
+            Beat(t_s=20_000.0 + step, step=step, phase=[ProgramPhase.EVAL, *[ProgramPhase.TRAIN] * 3][step])
+        )
+
+    assert watch.limits()[0] == 1800.0
+
+
+def test_step_that_takes_a_little_longer_is_not_noted_again() -> None:
+    watch = RunWatch(HangSettings(mode=HangMode.RESTART))
+    watch.run_began(0.0)
+    at_s = 0.0
+    for step in range(200):
+        at_s += 100.0 if step < 100 else 120.0
+        watch.beaten(Beat(t_s=at_s, step=step, phase=ProgramPhase.TRAIN))
+    assert watch.start is not None
+    assert watch.start.step_s == 100.0

@@ -7,7 +7,7 @@ import pytest
 from nodeagent.job.model import Counts, FailureKind, KnownFailure, Policy, RunReason, RunRequest, Wish
 from nodeagent.job.session.decision import ROWS, RunDecision, RunEnding, decide, own_status
 from nodeagent.job.session.state import EndCause
-from nodeagent.job.session.values import RunFailure
+from nodeagent.job.session.values import RunFailure, RunNotReady
 
 FAILED = RunEnding(cause=EndCause.EXITED, failure=RunFailure(status=1))
 OF_USER = replace(
@@ -68,7 +68,7 @@ def test_a_job_that_never_asked_to_be_placed_anew_leaves_all_the_same() -> None:
     assert verdict.status == 86
 
 
-@pytest.mark.parametrize("cause", [EndCause.SENT_AWAY, EndCause.NOT_HEALED])
+@pytest.mark.parametrize("cause", [EndCause.SENT_AWAY, EndCause.NOT_HEALED, EndCause.NOT_READY])
 def test_a_job_that_has_used_all_its_placements_is_given_up(cause: EndCause) -> None:
     counts = replace(BUSY, placements=3)
     verdict = decide(RunEnding(cause=cause, isolated=True), Policy(placements=3), counts)
@@ -78,6 +78,16 @@ def test_a_job_that_has_used_all_its_placements_is_given_up(cause: EndCause) -> 
 def test_a_gate_that_stays_shut() -> None:
     verdict = decide(RunEnding(cause=EndCause.NOT_HEALED), Policy(placements=8), BUSY)
     assert (*_row(verdict), verdict.counts) == ("not healed", 86, replace(BUSY, placements=2))
+
+
+@pytest.mark.parametrize(("is_of_chips", "status"), [(True, 86), (False, 75)], ids=["port", "storage"])
+def test_what_a_run_needs_does_not_come(is_of_chips: bool, status: int) -> None:
+    """A step replaces the node for either."""
+    waited = RunNotReady(run=2, why="port hccs of npu3 is down", is_of_chips=is_of_chips)
+    verdict = decide(RunEnding(cause=EndCause.NOT_READY, not_ready=waited), Policy(placements=8), BUSY)
+    assert (*_row(verdict), verdict.counts) == ("not ready", status, replace(BUSY, placements=2))
+    assert verdict.why == "what the run needs was not there within 600 s: port hccs of npu3 is down"
+    assert verdict.fault
 
 
 def test_processes_that_cannot_be_killed() -> None:
@@ -303,6 +313,7 @@ def test_each_row_has_decided_something_above() -> None:
                 EndCause.SENT_AWAY,
                 EndCause.SUB_HEALTH,
                 EndCause.NOT_HEALED,
+                EndCause.NOT_READY,
                 EndCause.SUSPENDED,
                 EndCause.ORPHANED,
             )

@@ -18,7 +18,17 @@ from nodeagent.job.model import (
     variables_of_run,
 )
 from nodeagent.job.session.state import SessionPhase
-from nodeagent.job.session.values import LinkBack, LinkLost, NotRun, Print, Signalled, Start
+from nodeagent.job.session.values import (
+    CalledOff,
+    LinkBack,
+    LinkLost,
+    NotRun,
+    Print,
+    RunNotReady,
+    Signalled,
+    Start,
+    Terminate,
+)
 from tests.job.session.play import Play, kinds, only
 
 IN_PLACE = Policy(in_place=True, placements=3)
@@ -116,7 +126,7 @@ def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> N
 def test_why_it_is_sent_away_is_printed() -> None:
     play = _at_gate()
     play.give(LinkBack(job="x"))
-    why = "npu3: 80E18005 at RestartNPU; reset#1 does not begin: npu6 is used by tool (pid 99)"
+    why = "npu3: 80E18005 at RestartNPU; its reset does not begin: npu6 is used by tool (pid 99)"
     request = RunRequest(wish=Wish.LEAVE, run=1, isolated=True, why=why)
     (printed,) = [each for each in play.give(request) if isinstance(each, Print)]
     assert printed.text == f"leaves with status 86: the node, or a chip of the job, is isolated: {why}"
@@ -231,3 +241,45 @@ def test_a_run_is_told_which_it_is_and_why() -> None:
 
 def test_a_job_that_nobody_named_has_no_name() -> None:
     assert "NODEAGENT_JOB" not in variables_of_run(run=1, execution=1, why=RunReason.FIRST, counts=Counts())
+
+
+# ---------------------------------------------------------------------- what a run needs
+
+
+def _not_ready(policy: Policy = IN_PLACE) -> Play:
+    play = _at_gate(policy)
+    play.give(LinkLost(why="no such file"))
+    play.give(RunNotReady(run=1, why="/data does not answer within 10 s"))
+    return play
+
+
+def test_run_that_is_not_ready_waits_as_long_as_for_a_chip_from_the_first_time_on() -> None:
+    play = _not_ready()
+    play.give(RunNotReady(run=1, why="eth2, a port of npu3, is down", is_of_chips=True), 300)
+    play.wait(299)
+    assert play.left() is None
+    play.wait(1)
+    assert play.left() == 86
+
+
+def test_run_that_becomes_ready_has_no_time_limit_any_more() -> None:
+    play = _not_ready()
+    play.ran()
+    play.wait(3600)
+    assert play.phase is SessionPhase.RUNNING
+
+
+def test_run_that_is_not_ready_is_called_off_like_one_that_runs() -> None:
+    play = _not_ready()
+    only(play.give(Signalled(number=15)), Terminate)
+    play.give(CalledOff(run=1))
+    assert play.left() == 143
+
+
+def test_job_that_is_only_watched_is_called_off_by_the_signal_itself() -> None:
+    play = Play()
+    play.begin()
+    play.give(RunNotReady(run=1, why="/data does not answer within 10 s"))
+    only(play.give(Signalled(number=2)), Terminate)
+    play.give(CalledOff(run=1))
+    assert play.left() == 130

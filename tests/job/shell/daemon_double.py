@@ -39,6 +39,7 @@ class DaemonDouble:
     def __init__(self, path: Path, *, grants: bool = True, takes: bool = True) -> None:
         self.grants = grants
         self.takes = takes
+        self.answers_chips = True
         self.defaults: Mapping[str, str] = {}
         self.limits: Mapping[str, str] = {}
         self.resets: Mapping[str, str] = {}
@@ -118,7 +119,7 @@ class DaemonDouble:
             self.want(Wish.RUN, line.run)
         elif isinstance(line, RunReport | Bye) and self.takes:
             self.send(ReportTaken(number=line.number))
-        elif isinstance(line, AskChips):
+        elif isinstance(line, AskChips) and self.answers_chips:
             self.send(
                 ChipReadings(
                     number=line.number,

@@ -1,6 +1,7 @@
 """``job run`` as a real process over a real command, with a folder of its own and no daemon."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,3 +127,13 @@ def pids_in(file: Path, count: int) -> list[int]:
         return [int(each) for each in lines] if len(lines) >= count else []
 
     return wait_until(written, f"{count} lines in {file}")
+
+
+def interpreter(version: str) -> str | None:
+    """On the path, or one that pyenv keeps beside the one it has chosen."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    of_pyenv = sorted(str(each) for each in root.glob(f"versions/{version}.*/bin/python"))
+    for python in (shutil.which(f"python{version}"), *of_pyenv):
+        if python and not subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
+            return python
+    return None

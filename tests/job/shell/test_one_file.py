@@ -2,14 +2,13 @@
 
 import ast
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.job.shell.supervised import ROOT, build
+from tests.job.shell.supervised import ROOT, build, interpreter
 from tests.waiting import WAIT_LIMIT_S
 
 SOURCES = [ROOT / "nodeagent_job.py", *sorted((ROOT / "nodeagent/job").rglob("*.py"))]
@@ -63,8 +62,11 @@ def test_it_imports_the_standard_library_and_itself_only() -> None:
         and module != "nodeagent"
         and module.split(".")[:2] != ["nodeagent", "job"]
     }
-    # The interpreter's own hook, of whoever runs the machine: site in the library reference.
-    assert foreign == {("nodeagent/job/error_hook.py", "sitecustomize")}
+    # The interpreter's own hook (site in the library reference), and the module next to it there.
+    assert foreign == {
+        ("nodeagent/job/site_hook.py", "sitecustomize"),
+        ("nodeagent/job/site_hook.py", "nodeagent_error_hook"),
+    }
 
 
 def test_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
@@ -72,16 +74,6 @@ def test_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     os.utime(SOURCES[0])
 
     assert build(tmp_path / "second.pyz").read_bytes() == first
-
-
-def interpreter(version: str) -> str | None:
-    """On the path, or one that pyenv keeps beside the one it has chosen."""
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    of_pyenv = sorted(str(each) for each in root.glob(f"versions/{version}.*/bin/python"))
-    for python in (shutil.which(f"python{version}"), *of_pyenv):
-        if python and not subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-            return python
-    return None
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])

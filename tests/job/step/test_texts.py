@@ -112,6 +112,7 @@ def test_only_a_job_that_runs_goes_on() -> None:
 
 def test_each_node_is_called_with_what_the_step_was_called_with() -> None:
     words = "--nodes 2 --state /s --job k --in-place --no-yields --hang restart --placements=8 --core"
+    words += " --logs /l --logs-kept 3 --need-path /a --need-path /b"
     given = arguments.parse_step([*words.split(), "--", "sh", "-c", "x"])
     assert (given.nodes, given.min_nodes) == (2, None)
     again = parse(arguments.words_of_run(given.of_run, 4)[1:])
@@ -119,9 +120,17 @@ def test_each_node_is_called_with_what_the_step_was_called_with() -> None:
         command=("sh", "-c", "x"),
         job="k",
         state="/s",
+        logs="/l",
+        logs_kept=3,
         core=True,
         in_step=4,
-        flags={"in-place": "true", "yields": "false", "hang": "restart", "placements": "8"},
+        flags={
+            "in-place": "true",
+            "yields": "false",
+            "hang": "restart",
+            "placements": "8",
+            "need-path": "/a,/b",
+        },
     )
 
 

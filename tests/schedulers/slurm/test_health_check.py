@@ -12,6 +12,8 @@ FREE = Node(takes_work=True, is_drained=False)
 OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #0)")
 OUTDATED = Node(takes_work=False, is_drained=True, reason="NA:80E01801 npu1 (nodeagent)")
 ANOTHERS = Node(takes_work=False, is_drained=True, reason="cable is changed")
+NUMBERED = Verdicts(standing=Standing.BAD, faults=(DrainCause(device="npu3", code="80E18005", seq=7),))
+WITHOUT_NUMBER = Node(takes_work=False, is_drained=True, reason="NA:80E18005 npu3 (nodeagent)")
 BAD = Verdicts(standing=Standing.BAD, faults=(DrainCause(device="npu3", code="80E18005"),))
 WELL = Verdicts(standing=Standing.WELL)
 UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
@@ -23,6 +25,9 @@ UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
         (BAD, FREE, 0, "NA:80E18005 npu3 (nodeagent)"),
         (BAD, OUTDATED, 0, "NA:80E18005 npu3 (nodeagent)"),
         (BAD, OURS, 0, None),
+        (BAD, WITHOUT_NUMBER, 0, None),
+        (NUMBERED, WITHOUT_NUMBER, 0, "NA:80E18005 npu3 (nodeagent #7)"),
+        (NUMBERED, OURS, 0, None),
         (BAD, ANOTHERS, 0, None),
         (UNKNOWN, FREE, 0, None),
         (UNKNOWN, OURS, 0, None),
