@@ -100,7 +100,7 @@ LIVES: Mapping[str, Life] = {
         pauses_ns=(0, SECOND_NS, MINUTE_NS, 5 * MINUTE_NS, 20 * MINUTE_NS),
         invariants=job_invariants,
         ends=all_end,
-        kinds=OF_JOBS,
+        kinds=OF_JOBS - {EventKind.JOB_SLOW},  # no twin of a supervisor measures its ranks
         changes=CHANGES_OF_JOBS,
     ),
     "reports": Life(

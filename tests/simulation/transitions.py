@@ -197,7 +197,6 @@ CHANGES_OF_JOBS: tuple[Transition, ...] = (
     ("job", NONE, "leaving", "JobBegun"),
     ("job", "running", "asked", "occur"),
     ("job", "running", "asked", "once"),
-    ("job", "running", "asked", "time"),
     ("job", "running", "asked", "ProcessesListed"),
     ("job", "running", "asked", "complete poll"),
     ("job", "running", "asked", "approve"),

@@ -100,13 +100,21 @@ class Story:
         await self.kill()
 
     async def holding(self) -> None:
-        await self.trains()
-        self.somebody_comes()
-        self.job.node.break_("npu0")
+        await self.stops_beside_somebody()
         await self.is_at(JobStage.HOLDING, 2)
         await self.kill()
         await self.is_at(JobStage.HOLDING, 2)
         self.somebody_goes()
+
+    async def stops_beside_somebody(self) -> None:
+        """Another process takes a chip once the job is asked, and so delays the reset for a moment."""
+        self.job.checkpoints.mkdir(parents=True)
+        self.job.order("1 ignore-term")
+        await self.trains()
+        self.job.order()
+        self.job.node.break_("npu0")
+        await self.event_has_come("job_asked")
+        self.somebody_comes()
 
     async def being_reset(self) -> None:
         for chip in PAIR:
@@ -118,9 +126,7 @@ class Story:
 
     async def granted(self) -> None:
         """The supervisor is stopped, so that it cannot begin its run yet."""
-        await self.trains()
-        self.somebody_comes()
-        self.job.node.break_("npu0")
+        await self.stops_beside_somebody()
         await self.is_at(JobStage.HOLDING, 2)
         assert self.job.process is not None
         self.job.process.send_signal(signal.SIGSTOP)

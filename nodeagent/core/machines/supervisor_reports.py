@@ -263,7 +263,7 @@ def began_again(state: EngineState) -> None:
         if job.due_ns is not None:
             is_held = job.stage is JobStage.HOLDING
             time_ns = settings.heal_timeout_ns if is_held else settings.stop_timeout_ns
-            state.put(replace(job, due_ns=state.moment_ns + time_ns))
+            state.put(replace(job, due_ns=state.moment_ns + time_ns, blocked_ns=None))
 
 
 def rebooted(state: EngineState) -> None:

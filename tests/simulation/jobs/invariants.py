@@ -19,6 +19,7 @@ from nodeagent.core.model import (
     Verdict,
     View,
 )
+from nodeagent.core.state.occupancy import TRAINING
 from tests.simulation.history import Broken, HardwareReset, Step
 from tests.simulation.invariants import general_invariants
 from tests.simulation.jobs.in_the_way import InTheWay
@@ -221,6 +222,9 @@ class AskedForAReason(Invariant):
             return
         if any(one.grade.user_induced and one.device_id in job.devices for one in step.after.conditions):
             return
+        on_chips = [one for one in step.after.conditions if one.device_id in job.devices]
+        if job.kind == TRAINING and any(one.level is Level.RESTART_REQUEST for one in on_chips):
+            return  # it makes no request again; what the chip shows may be another fault's handling
         handlings = {
             one.handling for one in step.after.devices if one.id in job.devices or one.name == "node"
         }
