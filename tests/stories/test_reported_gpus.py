@@ -127,12 +127,18 @@ async def test_a_gpu_is_reported_by_each_of_its_names_and_an_instance_alone(
     daemon.configure()
     (daemon.tables / TABLE.name).write_bytes(TABLE.read_bytes())
     await follow(daemon)
-    uuid = (await ids(daemon))["gpu3"]
-    pci = daemon.gpus.pci("gpu3")
-    for name in ("gpu3", uuid, pci, f"0000{pci.upper()}"):
-        assert (await nodeagent(daemon, "report", CODE, name))[:2] == (0, f"{CODE}.{uuid}: taken\n")
-        assert await verdicts(daemon) == {"gpu3": "ISOLATE"}
-        assert (await nodeagent(daemon, "report", CODE, "gpu3", "--recover"))[0] == 0
+    uuid_of = await ids(daemon)
+    pci = daemon.gpus.pci("gpu5")
+    for gpu, name in (
+        ("gpu3", "gpu3"),
+        ("gpu3", uuid_of["gpu3"]),
+        ("gpu5", pci),
+        ("gpu5", f"0000{pci.upper()}"),
+    ):
+        reported = await nodeagent(daemon, "report", CODE, name)
+        assert reported[:2] == (0, f"{CODE}.{uuid_of[gpu]}: taken\n")
+        assert await verdicts(daemon) == {gpu: "ISOLATE"}
+        assert (await nodeagent(daemon, "report", CODE, gpu, "--recover"))[0] == 0
         assert await verdicts(daemon) == {}
     (mig,) = [each for each in (await listed(daemon)) if each.name == "gpu4"]
     uuids = dict(each.split("=") for each in mig.attributes["mig_devices"].split(","))

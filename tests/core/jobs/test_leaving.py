@@ -100,9 +100,7 @@ def test_one_whose_reset_a_person_refuses() -> None:
     place.fault()
     place.do(order("refuse", "die0/reset#1"))
     assert leaves(place) == (Wanted.LEAVE, True)
-    assert (
-        place.job().why == "npu0: RestartNPU at RestartNPU; its reset: refused: refused by uid:1000: bench"
-    )
+    assert place.job().why == "npu0: RestartNPU at RestartNPU; its reset: refused: refused by uid:1000: bench"
 
 
 def test_one_whose_chips_have_had_all_their_resets() -> None:
