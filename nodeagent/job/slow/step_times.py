@@ -318,7 +318,11 @@ def _begins(state: _Rank) -> bool:
 
 
 def _is_steady(windows: Sequence[Sequence[_Judged]], rule: StepRule) -> bool:
+    """Two peers are compared with each other: the slow rank is half of what each is compared with else."""
     scores = [each.score for window in windows for each in window]
+    if len(windows) == LEAST_PEERS:
+        pairs = zip(*(reversed(window) for window in windows), strict=False)
+        scores = [first.compute_s / second.compute_s for first, second in pairs]
     near = sum(STEADY <= score <= 1 / STEADY for score in scores)
     return near >= rule.steady_peers * len(scores)
 

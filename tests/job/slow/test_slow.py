@@ -6,9 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from nodeagent.job.sample import StepTime
 from nodeagent.job.session.values import Slowed, SlowStage
 from nodeagent.job.slow import chips, step_times
 from nodeagent.job.slow.rules import FAR_BEHIND
+from nodeagent.job.slow.step_times import BehindRank, StepTimes
 from nodeagent.job.slow.watch import replay_slow
 from tests.job.slow.cases import BEGINS, CHIPS_LIKE_SLOW, LOOKALIKES, SLOW, SLOW_CHIPS
 from tests.job.slow.parts import Scene, series
@@ -156,3 +158,14 @@ def test_without_a_part_of_the_rule_a_healthy_run_has_a_slow_rank(
 ) -> None:
     removed(monkeypatch)
     assert found(name, LOOKALIKES[name]) != []
+
+
+def test_of_three_ranks_the_slow_one_is_named_though_it_is_half_of_what_each_other_is_compared_with() -> None:
+    judge = StepTimes()
+    behind: list[BehindRank] = []
+    for step in range(1, 101):
+        for rank in range(3):
+            compute_s = 0.4 if rank == 1 and step > 40 else 0.2
+            time = StepTime(t_s=0.5 * step, step=step, compute_s=compute_s, rank=rank, pid=100 + rank)
+            behind += judge.given(time).behind
+    assert [(each.rank, each.compute_s, each.peers_s) for each in behind] == [(1, 0.4, 0.2)]
