@@ -99,24 +99,21 @@ def _since(view: View, names: Mapping[str, str], wall_offset_ns: int) -> Iterato
         "When the fault was found that is open, unix time.",
         labels=["device", "code"],
     )
-    oldest: dict[tuple[str, str], int] = {}
-    for condition in view.conditions:
-        key = (names.get(condition.device_id, condition.device_id), condition.code)
-        oldest[key] = min(oldest.get(key, condition.presence.opened_ns), condition.presence.opened_ns)
-    for key, at_ns in oldest.items():
-        opened.add_metric(key, (at_ns + wall_offset_ns) / 1e9)
     held = GaugeMetricFamily(
         "nodeagent_hold_since_seconds",
         "Since when the device is held out of service, unix time.",
         labels=["device", "kind"],
     )
-    first: dict[tuple[str, str], int] = {}
-    for hold in view.holds:
-        key = (names.get(hold.device_id, hold.device_id), hold.kind)
-        first[key] = min(first.get(key, hold.since_ns), hold.since_ns)
-    for key, at_ns in first.items():
-        held.add_metric(key, (at_ns + wall_offset_ns) / 1e9)
-    yield from (opened, held)
+    conditions = [(each.device_id, each.code, each.presence.opened_ns) for each in view.conditions]
+    holds = [(each.device_id, each.kind, each.since_ns) for each in view.holds]
+    for family, found in ((opened, conditions), (held, holds)):
+        oldest: dict[tuple[str, str], int] = {}
+        for device_id, what, at_ns in found:
+            key = (names.get(device_id, device_id), what)
+            oldest[key] = min(oldest.get(key, at_ns), at_ns)
+        for key, at_ns in oldest.items():
+            family.add_metric(key, (at_ns + wall_offset_ns) / 1e9)
+        yield family
 
 
 _RESET = "reset"

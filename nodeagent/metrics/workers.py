@@ -11,11 +11,10 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from nodeagent.metrics.daemon import Health
+from nodeagent.system.processes import SYSTEM, USER, stat_of
 
-_UTIME: Final = 11
-_STIME: Final = 12
 _RSS: Final = 21
-"""Fields of proc_pid_stat(5), counted from the state, which is the first after the name."""
+"""A field of ``stat_of``: the resident pages."""
 
 
 def worker_metrics(health: Health, procfs: Path = Path("/proc")) -> Iterator[Metric]:
@@ -32,10 +31,9 @@ def worker_metrics(health: Health, procfs: Path = Path("/proc")) -> Iterator[Met
         if source.pid is None:
             continue
         try:
-            text = (procfs / str(source.pid) / "stat").read_text(encoding="utf-8", errors="replace")
+            _, fields = stat_of(procfs / str(source.pid))
         except OSError:
             continue
-        fields = text.rpartition(") ")[2].split()
-        cpu.add_metric([source.source], (int(fields[_UTIME]) + int(fields[_STIME])) / ticks)
+        cpu.add_metric([source.source], (int(fields[USER]) + int(fields[SYSTEM])) / ticks)
         memory.add_metric([source.source], int(fields[_RSS]) * page)
     yield from (cpu, memory)

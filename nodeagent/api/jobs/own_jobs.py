@@ -9,7 +9,6 @@ shows nothing else of the node.
 from collections.abc import Iterator
 from typing import Final
 
-from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 
 from nodeagent.api import messages
@@ -50,4 +49,6 @@ def _events(feed: EventFeed, job: JobView | None) -> list[StoredEvent]:
 
 
 def _json(message: Message) -> str:
+    from google.protobuf.json_format import MessageToJson  # not at the start of the daemon
+
     return MessageToJson(message, indent=None)

@@ -6,7 +6,6 @@ A daemon that does not answer for a second is reported meanwhile. It takes no or
 
 import os
 import socket as sockets
-import struct
 import subprocess
 import threading
 import time
@@ -35,9 +34,6 @@ AT_A_TERMINAL_S: Final = 3.0
 REPORTED_AFTER_S: Final = 1.0
 _SYSTEMD_LIMIT_S: Final = 1.0
 _UNIT: Final = "nodeagent.service"
-_PEER: Final = struct.Struct("iII")
-"""``struct ucred`` (unix(7)): pid, uid, gid of the process that listens."""
-
 _STATES: Final[Mapping[str, str]] = {
     "T": "was stopped by a signal; kill -CONT lets it go on",
     "t": "is stopped by a debugger",
@@ -143,12 +139,15 @@ def _what_others_report(path: Path) -> Iterator[str]:
 
 def _process_line(path: Path) -> Iterator[str]:
     """What the kernel shows of the process that listens, where that explains anything."""
+    from nodeagent.api.access.credentials import UCRED
+    from nodeagent.system.processes import STATE, stat_of
+
     try:
         with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
             probe.settimeout(_SYSTEMD_LIMIT_S)
             probe.connect(os.fspath(path))
-            pid, _, _ = _PEER.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _PEER.size))
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+            pid, _, _ = UCRED.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, UCRED.size))
+        state = stat_of(Path(f"/proc/{pid}"))[1][STATE]
     except OSError:
         return
     if state in _STATES:

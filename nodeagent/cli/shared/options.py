@@ -17,7 +17,6 @@ import click
 import nodeagent
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.output import note
-from nodeagent.job.shell.link import SOCKET_VARIABLE
 
 if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp
@@ -128,6 +127,8 @@ def control_socket(socket: Path | None, config_path: Path | None) -> Path:
 
 def jobs_socket(config_path: Path | None) -> Path:
     """The socket of the supervisors of jobs, as the supervisors find it. Raises ``CommandFailure``."""
+    from nodeagent.job.shell.link import SOCKET_VARIABLE
+
     named = os.environ.get(SOCKET_VARIABLE)
     return Path(named) if named else Path(_daemons_config(config_path).jobs_socket)
 

@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 from nodeagent.job import model
@@ -72,18 +73,16 @@ def duration(low: str, high: str) -> ValueForm:
     return ValueForm(f"a time from {low} to {high}, as 90s, 5m or 2h", read, min, "TIME")
 
 
-def choice(*allowed: str) -> ValueForm:
-    def read(text: str) -> str:
-        if text not in allowed:
+def choice(*allowed: str | Enum, capped: Callable[[Any, Any], Any] | None = None) -> ValueForm:
+    """The members of an enum are given by their values."""
+    by_text = {str(each.value) if isinstance(each, Enum) else each: each for each in allowed}
+
+    def read(text: str) -> str | Enum:
+        if text not in by_text:
             raise ValueError
-        return text
+        return by_text[text]
 
-    return ValueForm("one of " + ", ".join(allowed), read, shown="|".join(allowed))
-
-
-def choice_of(*allowed: SubHealthyStrategy) -> ValueForm:
-    texts = choice(*(each.value for each in allowed))
-    return ValueForm(texts.right, lambda text: SubHealthyStrategy(texts.read(text)))
+    return ValueForm("one of " + ", ".join(by_text), read, capped, "|".join(by_text))
 
 
 def _read_yes_no(text: str) -> bool:
@@ -123,21 +122,14 @@ def _milder(value: HangMode, limit: HangMode) -> HangMode:
 
 YES_NO: Final = ValueForm("true or false", _read_yes_no, lambda value, limit: value and limit)
 
-_HANG: Final = ValueForm(
-    "one of " + ", ".join(each.value for each in HangMode),
-    HangMode,
-    _milder,
-    "|".join(each.value for each in HangMode),
-)
+_HANG: Final = choice(*HangMode, capped=_milder)
 _HANG_RETRY: Final = ValueForm(
     "true or false", lambda text: HangMode.RESTART if _read_yes_no(text) else HangMode.NOTIFY
 )
 
 # Ascend/mind-cluster, component/ascend-for-volcano/common/util/type.go, SubHealthyIgnore and its like; the
 # default is ignore: docs/en/scheduling/api/volcano.md.
-_SUB_HEALTHY: Final = ValueForm(
-    "one of " + ", ".join(each.value for each in SubHealthyStrategy), SubHealthyStrategy
-)
+_SUB_HEALTHY: Final = choice(*SubHealthyStrategy)
 
 JOB_RETRY_NUM: Final = "fault-tolerance/job-retry-num"
 UNCONDITIONAL_RETRY: Final = "fault-tolerance/job-unconditional-retry"
@@ -264,9 +256,7 @@ KEYS: Final[tuple[PolicyKey, ...]] = (
         name="sub-health",
         what="when a chip of the job becomes sub-healthy: stay, or leave at the next checkpoint, or now",
         field="sub_health",
-        form=choice_of(
-            SubHealthyStrategy.IGNORE, SubHealthyStrategy.GRACE_EXIT, SubHealthyStrategy.FORCE_EXIT
-        ),
+        form=choice(SubHealthyStrategy.IGNORE, SubHealthyStrategy.GRACE_EXIT, SubHealthyStrategy.FORCE_EXIT),
         annotations={SUB_HEALTHY_STRATEGY: _SUB_HEALTHY},
     ),
     PolicyKey(

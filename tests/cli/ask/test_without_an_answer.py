@@ -2,15 +2,13 @@
 
 import os
 import signal
-import socket
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.harness.node import Node
+from tests.harness.node import Node, daemon_of
 
 GPU = "0000:3b:00.0"
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
@@ -66,10 +64,7 @@ def hung(tmp_path: Path) -> Iterator[tuple[Node, int]]:
     with node.daemon() as stream:
         node.write(XID)
         stream.until("XID_79")
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(node.socket))
-            size = struct.calcsize("iII")
-            pid = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0]
+        pid = daemon_of(node.socket)
         os.kill(pid, signal.SIGSTOP)
         try:
             yield node, pid
