@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.texts import age, counted, enum_text, in_short, named
+from nodeagent.cli.shared.texts import age, counted, enum_text, in_short, is_unlisted, named
 from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import natural
@@ -167,7 +167,7 @@ class _DeviceState:
             return promotion.code, promotion.fired_at, promotion.name
         if self._holds:
             return "", self._holds[0].since, self._holds[0].reason
-        return "", None, ""
+        return "", None, next((each.text for each in self.device.reasons), "")
 
     def _further(self, condition: types_pb2.Condition) -> DeviceRow:
         return DeviceRow(
@@ -253,8 +253,15 @@ def rest_line(shown: Overview) -> str:
     return f"{'; '.join(parts)}; --all shows each" if parts else ""
 
 
-def _worst_first(device: types_pb2.Device) -> tuple[bool, int, int, object]:
-    return device.name != NODE, -device.verdict, -device.handling, natural(device.name)
+def _worst_first(device: types_pb2.Device) -> tuple[bool, bool, int, int, object]:
+    """Chips that no driver lists come last, as in the headline: they may be an old log's."""
+    return (
+        device.name != NODE,
+        is_unlisted(device),
+        -device.verdict,
+        -device.handling,
+        natural(device.name),
+    )
 
 
 def _highest_first(condition: types_pb2.Condition) -> tuple[int, int]:

@@ -264,6 +264,11 @@ def noun(chip: types_pb2.Device) -> str:
     return match[1].upper() if match else _UNLISTED
 
 
+def is_unlisted(device: types_pb2.Device) -> bool:
+    """Whether it is a chip that no driver lists."""
+    return device.kind == types_pb2.KIND_CHIP and noun(device) == _UNLISTED
+
+
 def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 

@@ -104,6 +104,20 @@ def test_all_shows_each_device_and_each_condition() -> None:
     )
 
 
+def test_chips_that_no_driver_lists_come_last_with_the_reason_that_is_known() -> None:
+    current = snapshot(
+        devices=[
+            device("0000:3b:00.0", reasons=[types_pb2.Reason(text="no driver has identified it")]),
+            device("npu3", "UNKNOWN", "NONE"),
+        ]
+    )
+    rows = overview(current, every=False).rows
+    assert [(row.device, row.fault) for row in rows] == [
+        ("npu3", ""),
+        ("0000:3b:00.0", "no driver has identified it"),
+    ]
+
+
 def test_devices_that_only_wait_for_the_reset_of_another_share_a_line() -> None:
     chips = ["npu3", "npu0", "npu1", "npu2"]
     current = snapshot(
