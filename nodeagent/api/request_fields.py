@@ -6,6 +6,7 @@ the result is one device, or a refusal that names the nearest one.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
@@ -25,6 +26,7 @@ MAX_EVIDENCE_CHARACTERS: Final = 2048
 _NOT_IN_OWNERS: Final = ":/#"
 _OF_THE_DAEMON: Final = "nodeagent"
 _MOST_NAMED: Final = 20
+_DIGITS: Final = "0123456789"
 _MOST_SHOWN: Final = 128
 """Characters of a name that no device has."""
 
@@ -141,15 +143,31 @@ class DeviceNames:
     def unknown(self, field: str, wanted: str, why: str = "") -> Refusal:
         """The refusal for a name that no device has."""
         problem = f"{wanted[:_MOST_SHOWN]!r} is not known"
-        near = get_close_matches(_address(wanted) or wanted[:_MOST_SHOWN], [*self._exact, *self._others], n=1)
-        nearest = [f"the nearest is {self._shown(word)}" for word in near]
+        near = nearest_name(_address(wanted) or wanted[:_MOST_SHOWN], [*self._exact, *self._others])
+        nearest = f"the nearest is {self._shown(near)}" if near else ""
         there = ", ".join(device.name for device in self._devices[:_MOST_NAMED]) or "none yet"
-        said = "; ".join((problem, *filter(None, (why,)), *nearest, f"there are: {there}"))
+        more = len(self._devices) - _MOST_NAMED
+        listed = f"there are: {there}{f' and {more} more' if more > 0 else ''}"
+        said = "; ".join(filter(None, (problem, why, nearest, listed)))
         return Refusal(Status.NOT_FOUND, f"{field}: {said}")
 
     def _shown(self, word: str) -> str:
         device = self._exact.get(word) or self._others[word][0]
         return word if word == device.name else f"{word}, which is {device.name}"
+
+
+def nearest_name(wanted: str, names: Iterable[str]) -> str:
+    """The name that is most like it in any case of letters; a number alone is that of a chip, of which there
+    are the most. "" where none is near.
+    """
+    by_lower = {name.casefold(): name for name in names}
+    if wanted.isdigit():
+        stems = Counter(each.rstrip(_DIGITS) for each in by_lower)
+        numbered = [each for each in by_lower if each == each.rstrip(_DIGITS) + wanted]
+        near = sorted(numbered, key=lambda each: -stems[each.rstrip(_DIGITS)])
+    else:
+        near = get_close_matches(wanted.casefold(), by_lower, n=1)
+    return next((by_lower[each] for each in near), "")
 
 
 def instances_of(chip: DeviceView) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ from nodeagent.api.access.sockets import (
 from nodeagent.api.control.audit import AuditLog
 from nodeagent.api.control.service import ControlService, Serve
 from nodeagent.api.faults.consumers import ConsumerService
-from nodeagent.api.faults.service import FaultService, ServedState
+from nodeagent.api.faults.service import FaultService, Readings, ServedState
 from nodeagent.api.faults.watch import StreamPace
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.interface import add_reflection
@@ -62,7 +62,8 @@ END_LIMIT_S = 1.0
 
 class GrpcServer:
     """All sockets of one daemon. ``catalog`` gives the one in force, ``served`` is what serves
-    operators' calls, ``limits`` gives what the supervisor of a job has learnt.
+    operators' calls, ``limits`` gives what the supervisor of a job has learnt, ``readings`` the last of each
+    observed device.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class GrpcServer:
         pace: StreamPace | None = None,
         served: Mapping[str, Serve] | None = None,
         limits: Callable[[str], LearntLimits] | None = None,
+        readings: Readings = dict,
     ) -> None:
         self._config = config
         self._shown = ServedState(
@@ -86,6 +88,7 @@ class GrpcServer:
             pace=pace or StreamPace(),
             capabilities=interface.capabilities(config),
             limits=limits,
+            readings=readings,
         )
         self._served = served or {}
         self._audit = AuditLog(ledger)

@@ -87,10 +87,9 @@ SECTIONS: Final[Sequence[Section]] = (
             "status": CommandPart("ask.status:command", "Show verdicts, open conditions, holds and actions."),
             "scan": CommandPart("ask.scan:command", "Report by the exit status whether this node is good."),
             "events": CommandPart("ask.events:command", "Show events, or follow them."),
-            "devices": CommandPart(
-                "ask.devices:devices_command", "List the devices with verdict and handling."
-            ),
-            "why": CommandPart("ask.devices:why_command", "Explain why a device has its verdict."),
+            "devices": CommandPart("ask.devices:command", "Show what is measured of each device."),
+            "top": CommandPart("top.command:command", "Watch the devices and their faults live."),
+            "why": CommandPart("ask.why:command", "Explain why a device has its verdict."),
             "explain": CommandPart("ask.explain:command", "Explain what fault codes mean."),
             "fleet": CommandPart("ask.fleet:command", "Follow the daemons of many nodes."),
             "consumers": CommandPart("ask.consumers:command", "List the named consumers, or delete one."),

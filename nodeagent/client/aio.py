@@ -89,6 +89,11 @@ class AsyncClient(AsyncDaemonConnection):
         answer = await self.call(pb.ListDevicesRequest(devices=names))
         return tuple(received.device(each) for each in answer.devices)
 
+    async def readings(self, names: Iterable[str] = ()) -> dict[str, dict[str, float]]:
+        """What was measured last of the observed devices, by their names: see docs/metrics.md."""
+        answer = await self.call(pb.ListReadingsRequest(devices=names))
+        return {each.device: dict(each.values) for each in answer.readings}
+
     async def conditions(
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
     ) -> tuple[Condition, ...]:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nodeagent import __version__, journal
@@ -20,6 +21,7 @@ from nodeagent.api.control.context import Context
 from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
+from nodeagent.api.faults.service import Readings
 from nodeagent.api.jobs.listener import JobListener
 from nodeagent.api.messages import NodeFacts
 from nodeagent.api.server import GrpcServer
@@ -210,11 +212,12 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
     quiescence = Quiescence(feed, configured.of_vendors(config, sources))
     quiescence.begin()
     senders = Senders(config.public)
+    readings = partial(configured.readings, sources)
     job_listener = JobListener(
         path=Path(config.jobs_socket),
         feed=feed,
         ask=pump.ask,
-        readings=lambda: configured.readings(sources),
+        readings=readings,
         audit=AuditLog(ledger),
         config=config.jobs,
         version=__version__,
@@ -242,7 +245,7 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
         rebaselining=Rebaselining(feed, sources),
         job_listener=job_listener,
         reloading=reloading,
-        grpc=_grpc(config, config_path, recovered, facts, reloading, senders, job_listener),
+        grpc=_grpc(config, config_path, recovered, facts, reloading, senders, job_listener, readings),
         metrics=NodeMetrics(
             feed=feed,
             ledger=ledger,
@@ -261,6 +264,7 @@ def _grpc(
     reloading: Reloading,
     senders: Senders,
     job_listener: JobListener,
+    readings: Readings,
 ) -> GrpcServer:
     catalogs, pump = recovered.catalogs, recovered.pump
     context = Context(
@@ -282,4 +286,5 @@ def _grpc(
             context, Tables(facts, reloading.reload), AuditReader(recovered.ledger, facts), senders
         ),
         limits=job_listener.limits_of,
+        readings=readings,
     )

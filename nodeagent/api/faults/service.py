@@ -1,6 +1,6 @@
 """FaultService, but for consumers (``consumers.py``): reads what is published and what is stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 
 import grpc
@@ -33,6 +33,8 @@ LOOKED_AT = 1000
 
 MAX_CODES = 100
 
+Readings = Callable[[], Mapping[str, Mapping[str, float]]]
+
 
 class ServedState:
     """What the services of all sockets share: one event feed, one store, one cache of serialised events, one
@@ -49,8 +51,11 @@ class ServedState:
         pace: StreamPace,
         capabilities: Sequence[pb.Capability],
         limits: Callable[[str], LearntLimits] | None = None,
+        readings: Readings = dict,
     ) -> None:
-        """``limits``: what the supervisor of a job has learnt, by its name."""
+        """``limits``: what the supervisor of a job has learnt, by its name. ``readings``: the last of each
+        observed device, by its name.
+        """
         self.feed = feed
         self.ledger = ledger
         self.catalog = catalog
@@ -62,6 +67,7 @@ class ServedState:
         self.pace = pace
         self.capabilities = capabilities
         self.limits = limits
+        self.readings = readings
 
 
 class FaultService:
@@ -130,6 +136,21 @@ class FaultService:
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
             jobs=jobs(messages.Published(current), self._shown.limits),
+        )
+
+    async def list_readings(
+        self, request: pb.ListReadingsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListReadingsResponse:
+        reader(self._identify, context)
+        published = messages.Published(self._current(), device_names(request.devices, "devices"))
+        values = self._shown.readings()
+        return pb.ListReadingsResponse(
+            node=self._shown.node,
+            readings=[
+                pb.DeviceReadings(device=each.name, device_id=each.id, values=values[each.name])
+                for each in published.devices()
+                if each.name in values
+            ],
         )
 
     async def list_events(self, request: pb.ListEventsRequest, context: grpc.aio.ServicerContext) -> bytes:

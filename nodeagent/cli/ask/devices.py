@@ -1,198 +1,126 @@
-"""``nodeagent devices`` and ``nodeagent why DEVICE``: verdicts, and where each comes from.
+"""``nodeagent devices``: what is measured of each device, and everything that is known of one."""
 
-``why`` goes from the verdict back to conditions, rules, rows of tables and what was seen.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import NamedTuple
 
 import click
-from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.ask.overview import next_step, reset_lines
+from nodeagent.cli.ask.device_details import details, headline_of
+from nodeagent.cli.ask.device_tables import device_tables, in_tables, now
+from nodeagent.cli.ask.measured import Readings
 from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import completion, json_forms, texts
-from nodeagent.cli.shared.connection import Reader, take_snapshot, unknown_devices
+from nodeagent.cli.shared.connection import Reader, unknown_devices
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, socket_option
 from nodeagent.cli.shared.output import (
     coloured,
     on_one_screen,
     write,
-    write_field,
     write_json,
     write_prose,
     write_table,
+    write_wrapped,
 )
-from nodeagent.cli.shared.texts import age, enum_text, for_people, in_local_time, write_event
-from nodeagent.core.catalog.levels import PRECEDENCE
-from nodeagent.messages import enums
+from nodeagent.client import ClientError
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
 
+class Listed(NamedTuple):
+    """``readings`` by the names of the devices. ``unknown``: a sentence for each name that no device has."""
+
+    devices: Sequence[types_pb2.Device]
+    readings: Mapping[str, Readings]
+    unknown: Sequence[str]
+
+
 @click.command("devices")
 @click.argument("devices", metavar="[DEVICE]...", nargs=-1, shell_complete=completion.devices)
+@click.option("--all", "every", is_flag=True, help="Also ports, switches and host parts that are well.")
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="Also product, serial, slot, PCI address and versions; lines may be longer than the screen.",
+)
 @timeout_option
 @socket_option
 @output_option
-def devices_command(
+def command(
     devices: tuple[str, ...],
+    every: bool,
+    wide: bool,
     timeout_s: float | None,
     socket: Path | None,
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """List the devices with verdict and handling: all, or those with these names or ids.
+    """Show what is measured of each device, or all that is known of those with these names or ids.
 
-    Exit status 1 if one of them is unknown. If no daemon answers, its store is read.
+    "-" is a value that is not known. ECC C/U counts memory errors, corrected and uncorrected; LINKS are the
+    links between chips that are up, of all. Exit status 1 if one of the devices is unknown. If no daemon
+    answers, its store is read, which has no measurements.
     """
 
-    def ask(daemon: Reader) -> tuple[Sequence[types_pb2.Device], list[str]]:
+    def ask(daemon: Reader) -> Listed:
         found = daemon.call(pb.ListDevicesRequest(devices=devices)).devices
-        return found, unknown_devices(daemon, devices) if len(found) < len(set(devices)) else []
+        unknown = unknown_devices(daemon, devices) if len(found) < len(set(devices)) else []
+        return Listed(found, readings_of(daemon, devices), unknown)
 
-    def show(answer: tuple[Sequence[types_pb2.Device], list[str]]) -> None:
-        listed, unknown = answer
+    def show(listed: Listed) -> None:
         if output == Output.JSON:
-            for device in listed:
-                write_json(json_forms.form(device))
-        elif listed:
-            _write_devices(listed)
-        if unknown:
-            raise CommandFailure("\n".join(unknown))
-
-    read(socket, config_path, timeout_s, ask, show)
-
-
-def _write_devices(listed: Sequence[types_pb2.Device]) -> None:
-    rows = [
-        [
-            device.name,
-            enum_text(enums.KIND_OF, device.kind),
-            device.vendor or "-",
-            enum_text(enums.VERDICT_OF, device.verdict),
-            enum_text(enums.HANDLING_OF, device.handling),
-            "yes" if device.observed else "no",
-            device.id,
-        ]
-        for device in listed
-    ]
-    write_table(["DEVICE", "KIND", "VENDOR", "VERDICT", "HANDLING", "OBSERVED", "ID"], rows)
-    for line in filter(None, map(texts.unanswered_line, listed)):
-        write(line)
-
-
-@click.command("why")
-@click.argument("device", shell_complete=completion.devices)
-@timeout_option
-@socket_option
-@output_option
-def why_command(
-    device: str, timeout_s: float | None, socket: Path | None, config_path: Path | None, output: Output
-) -> None:
-    """Explain why DEVICE has its verdict; "node" is the node itself.
-
-    If no daemon answers, its store is read, and standard error shows of when it is.
-    """
-
-    def ask(daemon: Reader) -> tuple[pb.WhyDeviceResponse, pb.Snapshot]:
-        return daemon.call(pb.WhyDeviceRequest(device=device)), take_snapshot(daemon).snapshot
-
-    def show(answer: tuple[pb.WhyDeviceResponse, pb.Snapshot]) -> None:
-        response, current = answer
-        if output == Output.JSON:
-            form = {
-                "device": json_forms.form(response.device),
-                "contributions": [json_forms.form(each) for each in response.contributions],
-                "seq": response.seq,
-            }
-            write_json(form)
+            for device in listed.devices:
+                write_json(_form(device, listed.readings))
         else:
             with on_one_screen():
-                _write_why(response, current)
+                if devices and not wide:
+                    _write_details(listed)
+                else:
+                    _write_tables(listed, every=every or bool(devices), wide=wide)
+        if listed.unknown:
+            raise CommandFailure("\n".join(listed.unknown))
 
     read(socket, config_path, timeout_s, ask, show)
 
 
-_PART: Final = ("product", "model", "serial", "slot", "pci", "firmware", "driver", "location", "label")
-"""Attributes by which a person orders and finds the part: see docs/attributes.md."""
+def readings_of(daemon: Reader, devices: Sequence[str] = ()) -> dict[str, Readings]:
+    """The last readings by the names of the devices; none from a daemon that is too old to give them."""
+    try:
+        answer: pb.ListReadingsResponse = daemon.call(pb.ListReadingsRequest(devices=devices))
+    except ClientError as error:
+        if error.status != "UNIMPLEMENTED":
+            raise
+        return {}
+    return {each.device: dict(each.values) for each in answer.readings}
 
 
-def _write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
-    """What a person needs first, then where it comes from."""
-    device = response.device
-    verdict = coloured(f"{enum_text(enums.VERDICT_OF, device.verdict)},")
-    write(f"{device.name}:", verdict, f"handling {enum_text(enums.HANDLING_OF, device.handling)}")
-    for line in texts.unanswered_lines(device):
-        write(line)
-    worst = max(response.contributions, key=_severity, default=None)
-    if worst is None:
-        write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
-    else:
-        _write_cause(worst, current)
-    resets = [line for reset, line in reset_lines(current) if device.name in reset.devices]
-    for line in filter(None, resets or [next_step(device, current)]):
-        write_prose("next:", line)
-    part = [f"{key} {device.attributes[key]}" for key in _PART if key in device.attributes]
-    if part:
-        write_prose("part:", ", ".join(part))
-    for contribution in response.contributions:
-        write()
-        _write_contribution(contribution)
+def _form(device: types_pb2.Device, readings: Mapping[str, Readings]) -> json_forms.Form:
+    """``readings`` is null where nothing is measured."""
+    of_device = readings.get(device.name)
+    return {**json_forms.form(device), "readings": dict(sorted(of_device.items())) if of_device else None}
 
 
-def _severity(contribution: pb.Contribution) -> int:
-    level = enums.LEVEL_OF.get(contribution.reason.level)
-    return PRECEDENCE[level] if level else 0
+def _write_tables(listed: Listed, *, every: bool, wide: bool) -> None:
+    shown, well = (listed.devices, []) if every else in_tables(listed.devices)
+    for place, table in enumerate(device_tables(shown, listed.readings, wide=wide)):
+        if place:
+            write()
+        write_table(table.heads, table.rows, is_whole=wide)
+    if well:
+        are = "is" if len(well) == 1 else "are"
+        write_wrapped(f"{texts.named(each.name for each in well)} {are} well; --all shows each")
+    for line in filter(None, map(texts.unanswered_line, shown)):
+        write_wrapped(line)
 
 
-def _write_cause(contribution: pb.Contribution, current: pb.Snapshot) -> None:
-    reason = contribution.reason
-    level = enums.LEVEL_OF.get(reason.level)
-    of_level = ", ".join(filter(None, (reason.code, str(level) if level else "")))
-    write_prose("cause:", f"{reason.text}{f' ({of_level})' if of_level else ''}")
-    since = _since(contribution)
-    if since is not None:
-        write_prose("since:", f"{age(since, current.at)}, {for_people(since)}{in_local_time(since)}")
-    if contribution.explanation.known:
-        write_prose("means:", contribution.explanation.description)
-        write_prose("do:", json_forms.advice(contribution))
-
-
-def _since(contribution: pb.Contribution) -> Timestamp | None:
-    if contribution.HasField("condition"):
-        return contribution.condition.opened_at
-    if contribution.HasField("promotion"):
-        return contribution.promotion.fired_at
-    return contribution.hold.since if contribution.HasField("hold") else None
-
-
-def _write_contribution(contribution: pb.Contribution) -> None:
-    reason = contribution.reason
-    level = enums.LEVEL_OF.get(reason.level)
-    kind = enum_text(enums.REASON_KIND_OF, reason.kind)
-    write(f"{kind}: {' '.join(filter(None, (reason.code, reason.text)))}" + (f", {level}" if level else ""))
-    if contribution.HasField("promotion"):
-        promotion = contribution.promotion
-        write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at)}")
-        write_field("ends by:", f"nodeagent release {promotion.device} --reason WHY")
-    if contribution.HasField("hold") and contribution.hold.set_by:
-        hold = contribution.hold
-        write(f"  set by {hold.set_by} at {for_people(hold.since)}")
-    if contribution.HasField("condition"):
-        condition = contribution.condition
-        write(
-            f"  from {condition.source}, {condition.count} signal{'s' if condition.count != 1 else ''},"
-            f" {for_people(condition.opened_at)}"
-            f" to {for_people(condition.last_at)}"
-        )
-        for key, value in sorted(condition.evidence.items()):
-            write_field(f"  {key}:", value)
-    if contribution.explanation.known:
-        explanation = contribution.explanation
-        write_field("table:", explanation.file)
-        write_field("rules:", ", ".join(explanation.rules) or "none")
-    for event in contribution.events:
-        write_event(event)
+def _write_details(listed: Listed) -> None:
+    for place, device in enumerate(listed.devices):
+        if place:
+            write()
+        name, verdict, rest = headline_of(device)
+        write(name, coloured(verdict), rest)
+        for label, text in details(now(device, listed.readings)):
+            write_prose(label, text)
+        for line in texts.unanswered_lines(device):
+            write_prose("-", line)

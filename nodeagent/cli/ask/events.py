@@ -242,4 +242,4 @@ class EventFollower:
         if self._output == Output.JSON:
             write_json(json_forms.form(event))
         else:
-            write_event(event)
+            write_event(event, with_age=not self._follows)

@@ -65,7 +65,7 @@ def write_news(news: News) -> None:
     if isinstance(news.message, types_pb2.Event):
         write_event(news.message, name)
         return
-    at = for_people(_stamp(news.at))
+    at = for_people(_stamp(news.at), with_age=False)
     if isinstance(news.value, Snapshot):
         missed = news.value.missed_from_seq
         lost = _MISSED.format(first=missed, last=news.value.position.seq) if missed else ""
@@ -154,7 +154,7 @@ def _why(state: NodeState) -> str:
     if state.contact is Contact.NEW:
         return "not asked yet"
     if state.contact is not Contact.ANSWERS:
-        return f"{state.contact} since {_moment(state.since)}: {state.reason}"
+        return f"{state.contact} since {_time(state.since)}: {state.reason}"
     unwell = [part for part in state.deciding if part.verdict is not Verdict.ALLOW]
     unwell.sort(key=lambda part: (_WORST_FIRST.index(part.verdict), natural(part.name)))
     return ", ".join(map(_fault, unwell))
@@ -171,6 +171,10 @@ def _stance(state: NodeState) -> str:
 
 def _store_id(position: Position | None) -> json_forms.Form | None:
     return None if position is None else {"uuid": position.uuid, "epoch": position.epoch}
+
+
+def _time(at: datetime | None) -> str:
+    return "?" if at is None else for_people(_stamp(at))
 
 
 def _moment(at: datetime | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.texts import age, counted, enum_text, in_short, is_unlisted, named
+from nodeagent.cli.shared.texts import age, counted, enum_text, for_people, is_unlisted, named
 from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import natural
@@ -222,7 +222,7 @@ def _reset_line(reset: types_pb2.Reset, current: pb.Snapshot) -> str:
             f"{head}: only recorded, resets are not done here (reset.mode is dry-run);"
             f' nodeagent reset {asker} --once --reason "..." does it'
         )
-    due = in_short(reset.due_at, current.at) if reset.HasField("due_at") else "?"
+    due = for_people(reset.due_at, current.at) if reset.HasField("due_at") else "?"
     stage = _STAGES.get(reset.stage, "goes on").format(due=due, asker=asker)
     waits = ""
     if reset.blocked_by:

@@ -8,7 +8,6 @@ import os
 import socket as sockets
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from nodeagent.cli.shared.connection import Reader, Unreachable
 from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.options import Command, configured_folders, query_socket, read_config
 from nodeagent.cli.shared.output import note, on_terminal
-from nodeagent.cli.shared.texts import age, for_people
+from nodeagent.cli.shared.texts import age, for_people, present
 from nodeagent.client.calls import CALL_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ def read(
             note(f"nodeagent: {line}")
         as_of = Timestamp()
         as_of.FromNanoseconds(stored.as_of_ns)
-        now = Timestamp(seconds=int(time.time()))
-        note(f"nodeagent: this is from its store, as of {for_people(as_of)}, {age(as_of, now)} ago")
+        of = for_people(as_of, with_age=False)
+        note(f"nodeagent: this is from its store, as of {of}, {age(as_of, present())} ago")
         with connection.explained(path, limit_s):
             show(ask(stored))
         raise SystemExit(EXIT_UNAVAILABLE) from error

@@ -144,7 +144,11 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, *, every: bool, wi
     for _, line in reset_lines(current):
         write_wrapped(line)
     _write_jobs(current, every=every)
-    by = f"nodeagent {node.version} since {for_people(node.started_at)}" if node.version else "from the store"
+    by = (
+        f"nodeagent {node.version} since {for_people(node.started_at, current.at)}"
+        if node.version
+        else "from the store"
+    )
     write(f"{by}, {current.seq} events, tables {current.catalog_digest[:8]}")
 
 
@@ -218,7 +222,7 @@ def _write_holds(current: pb.Snapshot, explained: frozenset[str]) -> None:
     """Those that a person has set, alike ones together."""
     alike: dict[tuple[int, str, str, str], list[str]] = {}
     for hold in (each for each in current.holds if each.kind in _HELD and each.id not in explained):
-        until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
+        until = f" until {for_people(hold.until, current.at)}" if hold.HasField("until") else ""
         alike.setdefault((hold.kind, hold.owner, until, hold.reason), []).append(hold.device)
     for (kind, owner, until, reason), devices in alike.items():
         held = _HELD[kind].format(devices=named(devices))

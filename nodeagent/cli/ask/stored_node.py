@@ -76,6 +76,7 @@ class StoredNode:
             pb.ListDevicesRequest: service.list_devices,
             pb.ListConditionsRequest: service.list_conditions,
             pb.ListJobsRequest: service.list_jobs,
+            pb.ListReadingsRequest: service.list_readings,
             pb.ListEventsRequest: service.list_events,
             pb.WhyDeviceRequest: service.why_device,
             pb.ExplainCodeRequest: service.explain_code,

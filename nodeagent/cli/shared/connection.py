@@ -122,14 +122,25 @@ def take_snapshot(daemon: Reader) -> pb.WatchResponse:
 
 
 def unknown_devices(daemon: Reader, wanted: Collection[str]) -> list[str]:
-    """A sentence for each name or id that no device has."""
+    """A sentence for each name or id that no device has, with the nearest name."""
     if not wanted:
         return []
     devices = daemon.call(pb.ListDevicesRequest()).devices
     known = {name for device in devices for name in (device.name, device.id)}
     there = ", ".join(device.name for device in devices[:_MOST_NAMED]) or "none yet"
     more = f" and {len(devices) - _MOST_NAMED} more" if len(devices) > _MOST_NAMED else ""
-    return [f"device {each!r} is not known; there are: {there}{more}" for each in wanted if each not in known]
+    return [
+        f"device {each!r} is not known{_nearest_device(each, known)}; there are: {there}{more}"
+        for each in wanted
+        if each not in known
+    ]
+
+
+def _nearest_device(unknown: str, known: Collection[str]) -> str:
+    from nodeagent.api.request_fields import nearest_name
+
+    near = nearest_name(unknown, known)
+    return f"; the nearest is {near}" if near else ""
 
 
 def unknown_codes(daemon: Reader, wanted: Iterable[str]) -> list[str]:

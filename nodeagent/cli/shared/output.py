@@ -39,6 +39,10 @@ _STYLES: Final[dict[str, str]] = {
 _LEAST_ROOM: Final = 16
 """The least width of a column that is wrapped: with less it would be one word a line."""
 
+_COLUMNS: Final = 80
+_LINES: Final = 24
+"""Of a terminal whose size is unknown."""
+
 _NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 _INVISIBLE: Final = re.compile(
@@ -119,17 +123,27 @@ _screen: Final = ContextVar[list[str] | None]("screen", default=None)
 
 
 @contextmanager
+def captured() -> Iterator[list[str]]:
+    """The lines that are written meanwhile, with their colours, instead of the output."""
+    lines: list[str] = []
+    token = _screen.set(lines)
+    try:
+        yield lines
+    finally:
+        _screen.reset(token)
+
+
+@contextmanager
 def on_one_screen() -> Iterator[None]:
     """On a terminal, what is written goes through the user's pager if it has more lines than the terminal."""
     if not on_terminal():
         yield
         return
     lines: list[str] = []
-    token = _screen.set(lines)
     try:
-        yield
+        with captured() as lines:
+            yield
     finally:
-        _screen.reset(token)
         _show(lines)
 
 
@@ -137,7 +151,7 @@ def _show(lines: Sequence[str]) -> None:
     import shutil
 
     text = "\n".join(lines)
-    if len(lines) < shutil.get_terminal_size((80, 24)).lines or not sys.stdin.isatty():
+    if len(lines) < shutil.get_terminal_size((_COLUMNS, _LINES)).lines or not sys.stdin.isatty():
         click.echo(text, color=_colour())
     else:
         click.echo_via_pager(text + "\n", color=_colour())
@@ -187,8 +201,12 @@ def write_lines(text: str) -> None:
 
 
 def note(text: str, file: IO[Any] | None = None) -> None:
-    """A remark in addition to the result, on standard error: one line."""
-    _put(text, err=file is None, file=file)
+    """A remark in addition to the result, on standard error: one line; on a terminal no word of it is cut."""
+    lines = [text]
+    if file is None and sys.stderr.isatty():
+        lines = _filled(text, os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS)
+    for line in lines:
+        _put(line, err=file is None, file=file)
 
 
 def clear() -> None:
@@ -230,8 +248,12 @@ def write_wrapped(text: str) -> None:
 
 def wrapped(text: str, first: str, others: str) -> list[str]:
     """Lines that fit the terminal, after these beginnings. Ids are kept whole: they are copied."""
+    return _filled(text, width(), first, others)
+
+
+def _filled(text: str, columns: int, first: str = "", others: str = "    ") -> list[str]:
     return textwrap.wrap(
-        printable(text), width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        printable(text), columns, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
 
 
@@ -248,7 +270,7 @@ def width() -> int:
     """Columns of the terminal; 80 where they are unknown."""
     import shutil
 
-    return shutil.get_terminal_size((80, 24)).columns
+    return shutil.get_terminal_size((_COLUMNS, _LINES)).columns
 
 
 def coloured(text: str, size: int = 0) -> Piece:
@@ -260,18 +282,18 @@ def coloured(text: str, size: int = 0) -> Piece:
     return Styled(bare, colour=_STYLES.get(bare), width=size, after=text[len(bare) :])
 
 
-def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, is_whole: bool = False) -> None:
     """Columns of equal width, two spaces between them.
 
     On a terminal no line is longer than the terminal is wide, and no word is cut: the last column is wrapped,
-    and goes below the others where they leave no room for it.
+    and goes below the others where they leave no room for it. ``is_whole``: each row is a line nevertheless.
     """
     columns, rows = list(map(printable, columns)), [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     lead = sum(widths[:-1]) + 2 * len(widths[:-1])
     longest = max(len(word) for row in (columns, *rows) for word in row[-1].split() or [""])
     write_row: Callable[[Sequence[Piece], Sequence[Cell], int], None]
-    if not on_terminal() or lead + widths[-1] <= width():
+    if is_whole or not on_terminal() or lead + widths[-1] <= width():
         write_row = _write_whole
     elif lead + max(longest, _LEAST_ROOM) <= width():
         write_row = _write_wrapped

@@ -1,12 +1,14 @@
 """What the API sends, as text for people: times, events, devices, jobs, and a node in one line.
 
-In a pipe an event is one line, on a terminal one or two. No clock is read here, and nothing is judged.
+In a pipe an event is one line, on a terminal one or two. A time is in UTC in a pipe; on a terminal it is in
+the zone of this machine and has its age. ``present`` alone reads the clock. Nothing is judged.
 """
 
 import re
+import time
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -34,8 +36,7 @@ _OF_ACTIONS: Final = frozenset(
     )
 )
 _KIND_WIDTH: Final = 15
-_INDENT: Final = " " * 25
-"""The length of a time and a space: the rest follows below the first line's kind."""
+_INDENT: Final = " " * 4
 
 CLAIMED: Final = "claimed"
 """Shown in place of a stage for a job that only claims devices."""
@@ -73,12 +74,6 @@ def rfc3339(stamp: Timestamp) -> str:
     return f"{whole.isoformat()}.{max(0, min(stamp.nanos, 999_999_999)) // 1000:06d}Z"
 
 
-def in_short(stamp: Timestamp, now: Timestamp) -> str:
-    """The time of day where that is the same day in UTC, else the day: for a narrow column."""
-    day, _, time = rfc3339(stamp).partition("T")
-    return f"{time[:8]}Z" if rfc3339(now).startswith(day) else day
-
-
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
@@ -114,21 +109,39 @@ def _next_name(name: str) -> str:
     return f"{match[1]}{int(name[len(match[1]) :]) + 1}" if match else ""
 
 
-def for_people(stamp: Timestamp) -> str:
-    """With milliseconds, as lines of text show it."""
-    return rfc3339(stamp)[:-4] + "Z"
+def present() -> Timestamp:
+    """The time by the clock of this machine."""
+    stamp = Timestamp()
+    stamp.FromNanoseconds(time.time_ns())
+    return stamp
 
 
-def in_local_time(stamp: Timestamp) -> str:
-    """``, 14:03:22 CET``, as the clock of this machine shows it; "" where that is UTC."""
-    at = datetime.fromtimestamp(max(0, min(stamp.seconds, _LAST_S)), UTC).astimezone()
-    return f", {at:%H:%M:%S %Z}" if at.utcoffset() else ""
+def for_people(stamp: Timestamp, now: Timestamp | None = None, *, with_age: bool = True) -> str:
+    """As every text shows a time: ``14:59:35 CET (3 min ago)``; in a pipe UTC with milliseconds."""
+    if not on_terminal():
+        return rfc3339(stamp)[:-4] + "Z"
+    return local_time(stamp, now or present(), with_age=with_age)
 
 
-def write_event(event: types_pb2.Event, node: str = "") -> None:
-    """Time, kind, device, code; then what it is and what follows from it. ``node``: of which of many."""
+def local_time(stamp: Timestamp, now: Timestamp, zone: tzinfo | None = None, *, with_age: bool = True) -> str:
+    """With the date where that is another one than of ``now``. ``zone``: that of this machine."""
+    at, today = (
+        datetime.fromtimestamp(max(0, min(each.seconds, _LAST_S)), UTC).astimezone(zone)
+        for each in (stamp, now)
+    )
+    shown = f"{at:%H:%M:%S %Z}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M:%S %Z}"
+    if not with_age:
+        return shown
+    is_later = stamp.seconds > now.seconds
+    return f"{shown} (in {age(now, stamp)})" if is_later else f"{shown} ({age(stamp, now)} ago)"
+
+
+def write_event(event: types_pb2.Event, node: str = "", *, with_age: bool = False) -> None:
+    """Time, kind, device, code; then what it is and what follows from it. ``node``: of which of many.
+    ``with_age`` is for lists: below a line that stays on the screen, an age would be wrong soon.
+    """
     kind = enums.EVENT_KIND_OF.get(event.kind, "?")
-    at = for_people(event.at)
+    at = for_people(event.at, with_age=with_age)
     subject = [*filter(None, [node]), event.device, *filter(None, [event.code])]
     verdict = _verdict_of_event(event).split(" ")
     rest = _what_happened(event)
