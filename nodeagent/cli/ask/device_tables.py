@@ -145,7 +145,7 @@ _COLUMNS: Final[Mapping[int, Sequence[Column]]] = {
         Column("LOCATION", _attribute("location"), is_wide=True),
     ),
 }
-"""By kind, in the order in which the tables are shown. The node has the kind of the host or one of its own."""
+"""By kind, in the order of the tables. The node has the kind of the host or one of its own."""
 
 _ALWAYS: Final = (types_pb2.KIND_CHIP, types_pb2.KIND_INSTANCE)
 _SAME: Final[Mapping[int, int]] = {types_pb2.KIND_NODE: types_pb2.KIND_HOST}

@@ -75,7 +75,7 @@ class Overview:
 
 def overview(current: pb.Snapshot, *, every: bool) -> Overview:
     """``every``: also a row for each device that is well, and for each condition."""
-    states = [_DeviceState(device, current) for device in sorted(current.devices, key=_worst_first)]
+    states = [_DeviceState(device, current) for device in sorted(current.devices, key=worst_first)]
     held: dict[str, list[str]] = {}
     rows: list[DeviceRow] = []
     explained: set[str] = set()
@@ -95,6 +95,22 @@ def overview(current: pb.Snapshot, *, every: bool) -> Overview:
         explained=frozenset(explained),
         well=well,
         harmless=len(current.conditions) - shown,
+    )
+
+
+def row_of(device: types_pb2.Device, current: pb.Snapshot) -> DeviceRow:
+    """Its row, also where it is well."""
+    return _DeviceState(device, current).rows(every=False)[0]
+
+
+def worst_first(device: types_pb2.Device) -> tuple[bool, bool, int, int, object]:
+    """Chips that no driver lists come last, as in the headline: they may be an old log's."""
+    return (
+        device.name != NODE,
+        is_unlisted(device),
+        -device.verdict,
+        -device.handling,
+        natural(device.name),
     )
 
 
@@ -188,7 +204,7 @@ class _DeviceState:
     def next_step(self) -> str:
         if not self.device.observed and self.device.name != NODE:
             return "is not observed"
-        for reset in self._resets:
+        for reset in self._resets if not self.is_well else ():
             if reset.mode == types_pb2.RESET_MODE_DRY_RUN:
                 return "no reset: dry-run"
             if reset.stage == types_pb2.RESET_STAGE_ANNOUNCED:
@@ -251,17 +267,6 @@ def rest_line(shown: Overview) -> str:
     if shown.harmless:
         parts.append(f"{counted(shown.harmless, 'open condition')} that affects no work")
     return f"{'; '.join(parts)}; --all shows each" if parts else ""
-
-
-def _worst_first(device: types_pb2.Device) -> tuple[bool, bool, int, int, object]:
-    """Chips that no driver lists come last, as in the headline: they may be an old log's."""
-    return (
-        device.name != NODE,
-        is_unlisted(device),
-        -device.verdict,
-        -device.handling,
-        natural(device.name),
-    )
 
 
 def _highest_first(condition: types_pb2.Condition) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from nodeagent.cli.shared.texts import enum_text, for_people, write_event
 from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.messages.pb import types_pb2
 
 
 @click.command("why")
@@ -80,6 +81,11 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
         _write_contribution(contribution, current.at)
 
 
+def _period(condition: types_pb2.Condition, now: Timestamp) -> str:
+    first, last = (for_people(each, now) for each in (condition.opened_at, condition.last_at))
+    return first if first == last else f"{first} to {last}"
+
+
 def _severity(contribution: pb.Contribution) -> int:
     level = enums.LEVEL_OF.get(contribution.reason.level)
     return PRECEDENCE[level] if level else 0
@@ -122,7 +128,7 @@ def _write_contribution(contribution: pb.Contribution, now: Timestamp) -> None:
         condition = contribution.condition
         write(
             f"  from {condition.source}, {condition.count} signal{'s' if condition.count != 1 else ''},"
-            f" {for_people(condition.opened_at, now)} to {for_people(condition.last_at, now)}"
+            f" {_period(condition, now)}"
         )
         for key, value in sorted(condition.evidence.items()):
             write_field(f"  {key}:", value)
