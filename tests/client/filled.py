@@ -22,7 +22,9 @@ def filled(kind: type[M], first: int = 0) -> M:
 def _fill(message: Message, field: Any, number: int) -> None:
     own: Any = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        own.update({f"z{number}": "after", f"a{number}": "before"})
+        is_text = field.message_type.fields_by_name["value"].type == FieldDescriptor.TYPE_STRING
+        after, before = ("after", "before") if is_text else (number + 0.5, number)
+        own.update({f"z{number}": after, f"a{number}": before})
     elif field.message_type is not None and field.is_repeated:
         own.extend([_part(field, 100 * number), _part(field, 100 * number + 50)])
     elif field.message_type is not None:

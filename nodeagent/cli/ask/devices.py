@@ -1,5 +1,6 @@
 """``nodeagent devices``: what is measured of each device, and everything that is known of one."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -85,14 +86,20 @@ def command(
 
 
 def readings_of(daemon: Reader, devices: Sequence[str] = ()) -> dict[str, Readings]:
-    """The last readings by the names of the devices; none from a daemon that is too old to give them."""
+    """The last readings by the names of the devices; none from a daemon that is too old to give them.
+
+    What is no number is left out.
+    """
     try:
         answer: pb.ListReadingsResponse = daemon.call(pb.ListReadingsRequest(devices=devices))
     except ClientError as error:
         if error.status != "UNIMPLEMENTED":
             raise
         return {}
-    return {each.device: dict(each.values) for each in answer.readings}
+    return {
+        each.device: {name: value for name, value in each.values.items() if math.isfinite(value)}
+        for each in answer.readings
+    }
 
 
 def _form(device: types_pb2.Device, readings: Mapping[str, Readings]) -> json_forms.Form:

@@ -24,7 +24,7 @@ from nodeagent.cli.shared.options import (
     time_option,
 )
 from nodeagent.cli.shared.output import note, write_json
-from nodeagent.cli.shared.texts import write_event
+from nodeagent.cli.shared.texts import for_people, without_age, write_event
 from nodeagent.client import Client
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
@@ -242,4 +242,4 @@ class EventFollower:
         if self._output == Output.JSON:
             write_json(json_forms.form(event))
         else:
-            write_event(event, with_age=not self._follows)
+            write_event(event, time_text=without_age if self._follows else for_people)

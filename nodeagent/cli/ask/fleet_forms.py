@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.output import json_line, width, write, write_table, write_wrapped
-from nodeagent.cli.shared.texts import for_people, rfc3339, write_event
+from nodeagent.cli.shared.texts import for_people, rfc3339, without_age, write_event
 from nodeagent.client import Handling, Position, Snapshot, Verdict
 from nodeagent.core.state.names import natural
 from nodeagent.fleet.news import News
@@ -65,7 +65,7 @@ def write_news(news: News) -> None:
     if isinstance(news.message, types_pb2.Event):
         write_event(news.message, name)
         return
-    at = for_people(_stamp(news.at), with_age=False)
+    at = without_age(_stamp(news.at))
     if isinstance(news.value, Snapshot):
         missed = news.value.missed_from_seq
         lost = _MISSED.format(first=missed, last=news.value.position.seq) if missed else ""

@@ -204,9 +204,9 @@ class _DeviceState:
     def next_step(self) -> str:
         if not self.device.observed and self.device.name != NODE:
             return "is not observed"
-        for reset in self._resets if not self.is_well else ():
+        for reset in self._resets:
             if reset.mode == types_pb2.RESET_MODE_DRY_RUN:
-                return "no reset: dry-run"
+                return "" if self.is_well else "no reset: dry-run"
             if reset.stage == types_pb2.RESET_STAGE_ANNOUNCED:
                 return f"reset in {age(self._current.at, reset.due_at)}"
             return _BY_STAGE.get(reset.stage, "reset")

@@ -21,7 +21,7 @@ from nodeagent.cli.shared.connection import Reader, Unreachable
 from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
 from nodeagent.cli.shared.options import Command, configured_folders, query_socket, read_config
 from nodeagent.cli.shared.output import note, on_terminal
-from nodeagent.cli.shared.texts import age, for_people, present
+from nodeagent.cli.shared.texts import age, present, without_age
 from nodeagent.client.calls import CALL_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def read(
             note(f"nodeagent: {line}")
         as_of = Timestamp()
         as_of.FromNanoseconds(stored.as_of_ns)
-        of = for_people(as_of, with_age=False)
+        of = without_age(as_of)
         note(f"nodeagent: this is from its store, as of {of}, {age(as_of, present())} ago")
         with connection.explained(path, limit_s):
             show(ask(stored))

@@ -137,4 +137,4 @@ def _write_contribution(contribution: pb.Contribution, now: Timestamp) -> None:
         write_field("table:", explanation.file)
         write_field("rules:", ", ".join(explanation.rules) or "none")
     for event in contribution.events:
-        write_event(event, with_age=True)
+        write_event(event, time_text=for_people)

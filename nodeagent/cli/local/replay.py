@@ -23,7 +23,7 @@ from nodeagent.cli.shared.options import (
     shipped_folder,
 )
 from nodeagent.cli.shared.output import note, write, write_json
-from nodeagent.cli.shared.texts import counted, write_event
+from nodeagent.cli.shared.texts import counted, in_utc, write_event
 from nodeagent.config.config import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.settings import ResetSettings, Settings
@@ -242,7 +242,7 @@ def _show(event: types_pb2.Event, output: Output) -> None:
     if output == Output.JSON:
         write_json(json_forms.form(event))
     else:
-        write_event(event)
+        write_event(event, time_text=in_utc)
 
 
 def _show_differences(

@@ -7,7 +7,7 @@ the zone of this machine and has its age. ``present`` alone reads the clock. Not
 import re
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
@@ -116,11 +116,19 @@ def present() -> Timestamp:
     return stamp
 
 
-def for_people(stamp: Timestamp, now: Timestamp | None = None, *, with_age: bool = True) -> str:
-    """As every text shows a time: ``14:59:35 CET (3 min ago)``; in a pipe UTC with milliseconds."""
-    if not on_terminal():
-        return rfc3339(stamp)[:-4] + "Z"
-    return local_time(stamp, now or present(), with_age=with_age)
+def in_utc(stamp: Timestamp) -> str:
+    """With milliseconds: ``2026-01-02T03:04:05.678Z``."""
+    return rfc3339(stamp)[:-4] + "Z"
+
+
+def for_people(stamp: Timestamp, now: Timestamp | None = None) -> str:
+    """As every text shows a time: ``14:59:35 CET (3 min ago)``; in a pipe in UTC. ``now``: by this clock."""
+    return local_time(stamp, now or present()) if on_terminal() else in_utc(stamp)
+
+
+def without_age(stamp: Timestamp) -> str:
+    """The same for what stays on the screen, where an age would soon be wrong."""
+    return local_time(stamp, present(), with_age=False) if on_terminal() else in_utc(stamp)
 
 
 def local_time(stamp: Timestamp, now: Timestamp, zone: tzinfo | None = None, *, with_age: bool = True) -> str:
@@ -136,12 +144,12 @@ def local_time(stamp: Timestamp, now: Timestamp, zone: tzinfo | None = None, *, 
     return f"{shown} (in {age(now, stamp)})" if is_later else f"{shown} ({age(stamp, now)} ago)"
 
 
-def write_event(event: types_pb2.Event, node: str = "", *, with_age: bool = False) -> None:
-    """Time, kind, device, code; then what it is and what follows from it. ``node``: of which of many.
-    ``with_age`` is for lists: below a line that stays on the screen, an age would be wrong soon.
-    """
+def write_event(
+    event: types_pb2.Event, node: str = "", *, time_text: Callable[[Timestamp], str] = without_age
+) -> None:
+    """Time, kind, device, code; then what it is and what follows from it. ``node``: of which of many."""
     kind = enums.EVENT_KIND_OF.get(event.kind, "?")
-    at = for_people(event.at, with_age=with_age)
+    at = time_text(event.at)
     subject = [*filter(None, [node]), event.device, *filter(None, [event.code])]
     verdict = _verdict_of_event(event).split(" ")
     rest = _what_happened(event)

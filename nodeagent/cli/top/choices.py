@@ -44,7 +44,7 @@ class Choices:
     has_quit: bool = False
 
 
-class Shown(NamedTuple):
+class OnScreen(NamedTuple):
     """What is on the screen: the devices in their order, the lines of a text, and how many fit."""
 
     devices: Sequence[str]
@@ -52,7 +52,7 @@ class Shown(NamedTuple):
     page: int
 
 
-Action = Callable[[Choices, Shown], Choices]
+Action = Callable[[Choices, OnScreen], Choices]
 
 
 class Key(NamedTuple):
@@ -63,7 +63,7 @@ class Key(NamedTuple):
     action: Action
 
 
-def pressed(choices: Choices, key: str, shown: Shown) -> Choices:
+def pressed(choices: Choices, key: str, shown: OnScreen) -> Choices:
     """The choices after a key; the same where it has no meaning there."""
     action = _ACTIONS[choices.pane is Pane.DEVICES].get(key)
     return choices if action is None else action(choices, shown)
@@ -74,13 +74,13 @@ def place_of(choices: Choices, devices: Sequence[str]) -> int:
     return devices.index(choices.selected) if choices.selected in devices else 0
 
 
-def first_of_text(choices: Choices, shown: Shown) -> int:
+def first_of_text(choices: Choices, shown: OnScreen) -> int:
     """The first line of a text that is shown: the screen is full where there are enough."""
     return max(0, min(choices.first_line, shown.lines - shown.page))
 
 
-def _moved(step: Callable[[int, Shown], int]) -> Action:
-    def action(choices: Choices, shown: Shown) -> Choices:
+def _moved(step: Callable[[int, OnScreen], int]) -> Action:
+    def action(choices: Choices, shown: OnScreen) -> Choices:
         if not shown.devices:
             return choices
         place = step(place_of(choices, shown.devices), shown)
@@ -89,8 +89,8 @@ def _moved(step: Callable[[int, Shown], int]) -> Action:
     return action
 
 
-def _scrolled(step: Callable[[int, Shown], int]) -> Action:
-    def action(choices: Choices, shown: Shown) -> Choices:
+def _scrolled(step: Callable[[int, OnScreen], int]) -> Action:
+    def action(choices: Choices, shown: OnScreen) -> Choices:
         at = first_of_text(choices, shown)
         last = max(0, shown.lines - shown.page)
         return replace(choices, first_line=max(0, min(step(at, shown), last)))
@@ -99,7 +99,7 @@ def _scrolled(step: Callable[[int, Shown], int]) -> Action:
 
 
 def _to(pane: Pane) -> Action:
-    def action(choices: Choices, shown: Shown) -> Choices:
+    def action(choices: Choices, shown: OnScreen) -> Choices:
         selected = shown.devices[place_of(choices, shown.devices)] if shown.devices else ""
         back = Pane.DEVICES if choices.pane is pane else pane
         first_line = _LAST if back is Pane.EVENTS else 0
@@ -109,31 +109,31 @@ def _to(pane: Pane) -> Action:
 
 
 def _sorted_by(sort: Sort) -> Action:
-    def action(choices: Choices, _shown: Shown) -> Choices:
+    def action(choices: Choices, _shown: OnScreen) -> Choices:
         return replace(choices, sort=sort, is_reversed=False)
 
     return action
 
 
-def _next_sort(choices: Choices, _shown: Shown) -> Choices:
+def _next_sort(choices: Choices, _shown: OnScreen) -> Choices:
     sorts = list(Sort)
     return replace(choices, sort=sorts[(sorts.index(choices.sort) + 1) % len(sorts)], is_reversed=False)
 
 
-def _reversed(choices: Choices, _shown: Shown) -> Choices:
+def _reversed(choices: Choices, _shown: OnScreen) -> Choices:
     return replace(choices, is_reversed=not choices.is_reversed)
 
 
-def _every(choices: Choices, _shown: Shown) -> Choices:
+def _every(choices: Choices, _shown: OnScreen) -> Choices:
     return replace(choices, every=not choices.every)
 
 
-def _quit(choices: Choices, _shown: Shown) -> Choices:
+def _quit(choices: Choices, _shown: OnScreen) -> Choices:
     return replace(choices, has_quit=True)
 
 
-def _moves(make: Callable[[Callable[[int, Shown], int]], Action], what: str) -> list[Key]:
-    steps: Sequence[tuple[tuple[str, ...], str, Callable[[int, Shown], int]]] = (
+def _moves(make: Callable[[Callable[[int, OnScreen], int]], Action], what: str) -> list[Key]:
+    steps: Sequence[tuple[tuple[str, ...], str, Callable[[int, OnScreen], int]]] = (
         ((keys.UP, "k"), f"{what} before", lambda at, _: at - 1),
         ((keys.DOWN, "j"), f"{what} after", lambda at, _: at + 1),
         ((keys.PAGE_UP,), "a screen up", lambda at, shown: at - shown.page),

@@ -20,9 +20,9 @@ from nodeagent.cli.shared import connection
 from nodeagent.cli.shared.connection import take_snapshot
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.output import captured
-from nodeagent.cli.shared.texts import present, write_event
+from nodeagent.cli.shared.texts import for_people, present, write_event
 from nodeagent.cli.top.choices import Pane
-from nodeagent.cli.top.screen import NodeSeen
+from nodeagent.cli.top.screen import LastAnswer
 from nodeagent.client import Client, ClientError
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
@@ -47,7 +47,7 @@ class NodeFeed:
         self._stopped = False
         self._follows = False
         self._clients: dict[str, Client] = {}
-        self.seen: NodeSeen | None = None
+        self.seen: LastAnswer | None = None
         self.text: tuple[tuple[Pane, str], Text] = ((Pane.DEVICES, ""), list)
 
     def start(self) -> None:
@@ -123,7 +123,7 @@ class NodeFeed:
         measured = readings_of(daemon) if measures or self.seen is None else self.seen.readings
         pane, device = self._pane
         self.text = ((pane, device), _text_of(daemon, pane, device, state.snapshot))
-        self.seen = NodeSeen(
+        self.seen = LastAnswer(
             node=state.node.node_name,
             snapshot=state.snapshot,
             at=state.snapshot.at,
@@ -158,7 +158,7 @@ def _events_text(listed: pb.ListEventsResponse) -> Text:
     def text() -> list[str]:
         with captured() as lines:
             for event in listed.events:
-                write_event(event, with_age=True)
+                write_event(event, time_text=for_people)
         return lines
 
     return text

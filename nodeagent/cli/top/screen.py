@@ -14,7 +14,7 @@ from nodeagent.cli.ask.measured import Readings, celsius, count, memory_ratio, p
 from nodeagent.cli.ask.overview import DeviceRow, reset_lines, row_of, worst_first
 from nodeagent.cli.shared.output import Piece, Styled, coloured, printable, shortened
 from nodeagent.cli.shared.texts import headline, local_time
-from nodeagent.cli.top.choices import Choices, Pane, Shown, Sort, first_of_text, place_of
+from nodeagent.cli.top.choices import Choices, OnScreen, Pane, Sort, first_of_text, place_of
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import natural
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -38,7 +38,7 @@ _LEAST_DEVICES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSeen:
+class LastAnswer:
     """What the daemon answered last. ``at`` is when that was, ``silent`` why it does not answer any more."""
 
     node: str
@@ -89,7 +89,7 @@ _MEASURES: Final[Mapping[Sort, Callable[[DeviceNow], float | None]]] = {
 }
 
 
-def ordered(seen: NodeSeen, choices: Choices) -> list[str]:
+def ordered(seen: LastAnswer, choices: Choices) -> list[str]:
     """The names of the devices that are listed, as they are sorted; what is not known comes last."""
     devices = seen.snapshot.devices
     shown = devices if choices.every else in_tables(devices)[0]
@@ -106,8 +106,8 @@ def ordered(seen: NodeSeen, choices: Choices) -> list[str]:
     return names[::-1] if choices.is_reversed else names
 
 
-def shown_of(names: Sequence[str], text: Sequence[str], size: Size) -> Shown:
-    return Shown(names, len(text), _page(size))
+def shown_of(names: Sequence[str], text: Sequence[str], size: Size) -> OnScreen:
+    return OnScreen(names, len(text), _page(size))
 
 
 def _page(size: Size) -> int:
@@ -116,7 +116,7 @@ def _page(size: Size) -> int:
 
 
 def screen(
-    seen: NodeSeen, choices: Choices, text: Sequence[str], size: Size, present: Timestamp
+    seen: LastAnswer, choices: Choices, text: Sequence[str], size: Size, present: Timestamp
 ) -> list[Line]:
     """``size.lines`` lines. ``text`` is what a pane other than that of the devices shows."""
     current = pb.Snapshot()
@@ -130,7 +130,7 @@ def screen(
     return [*top, *blank, [Styled(shortened(keys, size.columns), bold=True)]]
 
 
-def _head(seen: NodeSeen, current: pb.Snapshot, choices: Choices, size: Size) -> list[Line]:
+def _head(seen: LastAnswer, current: pb.Snapshot, choices: Choices, size: Size) -> list[Line]:
     """What the node is, and whether what is shown is of now."""
     node = next((each for each in current.devices if each.name == NODE), types_pb2.Device(name=NODE))
     clock = local_time(current.at, current.at, with_age=False)
@@ -143,7 +143,7 @@ def _head(seen: NodeSeen, current: pb.Snapshot, choices: Choices, size: Size) ->
     ]
 
 
-def _second(seen: NodeSeen, current: pb.Snapshot, choices: Choices, size: Size) -> Piece:
+def _second(seen: LastAnswer, current: pb.Snapshot, choices: Choices, size: Size) -> Piece:
     if seen.silent:
         of = local_time(seen.at, current.at)
         return Styled(
@@ -163,7 +163,7 @@ def _second(seen: NodeSeen, current: pb.Snapshot, choices: Choices, size: Size) 
     return shortened(titles[choices.pane], size.columns)
 
 
-def _devices(seen: NodeSeen, current: pb.Snapshot, choices: Choices, size: Size) -> list[Line]:
+def _devices(seen: LastAnswer, current: pb.Snapshot, choices: Choices, size: Size) -> list[Line]:
     names = ordered(seen, choices)
     page, place = _page(size), place_of(choices, names)
     first = max(0, min(place - page // 2, len(names) - page))

@@ -155,11 +155,11 @@ def test_a_reset_is_one_line_with_the_first_thing_that_it_waits_for() -> None:
     lines = [line for _, line in reset_lines(snapshot(resets=[waits, ended, ordered]))]
     assert lines == [
         (
-            "reset of npu3 (and with it npu0, npu1) for C1 waits, until 13:47:05Z at the latest:"
-            " npu0 is claimed (and 1 more)"
+            "reset of npu3 (and with it npu0, npu1) for C1 waits, until 1970-01-12T13:47:05.000Z at the"
+            " latest: npu0 is claimed (and 1 more)"
         ),
         "reset of npu3 for C1: failed: no answer, 3 min ago",
-        "reset of npu3, ordered by uid:0: hung, begins at 13:47:05Z",
+        "reset of npu3, ordered by uid:0: hung, begins at 1970-01-12T13:47:05.000Z",
     ]
 
 

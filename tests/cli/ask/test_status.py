@@ -93,6 +93,21 @@ def test_one_screen_of_a_terminal_holds_all_that_is_wrong_in_a_line_each(
     assert "Multi-bit ECC errors when accessing the HBM" in re.sub(r"\n +", " ", wide)
 
 
+def test_its_devices_have_what_the_driver_measures_and_nothing_of_one_that_hangs(
+    node: Path, nodeagent: Nodeagent
+) -> None:
+    devices = nodeagent("devices", "npu1", HUNG, "-o", "json", "--config", node).json
+    unknown = nodeagent("devices", "NPU1", "--config", node)
+    screen = COLOUR.sub("", on_terminal("devices", "--config", node)).splitlines()
+
+    assert devices[0]["readings"]["temperature_celsius"] == 41.0
+    assert devices[0]["readings"]["memory_total_bytes"] == 64 * 2**30
+    assert devices[1]["readings"] is None
+    assert (unknown.status, "; the nearest is npu1;" in unknown.err) == (1, True)
+    assert len(screen) < LINES
+    assert [line.split() for line in screen if line.startswith(HUNG)] == [[HUNG, "UNKNOWN", *["-"] * 7]]
+
+
 def test_a_damaged_store_is_below_the_headline_with_what_was_lost_and_what_to_do(
     tmp_path: Path, nodeagent: Nodeagent
 ) -> None:

@@ -42,7 +42,9 @@ def hostile(message: Message) -> Message:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             given = dict(own)
             own.clear()
-            own.update({TEXT + key: TEXT + each for key, each in given.items()})
+            own.update(
+                {TEXT + key: TEXT + each if isinstance(each, str) else each for key, each in given.items()}
+            )
         elif field.message_type is not None:
             for each in own if field.is_repeated else (own,):
                 hostile(each)

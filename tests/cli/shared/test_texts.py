@@ -5,11 +5,13 @@ What ``why`` and ``devices`` say of a device whose driver does not answer all th
 The first line of the status: how many of which chips are well, and what is wrong with the others.
 """
 
+from datetime import timedelta, timezone
+
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import texts
-from nodeagent.cli.shared.texts import for_people, headline, in_short, rfc3339
+from nodeagent.cli.shared.texts import for_people, headline, local_time, rfc3339
 from nodeagent.messages.pb import types_pb2
 from nodeagent.messages.pb import types_pb2 as pb
 
@@ -31,11 +33,23 @@ def test_a_time_has_one_form_and_one_that_no_calendar_has_is_the_nearest(
     assert rfc3339(Timestamp(seconds=seconds, nanos=nanos)) == expected
 
 
-def test_people_read_milliseconds_and_in_a_column_the_time_of_today() -> None:
-    now = Timestamp(seconds=NOON)
-    assert for_people(now) == "2026-01-02T12:04:05.000Z"
-    assert in_short(now, Timestamp(seconds=NOON + 60)) == "12:04:05Z"
-    assert in_short(now, Timestamp(seconds=NOON + 86_400)) == "2026-01-02"
+def test_a_time_in_a_pipe_is_in_utc_with_milliseconds() -> None:
+    assert for_people(Timestamp(seconds=NOON), Timestamp(seconds=NOON + 60)) == "2026-01-02T12:04:05.000Z"
+
+
+@pytest.mark.parametrize(
+    ("seconds_later", "shown"),
+    [
+        (185, "21:04:05 JST (3 min ago)"),
+        (-600, "21:04:05 JST (in 10 min)"),
+        (3 * 3600, "2026-01-02 21:04:05 JST (3 h ago)"),
+    ],
+)
+def test_a_time_on_a_terminal_is_local_and_has_its_age_and_the_date_of_another_day(
+    seconds_later: int, shown: str
+) -> None:
+    zone = timezone(timedelta(hours=9), "JST")
+    assert local_time(Timestamp(seconds=NOON), Timestamp(seconds=NOON + seconds_later), zone) == shown
 
 
 ROWS = {"unjudged": "XID_63,XID_64", "unanswered": "nvmlDeviceGetRemappedRows_v2 NO_PERMISSION"}

@@ -1,0 +1,1 @@
+"""The live screen: keys, layout, and the command on a terminal."""
