@@ -260,6 +260,6 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
 def main() -> None:
     """Find out which chip, link or host part of this node is faulty, and report it.
 
-    Every command except run and the bridges has "-o json": one JSON object, or one a line for lists and
+    Every command except run, top and the bridges has "-o json": one JSON object, or one a line for lists and
     streams.
     """
