@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.client import Client
+from nodeagent.messages.pb import control_service_pb2
 from tests.cli.conftest import Nodeagent
 from tests.harness.node import Node, daemon_of
 
@@ -19,6 +21,8 @@ COMMANDS = (
     ("devices", f"{GPU} "),
     ("events", f"raised          {GPU} XID_79"),
     ("job list --all", "JOB "),
+    ("consumers", "follower"),
+    ("audit", f"IsolateDevice {GPU}"),
 )
 
 
@@ -29,6 +33,10 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Node:
     with node.daemon() as stream:
         node.write(XID)
         stream.until("XID_79")
+        with Client(str(node.socket)) as client:
+            client.ack("follower", next(iter(client.watch(consumer="follower"))).position)
+        with Client(str(node.control_socket)) as operator:
+            operator.call(control_service_pb2.IsolateDeviceRequest(device=GPU, reason="test"))
     return node
 
 
