@@ -37,7 +37,6 @@ def command(
         _refuse_options(context)
         return
 
-
     def ask(daemon: Reader) -> Sequence[pb.Consumer]:
         listed: Sequence[pb.Consumer] = daemon.call(pb.ListConsumersRequest()).consumers
         return listed

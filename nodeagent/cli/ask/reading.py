@@ -34,6 +34,10 @@ AT_A_TERMINAL_S: Final = 3.0
 REPORTED_AFTER_S: Final = 1.0
 _SYSTEMD_LIMIT_S: Final = 1.0
 _UNIT: Final = "nodeagent.service"
+_REPAIR: Final = (
+    "the daemon repairs what it can at its start, keeps the damaged file, and reports store_damaged;"
+    ' "nodeagent scan" reads the devices without a daemon'
+)
 _STATES: Final[Mapping[str, str]] = {
     "T": "was stopped by a signal; kill -CONT lets it go on",
     "t": "is stopped by a debugger",
@@ -69,19 +73,19 @@ def read(
     store ends with the exit status of a daemon that cannot be asked: no program takes it for the present.
     """
     path = query_socket(socket, config_path)
-    limit_s = timeout_s or (AT_A_TERMINAL_S if on_terminal() else CALL_TIMEOUT_S)
+    limit_s = patience_s(timeout_s)
     try:
-        with _reported_while_silent(path, limit_s), connection.opened(path, limit_s) as daemon:
+        with asked(path, limit_s) as daemon:
             answer = ask(daemon)
     except Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise
-        stored = _stored_node(path, config_path)
-        if stored is None:
-            raise
         note(f"nodeagent: {error.message}")
         for line in _what_others_report(path):
             note(f"nodeagent: {line}")
+        stored = _stored_node(path, config_path)
+        if stored is None:
+            raise SystemExit(EXIT_UNAVAILABLE) from error
         as_of = Timestamp()
         as_of.FromNanoseconds(stored.as_of_ns)
         now = Timestamp(seconds=int(time.time()))
@@ -90,6 +94,18 @@ def read(
             show(ask(stored))
         raise SystemExit(EXIT_UNAVAILABLE) from error
     show(answer)
+
+
+def patience_s(timeout_s: float | None) -> float:
+    """How long to wait for the daemon: as the caller wants, else as long as suits a person or a program."""
+    return timeout_s or (AT_A_TERMINAL_S if on_terminal() else CALL_TIMEOUT_S)
+
+
+@contextmanager
+def asked(path: Path, limit_s: float) -> Iterator[Reader]:
+    """The daemon; one that is silent for a second is reported. Raises as ``connection.opened``."""
+    with _reported_while_silent(path, limit_s), connection.opened(path, limit_s) as daemon:
+        yield daemon
 
 
 @contextmanager
@@ -109,7 +125,7 @@ def _reported_while_silent(path: Path, limit_s: float) -> Iterator[None]:
 
 
 def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
-    """None where the socket is not that of the configured daemon, or there is no store that can be read."""
+    """None where the socket is not that of the configured daemon, or its store cannot be read: reported."""
     try:
         config = read_config(config_path)
     except CommandFailure as error:
@@ -117,7 +133,15 @@ def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
         return None
     agent = config.agent
     is_its_socket = os.fspath(path) in (agent.socket, agent.control_socket)
-    if not is_its_socket or not os.access(agent.state_dir, os.R_OK | os.X_OK):
+    if not is_its_socket:
+        return None
+    if not Path(agent.state_dir).is_dir():
+        note(
+            f"nodeagent: there is no store either: {agent.state_dir} is not there; no daemon has run here yet"
+        )
+        return None
+    if not os.access(agent.state_dir, os.R_OK | os.X_OK):
+        note(f"nodeagent: its store in {agent.state_dir} is not open to you: run as root to read it")
         return None
     from nodeagent.cli.ask.self_check import StoreUnusable, read_stored_state
     from nodeagent.cli.ask.stored_node import StoredNode
@@ -128,6 +152,8 @@ def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
         last = read_stored_state(agent, {catalog.digest: catalog}, lambda: catalog)
     except (TablesError, StoreUnusable) as error:
         note(f"nodeagent: the store cannot be read either: {error}")
+        if isinstance(error, StoreUnusable):
+            note(f"nodeagent: {_REPAIR}")
         return None
     return None if last is None else StoredNode(last, catalog, agent.name())
 
@@ -137,16 +163,23 @@ def _what_others_report(path: Path) -> Iterator[str]:
     yield from _service_line()
 
 
+def listening_process(path: Path) -> int:
+    """The pid of the process that listens at a socket. Raises ``OSError`` where none does."""
+    from nodeagent.api.access.credentials import UCRED
+
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
+        probe.settimeout(_SYSTEMD_LIMIT_S)
+        probe.connect(os.fspath(path))
+        pid, _, _ = UCRED.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, UCRED.size))
+    return int(pid)
+
+
 def _process_line(path: Path) -> Iterator[str]:
     """What the kernel shows of the process that listens, where that explains anything."""
-    from nodeagent.api.access.credentials import UCRED
     from nodeagent.system.processes import STATE, stat_of
 
     try:
-        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
-            probe.settimeout(_SYSTEMD_LIMIT_S)
-            probe.connect(os.fspath(path))
-            pid, _, _ = UCRED.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, UCRED.size))
+        pid = listening_process(path)
         state = stat_of(Path(f"/proc/{pid}"))[1][STATE]
     except OSError:
         return
