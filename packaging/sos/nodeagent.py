@@ -5,7 +5,7 @@ reads. Unlike "nodeagent bundle" it takes no reports of vendors' tools and no lo
 plug-ins of its own for them.
 """
 
-from sos.report.plugins import IndependentPlugin, Plugin
+from sos.report.plugins import DebianPlugin, IndependentPlugin, Plugin, RedHatPlugin, UbuntuPlugin
 
 LIMIT_S = 30
 SECRETS = (
@@ -14,10 +14,10 @@ SECRETS = (
 )
 
 
-class Nodeagent(Plugin, IndependentPlugin):
+class Nodeagent(Plugin, IndependentPlugin, RedHatPlugin, DebianPlugin, UbuntuPlugin):
     """nodeagent: fault detection for AI nodes"""
 
-    # The one is the name of sos 4.0, the other that of later versions.
+    # sos 4.0 names it description, and takes an IndependentPlugin on no system.
     description = short_desc = "nodeagent: fault detection for AI nodes"
     plugin_name = "nodeagent"
     profiles = ("system", "hardware")
