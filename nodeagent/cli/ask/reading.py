@@ -27,6 +27,7 @@ from nodeagent.client.calls import CALL_TIMEOUT_S
 
 if TYPE_CHECKING:
     from nodeagent.cli.ask.stored_node import StoredNode
+    from nodeagent.config.config import Config
 
 T = TypeVar("T")
 
@@ -80,10 +81,10 @@ def read(
     except Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise
-        note(f"nodeagent: {error.message}")
-        for line in _what_others_report(path):
+        config = _its_config(path, config_path)
+        for line in _what_is_known(error, path, config):
             note(f"nodeagent: {line}")
-        stored = _stored_node(path, config_path)
+        stored = None if config is None else _stored_node(config)
         if stored is None:
             raise SystemExit(EXIT_UNAVAILABLE) from error
         as_of = Timestamp()
@@ -124,17 +125,19 @@ def _reported_while_silent(path: Path, limit_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
-    """None where the socket is not that of the configured daemon, or its store cannot be read: reported."""
+def _its_config(path: Path, config_path: Path | None) -> "Config | None":
+    """None where the socket is not that of the configured daemon, or the configuration is wrong: reported."""
     try:
         config = read_config(config_path)
     except CommandFailure as error:
         note(f"nodeagent: the store cannot be read either: {error}")
         return None
+    return config if os.fspath(path) in (config.agent.socket, config.agent.control_socket) else None
+
+
+def _stored_node(config: "Config") -> "StoredNode | None":
+    """None where the store cannot be read: reported."""
     agent = config.agent
-    is_its_socket = os.fspath(path) in (agent.socket, agent.control_socket)
-    if not is_its_socket:
-        return None
     if not Path(agent.state_dir).is_dir():
         note(
             f"nodeagent: there is no store either: {agent.state_dir} is not there; no daemon has run here yet"
@@ -158,9 +161,23 @@ def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
     return None if last is None else StoredNode(last, catalog, agent.name())
 
 
-def _what_others_report(path: Path) -> Iterator[str]:
-    yield from _process_line(path)
+def _what_is_known(error: Unreachable, path: Path, config: "Config | None") -> Iterator[str]:
+    """Why no daemon answers, as this command, the kernel and systemd see it."""
+    of_process = list(_process_line(path))
+    starting = [] if config is None or of_process else list(_starting_line(Path(config.agent.state_dir)))
+    yield from starting or [error.message]
+    yield from of_process
     yield from _service_line()
+
+
+def _starting_line(state_dir: Path) -> Iterator[str]:
+    """Of a daemon that has its store open, and no socket yet."""
+    from nodeagent.system.locks import flock_holder
+
+    pid = flock_holder(state_dir)
+    if pid is not None:
+        state = "".join(f"; it {text}" for text in _state_of(pid))
+        yield f"the daemon, process {pid}, has its store open and does not listen: it starts or ends{state}"
 
 
 def listening_process(path: Path) -> int:
@@ -176,15 +193,23 @@ def listening_process(path: Path) -> int:
 
 def _process_line(path: Path) -> Iterator[str]:
     """What the kernel shows of the process that listens, where that explains anything."""
+    try:
+        pid = listening_process(path)
+    except OSError:
+        return
+    for text in _state_of(pid):
+        yield f"the daemon, process {pid}, {text}"
+
+
+def _state_of(pid: int) -> Iterator[str]:
     from nodeagent.system.processes import STATE, stat_of
 
     try:
-        pid = listening_process(path)
         state = stat_of(Path(f"/proc/{pid}"))[1][STATE]
     except OSError:
         return
     if state in _STATES:
-        yield f"the daemon, process {pid}, {_STATES[state]}"
+        yield _STATES[state]
 
 
 def _service_line() -> Iterator[str]:
