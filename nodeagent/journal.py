@@ -2,18 +2,25 @@
 
 Written from a thread of its own: a journal or a terminal that does not take what is written holds up
 nothing but itself. It writes events, not the daemon's log.
+
+An entry has the MESSAGE_ID of its code where the package's message catalog explains that code, else that of
+its kind, so that ``journalctl -x`` explains it. packaging/journal_catalog.py writes the catalog.
 """
 
 import io
 import json
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import TextIO
+from pathlib import Path
+from typing import Final, TextIO
+from uuid import UUID, uuid5
 
 from nodeagent.api.faults.history import follow
-from nodeagent.core.model import EventKind, Verdict
+from nodeagent.core.catalog.codes import canonical, root
+from nodeagent.core.model import Event, EventKind, Verdict
 from nodeagent.store.disk.thread import DiskThread
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
@@ -30,6 +37,25 @@ _COLOURS = {
     Verdict.UNKNOWN: "magenta",
     Verdict.ALLOW: "green",
 }
+
+CATALOG: Final = Path("/usr/lib/systemd/catalog/nodeagent.catalog")
+"""Where the package puts the message catalog."""
+
+_OF_A_CODE: Final = frozenset(
+    {
+        EventKind.RAISED,
+        EventKind.LEVEL_CHANGED,
+        EventKind.NOTICE,
+        EventKind.PROMOTED,
+        EventKind.SUPPRESSED,
+    }
+)
+"""Kinds of events that are about what a code means, rather than about what is done."""
+
+_NAMESPACE: Final = UUID("8d3f0c52-55d0-4d0b-9f3a-0c6f2f5a7e11")
+"""Of the MESSAGE_IDs. It never changes: sites search by them."""
+
+_CATALOG_ID: Final = re.compile(r"^-- ([0-9a-f]{32})$", re.MULTILINE)
 
 _log = logging.getLogger(__name__)
 
@@ -60,18 +86,57 @@ def _writing(write: Write, events: Sequence[StoredEvent]) -> Callable[[], None]:
     return write_all
 
 
-def journal_writer() -> Write:
+def journal_writer(catalog: Path = CATALOG) -> Write:
     """Writes structured entries: ``journalctl NODEAGENT_DEVICE=...`` finds them."""
     from systemd import journal  # only where there is a journal
 
+    explained = explained_ids(catalog)
+
     def write(stored: StoredEvent) -> None:
-        journal.send(line(stored), **fields(stored))
+        journal.send(line(stored), MESSAGE_ID=message_id(stored.event, explained), **fields(stored))
 
     return write
 
 
+def kind_id(kind: EventKind) -> str:
+    """The MESSAGE_ID of events of this kind."""
+    return uuid5(_NAMESPACE, f"kind {kind}").hex
+
+
+def code_id(code: str) -> str:
+    """The MESSAGE_ID of a fault code, or of a family such as ``XID_*``."""
+    return uuid5(_NAMESPACE, f"code {canonical(code)}").hex
+
+
+def message_id(event: Event, explained: Collection[str]) -> str:
+    """That of the code, or of the family that includes it, if it is ``explained``; else that of the kind."""
+    if event.code and event.kind in _OF_A_CODE:
+        for code in _rows_of(event.code):
+            if (found := code_id(code)) in explained:
+                return found
+    return kind_id(event.kind)
+
+
+def _rows_of(code: str) -> Iterator[str]:
+    """The codes of the rows that may be of this code, the closest first."""
+    yield code
+    key = root(code)
+    yield key
+    for end in range(len(key), 0, -1):
+        if key[end - 1] == "_":
+            yield f"{key[:end]}*"
+
+
+def explained_ids(catalog: Path) -> frozenset[str]:
+    """The ids that a catalog file explains; none where it is not installed or cannot be read."""
+    try:
+        return frozenset(_CATALOG_ID.findall(catalog.read_text()))
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
+
+
 def fields(stored: StoredEvent) -> dict[str, str]:
-    """The fields of a journal entry other than MESSAGE. Empty ones are left out."""
+    """The fields of a journal entry other than MESSAGE and MESSAGE_ID. Empty ones are left out."""
     event = stored.event
     values = {
         "SYSLOG_IDENTIFIER": "nodeagent",

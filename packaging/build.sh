@@ -141,6 +141,8 @@ make_packages() {
     step "getting the modules for $ARCHITECTURE" get_wheels
     step "building systemd-python" build_systemd_python
     step "writing the manual pages" env PYTHONPATH=packaging .venv/bin/python -m man "$BUILD/man"
+    step "writing the catalog of the journal" \
+        env PYTHONPATH=packaging .venv/bin/python -m journal_catalog "$BUILD/nodeagent.catalog"
     step "laying out the environment" lay_out
     step "compiling the modules" compile_modules
     step "building the emulator's libraries" set_emulator_apart

@@ -22,7 +22,15 @@ WAYS_OUT: Final = frozenset(
 )
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "cli/shared/output.py": frozenset(
-        {"click.echo", "click.echo_via_pager", "click.style", "click.clear", "sys.stdout", "sys.stderr"}
+        {
+            "click.echo",
+            "click.echo_via_pager",
+            "click.style",
+            "click.clear",
+            "click.confirm",
+            "sys.stdout",
+            "sys.stderr",
+        }
     ),
     # Asked whether it is a terminal.
     "cli/top/command.py": frozenset({"sys.stdout"}),
@@ -30,6 +38,9 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "cli/top/terminal.py": frozenset({"rich.console.Console", "rich.live.Live"}),
     # Each of its formatters makes every line printable.
     "cli/shared/foreground.py": frozenset({"sys.stderr", "logging.StreamHandler", "logging.basicConfig"}),
+    # A process whose output goes into an archive.
+    "cli/bundle/collecting.py": frozenset({"os.write"}),
+    "cli/bundle/sources.py": frozenset({"os.write", "sys.stdout", "sys.stderr"}),
     # A file is read.
     "cli/order/report.py": frozenset({"click.open_file"}),
     # A program of the operator's own writes there, not we.

@@ -94,6 +94,7 @@ SECTIONS: Final[Sequence[Section]] = (
             "fleet": CommandPart("ask.fleet:command", "Follow the daemons of many nodes."),
             "consumers": CommandPart("ask.consumers:command", "List the named consumers, or delete one."),
             "audit": CommandPart("ask.audit:command", "Show the calls of operators and their results."),
+            "bundle": CommandPart("bundle.command:command", "Collect what support needs in one archive."),
         },
     ),
     Section(

@@ -4,6 +4,8 @@
 # yet is tried again by systemd: the version is installed all the same.
 set -e
 
+# What explains the journal's entries. dpkg calls systemd for it; with rpm not every distribution's systemd has a trigger.
+journalctl --update-catalog || true
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
 if systemctl --quiet is-enabled nodeagent.service || systemctl --quiet is-active nodeagent.service; then

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from nodeagent.cli.ask.reading import read, timeout_option
+from nodeagent.cli.shared.connection import Reader
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.shared.output import write_continued, write_json
 
 if TYPE_CHECKING:
-    from nodeagent.client import Client
     from nodeagent.messages.pb import control_service_pb2 as pb
 
 NEWEST_SHOWN: Final = 20
@@ -26,34 +27,48 @@ _PAGE: Final = 1000
     type=click.IntRange(min=1, max=_PAGE),
     help=f"The newest COUNT entries; {NEWEST_SHOWN}.",
 )
+@timeout_option
 @control_socket_option
 @output_option
 def command(
-    after: int | None, newest: int | None, socket: Path | None, config_path: Path | None, output: Output
+    after: int | None,
+    newest: int | None,
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
 ) -> None:
     """Show the newest calls of operators, oldest first, also refused ones. Each call of audit is an entry,
     too.
-    """
-    from nodeagent.cli.shared import connection, json_forms
 
+    If no daemon answers, its store is read.
+    """
     if after is not None and newest is not None:
         raise click.UsageError("--after and --newest exclude each other")
-    with connection.opened(control_socket(socket, config_path)) as daemon:
-        for entry in _newest(daemon, newest or NEWEST_SHOWN) if after is None else _all(daemon, after):
+
+    def ask(daemon: Reader) -> list["pb.AuditEntry"]:
+        return list(_newest(daemon, newest or NEWEST_SHOWN) if after is None else _all(daemon, after))
+
+    def show(entries: list["pb.AuditEntry"]) -> None:
+        from nodeagent.cli.shared import json_forms
+
+        for entry in entries:
             if output == Output.JSON:
                 write_json(json_forms.form(entry))
             else:
                 _write(entry)
 
+    read(control_socket(socket, config_path), config_path, timeout_s, ask, show)
 
-def _newest(daemon: "Client", count: int) -> Iterator["pb.AuditEntry"]:
+
+def _newest(daemon: Reader, count: int) -> Iterator["pb.AuditEntry"]:
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     request = pb.ListAuditRequest(newest=True, limit=count)
     yield from daemon.call(request).entries
 
 
-def _all(daemon: "Client", after: int) -> Iterator["pb.AuditEntry"]:
+def _all(daemon: Reader, after: int) -> Iterator["pb.AuditEntry"]:
     """Every entry there was when it began: looking adds one for each page."""
     from nodeagent.messages.pb import control_service_pb2 as pb
 

@@ -1,13 +1,16 @@
 """``nodeagent consumers``: the names under which programs follow this node; list, delete or rewind them."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import completion, connection, json_forms
-from nodeagent.cli.shared.connection import warn_not_durable
+from nodeagent.cli.shared.connection import Reader, warn_not_durable
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option, time_option
 from nodeagent.cli.shared.output import write, write_json, write_table
 from nodeagent.cli.shared.texts import for_people
@@ -15,16 +18,33 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 
 
 @click.group("consumers", invoke_without_command=True)
+@timeout_option
 @socket_option
 @output_option
 @click.pass_context
-def command(context: click.Context, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """List the named consumers: whose they are, and how far each has come."""
+def command(
+    context: click.Context,
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
+) -> None:
+    """List the named consumers: whose they are, and how far each has come.
+
+    If no daemon answers, its store is read.
+    """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    with connection.opened(query_socket(socket, config_path)) as daemon:
-        listed = daemon.call(pb.ListConsumersRequest()).consumers
+
+    def ask(daemon: Reader) -> Sequence[pb.Consumer]:
+        listed: Sequence[pb.Consumer] = daemon.call(pb.ListConsumersRequest()).consumers
+        return listed
+
+    read(socket, config_path, timeout_s, ask, partial(_write_list, output=output))
+
+
+def _write_list(listed: Sequence[pb.Consumer], *, output: Output) -> None:
     if output == Output.JSON:
         for consumer in listed:
             write_json(json_forms.form(consumer))

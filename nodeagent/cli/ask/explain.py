@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.ask.reading import asked, patience_s, timeout_option
 from nodeagent.cli.shared import completion, json_forms
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, query_socket, read_config, socket_option
@@ -34,9 +35,16 @@ _CLOSED_BY = {
 
 @click.command("explain")
 @click.argument("codes", metavar="CODE...", nargs=-1, required=True, shell_complete=completion.codes)
+@timeout_option
 @socket_option
 @output_option
-def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
+def command(
+    codes: tuple[str, ...],
+    timeout_s: float | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
+) -> None:
     """Explain what fault codes mean, how they are handled, and what to do.
 
     Hexadecimal codes compare by value. A number that several codes begin with, such as 0x00f103b0, means all
@@ -45,7 +53,9 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
     from nodeagent.cli.shared import connection
 
     try:
-        explanations = _explained(codes, partial(_ask, query_socket(socket, config_path)))
+        explanations = _explained(
+            codes, partial(_ask, query_socket(socket, config_path), patience_s(timeout_s))
+        )
     except connection.Unreachable:
         note("nodeagent: no daemon answers; these are the tables on disk")
         explanations = _explained(codes, partial(_look_up, config_path))
@@ -72,12 +82,10 @@ def _explained(codes: Sequence[str], explain: Explain) -> list[pb.CodeExplanatio
     ]
 
 
-def _ask(socket: Path, codes: Sequence[str]) -> list[pb.CodeExplanation]:
+def _ask(socket: Path, limit_s: float, codes: Sequence[str]) -> list[pb.CodeExplanation]:
     """Raises ``connection.Unreachable``."""
-    from nodeagent.cli.shared import connection
-
     explanations = list[pb.CodeExplanation]()
-    with connection.opened(socket) as daemon:
+    with asked(socket, limit_s) as daemon:
         for begin in range(0, len(codes), _CODES_AT_ONCE):
             request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
             explanations += daemon.call(request).explanations

@@ -26,6 +26,7 @@ from nodeagent.client.calls import CALL_TIMEOUT_S
 
 if TYPE_CHECKING:
     from nodeagent.cli.ask.stored_node import StoredNode
+    from nodeagent.config.config import Config
 
 T = TypeVar("T")
 
@@ -33,6 +34,10 @@ AT_A_TERMINAL_S: Final = 3.0
 REPORTED_AFTER_S: Final = 1.0
 _SYSTEMD_LIMIT_S: Final = 1.0
 _UNIT: Final = "nodeagent.service"
+_REPAIR: Final = (
+    "the daemon repairs what it can at its start, keeps the damaged file, and reports store_damaged;"
+    ' "nodeagent scan" reads the devices without a daemon'
+)
 _STATES: Final[Mapping[str, str]] = {
     "T": "was stopped by a signal; kill -CONT lets it go on",
     "t": "is stopped by a debugger",
@@ -68,19 +73,19 @@ def read(
     store ends with the exit status of a daemon that cannot be asked: no program takes it for the present.
     """
     path = query_socket(socket, config_path)
-    limit_s = timeout_s or (AT_A_TERMINAL_S if on_terminal() else CALL_TIMEOUT_S)
+    limit_s = patience_s(timeout_s)
     try:
-        with _reported_while_silent(path, limit_s), connection.opened(path, limit_s) as daemon:
+        with asked(path, limit_s) as daemon:
             answer = ask(daemon)
     except Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise
-        stored = _stored_node(path, config_path)
-        if stored is None:
-            raise
-        note(f"nodeagent: {error.message}")
-        for line in _what_others_report(path):
+        config = _its_config(path, config_path)
+        for line in _what_is_known(error, path, config):
             note(f"nodeagent: {line}")
+        stored = None if config is None else _stored_node(config)
+        if stored is None:
+            raise SystemExit(EXIT_UNAVAILABLE) from error
         as_of = Timestamp()
         as_of.FromNanoseconds(stored.as_of_ns)
         of = without_age(as_of)
@@ -89,6 +94,18 @@ def read(
             show(ask(stored))
         raise SystemExit(EXIT_UNAVAILABLE) from error
     show(answer)
+
+
+def patience_s(timeout_s: float | None) -> float:
+    """How long to wait for the daemon: as the caller wants, else as long as suits a person or a program."""
+    return timeout_s or (AT_A_TERMINAL_S if on_terminal() else CALL_TIMEOUT_S)
+
+
+@contextmanager
+def asked(path: Path, limit_s: float) -> Iterator[Reader]:
+    """The daemon; one that is silent for a second is reported. Raises as ``connection.opened``."""
+    with _reported_while_silent(path, limit_s), connection.opened(path, limit_s) as daemon:
+        yield daemon
 
 
 @contextmanager
@@ -107,16 +124,26 @@ def _reported_while_silent(path: Path, limit_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
-    """None where the socket is not that of the configured daemon, or there is no store that can be read."""
+def _its_config(path: Path, config_path: Path | None) -> "Config | None":
+    """None where the socket is not that of the configured daemon, or the configuration is wrong: reported."""
     try:
         config = read_config(config_path)
     except CommandFailure as error:
         note(f"nodeagent: the store cannot be read either: {error}")
         return None
+    return config if os.fspath(path) in (config.agent.socket, config.agent.control_socket) else None
+
+
+def _stored_node(config: "Config") -> "StoredNode | None":
+    """None where the store cannot be read: reported."""
     agent = config.agent
-    is_its_socket = os.fspath(path) in (agent.socket, agent.control_socket)
-    if not is_its_socket or not os.access(agent.state_dir, os.R_OK | os.X_OK):
+    if not Path(agent.state_dir).is_dir():
+        note(
+            f"nodeagent: there is no store either: {agent.state_dir} is not there; no daemon has run here yet"
+        )
+        return None
+    if not os.access(agent.state_dir, os.R_OK | os.X_OK):
+        note(f"nodeagent: its store in {agent.state_dir} is not open to you: run as root to read it")
         return None
     from nodeagent.cli.ask.self_check import StoreUnusable, read_stored_state
     from nodeagent.cli.ask.stored_node import StoredNode
@@ -127,30 +154,61 @@ def _stored_node(path: Path, config_path: Path | None) -> "StoredNode | None":
         last = read_stored_state(agent, {catalog.digest: catalog}, lambda: catalog)
     except (TablesError, StoreUnusable) as error:
         note(f"nodeagent: the store cannot be read either: {error}")
+        if isinstance(error, StoreUnusable):
+            note(f"nodeagent: {_REPAIR}")
         return None
     return None if last is None else StoredNode(last, catalog, agent.name())
 
 
-def _what_others_report(path: Path) -> Iterator[str]:
-    yield from _process_line(path)
+def _what_is_known(error: Unreachable, path: Path, config: "Config | None") -> Iterator[str]:
+    """Why no daemon answers, as this command, the kernel and systemd see it."""
+    of_process = list(_process_line(path))
+    starting = [] if config is None or of_process else list(_starting_line(Path(config.agent.state_dir)))
+    yield from starting or [error.message]
+    yield from of_process
     yield from _service_line()
+
+
+def _starting_line(state_dir: Path) -> Iterator[str]:
+    """Of a daemon that has its store open, and no socket yet."""
+    from nodeagent.system.locks import flock_holder
+
+    pid = flock_holder(state_dir)
+    if pid is not None:
+        state = "".join(f"; it {text}" for text in _state_of(pid))
+        yield f"the daemon, process {pid}, has its store open and does not listen: it starts or ends{state}"
+
+
+def listening_process(path: Path) -> int:
+    """The pid of the process that listens at a socket. Raises ``OSError`` where none does."""
+    from nodeagent.api.access.credentials import UCRED
+
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
+        probe.settimeout(_SYSTEMD_LIMIT_S)
+        probe.connect(os.fspath(path))
+        pid, _, _ = UCRED.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, UCRED.size))
+    return int(pid)
 
 
 def _process_line(path: Path) -> Iterator[str]:
     """What the kernel shows of the process that listens, where that explains anything."""
-    from nodeagent.api.access.credentials import UCRED
+    try:
+        pid = listening_process(path)
+    except OSError:
+        return
+    for text in _state_of(pid):
+        yield f"the daemon, process {pid}, {text}"
+
+
+def _state_of(pid: int) -> Iterator[str]:
     from nodeagent.system.processes import STATE, stat_of
 
     try:
-        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
-            probe.settimeout(_SYSTEMD_LIMIT_S)
-            probe.connect(os.fspath(path))
-            pid, _, _ = UCRED.unpack(probe.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, UCRED.size))
         state = stat_of(Path(f"/proc/{pid}"))[1][STATE]
     except OSError:
         return
     if state in _STATES:
-        yield f"the daemon, process {pid}, {_STATES[state]}"
+        yield _STATES[state]
 
 
 def _service_line() -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 
+from nodeagent.cli.ask.reading import asked, patience_s, timeout_option
 from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.connection import take_snapshot
 from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED, CommandFailure
@@ -63,9 +64,10 @@ class ScanResult:
 
 
 @click.command("scan")
+@timeout_option
 @socket_option
 @output_option
-def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
+def command(timeout_s: float | None, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Report by the exit status whether this node is good: 0 good, 1 faulty, 2 unknown.
 
     A device, or the node, is faulty if it may get no new work. If no daemon answers, its store and the
@@ -73,7 +75,7 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     a driver that is slow to open. Without permission to ask the daemon the exit status is 2.
     """
     try:
-        answer = look(socket, config_path)
+        answer = look(socket, config_path, timeout_s)
     except CommandFailure as failure:
         answer = ScanResult("nobody", (), failure.message.splitlines())
     if output == Output.JSON:
@@ -91,11 +93,12 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     raise SystemExit(answer.status)
 
 
-def look(socket: Path | None, config_path: Path | None) -> ScanResult:
+def look(socket: Path | None, config_path: Path | None, timeout_s: float | None = None) -> ScanResult:
     """Without a daemon the store and the sources are read. Raises ``CommandFailure``."""
     try:
-        with connection.opened(query_socket(socket, config_path)) as daemon:
-            return ScanResult("daemon", take_snapshot(daemon).snapshot.devices)
+        limit_s = patience_s(timeout_s)
+        with asked(query_socket(socket, config_path), limit_s) as daemon:
+            return ScanResult("daemon", take_snapshot(daemon, limit_s).snapshot.devices)
     except connection.Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise

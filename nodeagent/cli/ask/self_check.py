@@ -41,6 +41,7 @@ from nodeagent.messages.pb import types_pb2
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
 from nodeagent.store import queries
+from nodeagent.store.change import ConsumerRow
 from nodeagent.store.disk.opening import FILE_NAME, life_of
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.records import ClockAnchor, Cursor, Publication, StoreId
@@ -68,7 +69,8 @@ class StoreUnusable(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLife:
     """``engine`` and ``anchor`` are as of the last commit. Up to ``cursors`` kernel lines were read. The
-    events in ``database`` have the numbers from ``oldest_seq`` to ``last_seq``.
+    events in ``database`` have the numbers from ``oldest_seq`` to ``last_seq``, and the audit log ends with
+    ``last_audit``.
     """
 
     engine: Engine
@@ -78,6 +80,8 @@ class LastLife:
     store_id: StoreId
     oldest_seq: int
     last_seq: int
+    last_audit: int
+    consumers: Sequence[ConsumerRow]
 
 
 def read_stored_state(
@@ -112,6 +116,8 @@ def read_stored_state(
         store_id=recovery.store_id,
         oldest_seq=life.state.oldest_seq,
         last_seq=recovery.last_seq,
+        last_audit=life.state.last.audit,
+        consumers=life.consumers,
     )
 
 

@@ -14,6 +14,8 @@ from google.protobuf.message import Message
 from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.access.limits import Limit
 from nodeagent.api.access.quota import Quota
+from nodeagent.api.control.audit import AuditLog, AuditReader
+from nodeagent.api.faults.consumers import ConsumerService
 from nodeagent.api.faults.service import FaultService, ServedState
 from nodeagent.api.faults.watch import StreamPace
 from nodeagent.api.messages import NodeFacts
@@ -22,10 +24,13 @@ from nodeagent.cli.ask.self_check import LastLife, StoreUnusable
 from nodeagent.client import ClientError
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon import systemd
+from nodeagent.messages.pb import control_service_pb2 as control_pb
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
 from nodeagent.store import queries
+from nodeagent.store.change import AuditRow
+from nodeagent.store.consumers import Consumer, Consumers
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoredEvent, StoreId
 
@@ -59,6 +64,7 @@ class StoredNode:
             started_wall_ns=0,
         )
         self.as_of_ns = feed.current.view.now_ns + feed.current.wall_offset_ns
+        self._audit = AuditLog(ledger)
         self._shown = ServedState(
             feed=feed,
             ledger=ledger,
@@ -71,6 +77,7 @@ class StoredNode:
     def call(self, request: Message) -> Any:
         """The response."""
         service = self._service()
+        consumers = ConsumerService(self._shown.ledger, self._shown.facts, _identified, self._audit)
         methods: dict[type[Message], Callable[..., Coroutine[Any, Any, Any]]] = {
             pb.GetNodeRequest: service.get_node,
             pb.ListDevicesRequest: service.list_devices,
@@ -80,6 +87,8 @@ class StoredNode:
             pb.ListEventsRequest: service.list_events,
             pb.WhyDeviceRequest: service.why_device,
             pb.ExplainCodeRequest: service.explain_code,
+            pb.ListConsumersRequest: consumers.list_consumers,
+            control_pb.ListAuditRequest: self._list_audit,
         }
         answer = _ran(methods[type(request)](request, None))
         return pb.ListEventsResponse.FromString(answer) if isinstance(answer, bytes) else answer
@@ -96,7 +105,16 @@ class StoredNode:
             yield pb.WatchResponse.FromString(first.written)
 
     def _service(self) -> FaultService:
-        return FaultService(self._shown, lambda _context: _READER, Quota(_ANSWERS))
+        return FaultService(self._shown, _identified, Quota(_ANSWERS))
+
+    async def _list_audit(self, request: control_pb.ListAuditRequest, _context: object) -> Message:
+        """Who may read the file may read what it holds."""
+        reader = AuditReader(self._shown.ledger, self._shown.facts)
+        return (await reader.list_audit(_READER, request)).message
+
+
+def _identified(_context: object) -> Caller:
+    return _READER
 
 
 class _FirstWritten(Exception):
@@ -114,17 +132,19 @@ class _First:
 
 
 class _StoredEvents:
-    """What the service asks of a ledger: its events, from the file. No consumer is known."""
+    """What the services ask of a ledger: its events, consumers and audit log, from the file."""
 
     def __init__(self, last: LastLife) -> None:
         self._database = last.database
-        self._last_seq = last.last_seq
+        self._consumers = Consumers(last.consumers)
+        self.last_seq = last.last_seq
+        self.last_audit = last.last_audit
         self.oldest_seq = last.oldest_seq
         self.store_id: StoreId = last.store_id
         self.durable = True
 
     async def read_events(self, after_seq: int, limit: int) -> list[StoredEvent]:
-        return self._read(lambda disk: queries.read_events(disk, after_seq, self._last_seq, limit)[0])
+        return self._read(lambda disk: queries.read_events(disk, after_seq, self.last_seq, limit)[0])
 
     async def first_since(self, after_seq: int, until_seq: int, since_ns: int) -> int | None:
         return self._read(lambda disk: queries.first_since(disk, after_seq, until_seq, since_ns))
@@ -132,8 +152,14 @@ class _StoredEvents:
     async def last_before(self, after_seq: int, until_seq: int, until_ns: int) -> int | None:
         return self._read(lambda disk: queries.last_before(disk, after_seq, until_seq, until_ns))
 
-    def consumer(self, _name: str) -> None:
-        return None
+    async def read_audit(self, after_number: int, limit: int) -> list[AuditRow]:
+        return self._read(lambda disk: queries.read_audits(disk, after_number, limit))
+
+    def consumers(self) -> tuple[Consumer, ...]:
+        return self._consumers.all()
+
+    def consumer(self, name: str) -> Consumer | None:
+        return self._consumers.get(name)
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Raises ``StoreUnusable``."""

@@ -111,11 +111,11 @@ class Reader(Protocol):
     def stream(self, request: Message, *, timeout_s: float | None = None) -> Iterator[Any]: ...
 
 
-def take_snapshot(daemon: Reader) -> pb.WatchResponse:
+def take_snapshot(daemon: Reader, limit_s: float = CALL_TIMEOUT_S) -> pb.WatchResponse:
     """The response that holds the Snapshot, and with it node, store and durability."""
     request = pb.WatchRequest(snapshot=pb.SNAPSHOT_MODE_ALWAYS)
     response: pb.WatchResponse
-    for response in daemon.stream(request, timeout_s=CALL_TIMEOUT_S):
+    for response in daemon.stream(request, timeout_s=limit_s):
         if response.HasField("snapshot"):
             return response
     raise CommandFailure("the daemon ended the stream before it sent its state", EXIT_UNAVAILABLE)

@@ -262,6 +262,11 @@ def shortened(text: str, size: int) -> str:
     return text if len(text) <= size else text[: max(0, size - 1)].rstrip() + "…"
 
 
+def confirmed(question: str) -> bool:
+    """Whether a person at the terminal agrees; no answer is a no."""
+    return click.confirm(printable(question), default=False)
+
+
 def on_terminal() -> bool:
     return sys.stdout.isatty()
 

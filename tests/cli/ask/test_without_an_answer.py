@@ -1,12 +1,16 @@
 """Commands that read where no daemon answers: its store, as of when, and what is known of the daemon."""
 
+import fcntl
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from nodeagent.client import Client
+from nodeagent.config.load import load_config
+from nodeagent.messages.pb import control_service_pb2
 from tests.cli.conftest import Nodeagent
 from tests.harness.node import Node, daemon_of
 
@@ -19,6 +23,8 @@ COMMANDS = (
     ("devices", f"{GPU} "),
     ("events", f"raised          {GPU} XID_79"),
     ("job list --all", "JOB "),
+    ("consumers", "follower"),
+    ("audit", f"IsolateDevice {GPU}"),
 )
 
 
@@ -29,6 +35,10 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Node:
     with node.daemon() as stream:
         node.write(XID)
         stream.until("XID_79")
+        with Client(str(node.socket)) as client:
+            client.ack("follower", next(iter(client.watch(consumer="follower"))).position)
+        with Client(str(node.control_socket)) as operator:
+            operator.call(control_service_pb2.IsolateDeviceRequest(device=GPU, reason="test"))
     return node
 
 
@@ -55,6 +65,52 @@ def test_the_store_does_not_answer_for_a_socket_of_another_daemon(
 ) -> None:
     ran = nodeagent("status", "--config", stopped.configuration, "--socket", tmp_path / "other.sock")
     assert (ran.status, ran.out, "from its store" in ran.err) == (NO_ANSWER, "", False)
+
+
+def test_a_daemon_that_reads_its_store_and_does_not_listen_yet_is_reported_as_that(
+    stopped: Node, nodeagent: Nodeagent
+) -> None:
+    state_dir = Path(load_config(stopped.configuration, {}).agent.state_dir)
+    held = os.open(state_dir, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ran = nodeagent("status", "--config", stopped.configuration)
+    finally:
+        os.close(held)
+    does = "has its store open and does not listen: it starts or ends"
+    assert ran.err.startswith(f"nodeagent: the daemon, process {os.getpid()}, {does}")
+    assert ("is not running" in ran.err, ran.status) == (False, NO_ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (
+            lambda file: file.write_bytes(b""),
+            "cannot be read as a store of nodeagent: its schema is version 0",
+        ),
+        (lambda file: file.write_bytes(b"x" * 9999), "cannot be read as a store of nodeagent"),
+        (lambda file: file.unlink(), "not there"),
+        (lambda file: (file.unlink(), file.mkdir()), "cannot be read: Is a directory"),
+    ],
+    ids=["empty", "garbage", "missing", "folder"],
+)
+def test_a_store_that_cannot_be_read_is_reported_after_the_daemon_with_what_repairs_it(
+    nodeagent: Nodeagent, tmp_path: Path, damage: Callable[[Path], object], reason: str
+) -> None:
+    state_dir = tmp_path / "state"
+    state_dir.mkdir()
+    (state_dir / "store.db").touch()
+    damage(state_dir / "store.db")
+    configuration = tmp_path / "nodeagent.toml"
+    configuration.write_text(f'{configuration.read_text()}state_dir = "{state_dir}"\n')
+    ran = nodeagent("status", "--config", configuration)
+    first, second, third = ran.err.splitlines()
+    assert "the daemon is not running" in first
+    assert "the store cannot be read either" in second
+    assert reason in second
+    assert "the daemon repairs what it can at its start" in third
+    assert (ran.status, ran.out) == (NO_ANSWER, "")
 
 
 @pytest.fixture

@@ -110,7 +110,8 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
 }
 """In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions,
 ``job replay`` a file: see test_job_replay, ``slurm health`` and ``slurm check`` a Slurm: see
-tests/slurm/test_health, and ``rebaseline`` a GPU: see tests/stories/test_gpu_links_kept.
+tests/slurm/test_health, and ``rebaseline`` a GPU: see tests/stories/test_gpu_links_kept. For ``bundle`` see
+test_bundle.
 """
 
 
@@ -140,5 +141,5 @@ def test_a_command_prints_the_fields_that_are_listed(node: Node, command: str) -
 
 
 def test_every_row_is_called_or_shares_one() -> None:
-    elsewhere = {"replay", "job replay", "approve", "slurm health", "slurm check", "rebaseline"}
+    elsewhere = {"bundle", "replay", "job replay", "approve", "slurm health", "slurm check", "rebaseline"}
     assert documented().keys() - CALLED.keys() == elsewhere
