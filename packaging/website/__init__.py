@@ -1,0 +1,1 @@
+"""The site of the documents: what lies in docs/, and references made of the sources (``./dev docs``)."""
