@@ -30,7 +30,17 @@ def main() -> int:
         page = source / REFERENCE / name
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "sphinx", *_OPTIONS, "-c", HERE, "-d", folder / "cache", source, html]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        *_OPTIONS,
+        "-c",
+        HERE,
+        "-d",
+        folder / "cache",
+    ]
+    command += [source, html]
     return subprocess.run(command, check=False).returncode
 
 

@@ -33,7 +33,7 @@ def _page(name: str, rows: list[Row]) -> str:
         for row in rows
     ]
     return (
-        f"# Codes: {name}\n\nOf `fault_codes/{name}.toml` (vendor {vendors}; kind {kinds}). `nodeagent explain"
-        " CODE` shows more: how a code is handled, its rules, and the source of its level.\n\n"
+        f"# Codes: {name}\n\nOf `fault_codes/{name}.toml` (vendor {vendors}; kind {kinds}). `nodeagent"
+        " explain CODE` shows more: how a code is handled, its rules, and the source of its level.\n\n"
         f"{table(_HEAD, lines)}"
     )

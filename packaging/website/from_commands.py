@@ -12,8 +12,8 @@ from website.markdown import block
 _WIDTH: Final = 110
 _HEAD: Final = """# Help of all commands
 
-`nodeagent COMMAND -h` prints the same. [Commands for programs](../docs/commands.md) has the fields of their JSON
-output and their exit statuses.
+`nodeagent COMMAND -h` prints the same. [Commands for programs](../docs/commands.md) has the fields of their
+JSON output and their exit statuses.
 """
 
 
