@@ -16,7 +16,7 @@ from website.markdown import block, code, prose, table
 _OF_CONFIGURATION: Final = """# All keys of the configuration
 
 [Configuration](../docs/configuration.md) describes where the file is, and how drop-ins change it. Each key may
-be left out; then its default is in force.
+be left out; then the value that is shown is in force.
 """
 _OF_TABLES: Final = """# All keys of the tables
 
@@ -41,7 +41,7 @@ def _group(group: Group, right: dict[str, str]) -> str:
     lines = []
     if group.keys:
         lines.append(f"### {', '.join(code(key) for key, _ in group.keys)}\n")
-        lines += [f"- default {code(default)}; it is {prose(right[key])}" for key, default in group.keys]
+        lines += [f"- {code(f'{key} = {default}')}: {prose(right[key])}" for key, default in group.keys]
         lines.append("")
     return "\n".join([*lines, _text(group.text)])
 
