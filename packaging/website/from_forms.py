@@ -15,8 +15,8 @@ from website.markdown import block, code, prose, table
 
 _OF_CONFIGURATION: Final = """# All keys of the configuration
 
-[Configuration](../docs/configuration.md) describes where the file is, and how drop-ins change it. Each key may
-be left out; then the value that is shown is in force.
+[Configuration](../docs/configuration.md) describes where the file is, and how drop-ins change it. Each key
+may be left out; then the value that is shown is in force.
 """
 _OF_TABLES: Final = """# All keys of the tables
 
