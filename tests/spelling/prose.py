@@ -1,4 +1,4 @@
-"""What people read, without code: documents, help of commands, tables, and comments of what sites configure."""
+"""What people read, without code: documents, help, tables, and comments of what sites configure."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What people read is spelt as in British dictionaries, which hunspell reads; words.txt has the words of the field."""
+"""What people read is spelt as in hunspell's British dictionary; words.txt has the words of the field."""
 
 import subprocess
 from collections import defaultdict
