@@ -41,9 +41,14 @@ def prose(document: Path) -> str:
 def shell_lines(document: Path) -> Iterator[list[str]]:
     """The words of each line of its sh blocks, without comments and prompts. A backslash joins two lines."""
     for text in blocks("sh", document):
-        for line in text.replace("\\\n", " ").splitlines():
-            if words := shlex.split(line, comments=True):
-                yield words
+        yield from shell_words(text)
+
+
+def shell_words(text: str) -> Iterator[list[str]]:
+    """Those of a block."""
+    for line in text.replace("\\\n", " ").splitlines():
+        if words := shlex.split(line, comments=True):
+            yield words
 
 
 def called(words: list[str]) -> list[str]:

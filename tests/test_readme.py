@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,7 @@ CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 SYSTEM_COMMANDS: Final = {
     *("apt", "cp", "curl", "dnf", "git", "modprobe", "node", "npm", "printf", "python3", "rm", "systemctl"),
     *("diff", "gpg", "install", "rpmkeys", "rpmsign", "rsync", "sed", "sha256sum"),
+    *("journalctl", "lspci", "touch"),
     *("ctr", "envsubst", "export", "kubectl", "podman", "skopeo"),
 }
 
@@ -60,10 +62,10 @@ LINKING: Final = [
         path
         for folder in ("tests", "packaging", "fault_codes", "nodeagent", "proto")
         for path in sorted((ROOT / folder).rglob("*.md"))
-        if "node_modules" not in path.parts
+        if not {"node_modules", "website"} & set(path.parts)
     ),
 ]
-"""Also what stands beside code: its links lead somewhere too."""
+"""Also what stands beside code: its links lead somewhere too. Sphinx checks those of the site."""
 
 
 class Subscriber:
@@ -279,6 +281,32 @@ def _broken_links(document: Path) -> Iterator[tuple[str, str]]:
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", prose(document), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def test_every_link_by_reference_is_defined_and_every_definition_used() -> None:
+    """As `[yes][gpud]` with `[gpud]: https://...` below: one that is not defined would be shown as it is."""
+    unlike = {}
+    for document in DOCUMENTS:
+        text = INLINE.sub("", prose(document))
+        defined = set(re.findall(r"^\[([\w-]+)\]: \S+$", text, flags=re.MULTILINE))
+        used = set(re.findall(r"\]\[([\w-]+)\]", text))
+        if defined != used:
+            unlike[name_of(document)] = defined ^ used
+
+    assert unlike == {}
+
+
+def test_every_link_to_another_site_is_an_address() -> None:
+    """Whether it answers is not asked: tests open no other site."""
+    links = {
+        link
+        for document in DOCUMENTS
+        for link in re.findall(r"\w+://[^\s)>\]]+", INLINE.sub("", prose(document)))
+    }
+    parts = {link: urllib.parse.urlsplit(link) for link in links}
+
+    assert len(links) > 10
+    assert [link for link, each in parts.items() if each.scheme != "https" or "." not in each.netloc] == []
 
 
 EXAMPLES: Final = ("uptime", "absence", "snooze", "driver.py", "client.py")

@@ -17,14 +17,12 @@ from typing import Final
 
 import click
 from markdown_it.token import Token
-from msgspec import Struct
 
 from man import from_click, from_configuration, from_markdown
+from man.forms import OF_TABLES
 from man.roff import Page, bold, plain
 from nodeagent import __version__
 from nodeagent.cli.main import main as commands
-from nodeagent.tables.rule_kinds import RULE_SECTIONS
-from nodeagent.tables.sections.schema import FileForm, RowForm
 from nodeagent.toml.fields import requirements
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -123,12 +121,7 @@ def _fault_codes() -> Page:
     page.heading("DESCRIPTION")
     from_markdown.put(page, from_markdown.tokens(DOCS / "tables.md")[3:])
     page.heading("KEYS")
-    forms: dict[str, type[Struct]] = {
-        "At the head of a file": FileForm,
-        "[codes.CODE]": RowForm,
-        **{f"[[{key}]]": kind.form for key, kind in RULE_SECTIONS.items()},
-    }
-    for title, form in forms.items():
+    for title, form in OF_TABLES.items():
         page.subheading(title)
         for key, right in requirements(form).items():
             page.tagged(bold(key), plain(f"{right[0].upper()}{right[1:]}."))

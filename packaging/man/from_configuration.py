@@ -5,26 +5,17 @@ What may stand there comes from the forms that read the file, so that the page c
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import Struct
-
+from man.forms import OF_CONFIGURATION
 from man.roff import Page, bold, plain, prose
-from nodeagent.config.load import SECTIONS
-from nodeagent.config.public import PublicConfig
 from nodeagent.toml.fields import requirements
-from nodeagent.vendors import DRIVERS
 
 _KEY: Final = re.compile(r"# (\w+) = (.*)")
-_INDENT: Final = "    "
+INDENT: Final = "    "
 _SECTION: Final = re.compile(r"\[([\w.]+)\]")
-_FORMS: Final[Mapping[str, type[Struct]]] = {
-    **SECTIONS,
-    "public": PublicConfig,
-    **{f"drivers.{name}": traits.section for name, traits in DRIVERS.items()},
-}
 
 
 @dataclass
@@ -37,14 +28,11 @@ class Group:
 
 def put(page: Page, shipped: str) -> None:
     """A heading for each section; keys that no text is about stand by themselves."""
-    sections = list(_sections(shipped))
-    for name, groups in sections:
+    for name, groups in sections(shipped):
         page.heading(f"[{name}]")
-        right = requirements(_FORMS[name])
+        right = requirements(OF_CONFIGURATION[name])
         for group in groups:
-            for key, default in group.keys[:-1]:
-                page.tagged(bold(f"{key} = {default}"), plain(f"It is {right[key]}."))
-            for key, default in group.keys[-1:]:
+            for key, default in group.keys:
                 page.tagged(bold(f"{key} = {default}"), plain(f"It is {right[key]}."))
             if group.keys and group.text:
                 page.begin_within()
@@ -52,11 +40,11 @@ def put(page: Page, shipped: str) -> None:
                 page.end_within()
             else:
                 _put_text(page, group.text)
-        for key in _left_out(groups, right):
+        for key in left_out(groups, right):
             page.tagged(bold(key), plain(f"It is {right[key]}."))
 
 
-def _left_out(groups: Sequence[Group], keys: Iterable[str]) -> list[str]:
+def left_out(groups: Sequence[Group], keys: Iterable[str]) -> list[str]:
     """Keys that the section takes and the shipped file does not show, such as those that all sources have."""
     shown = {key for group in groups for key, _ in group.keys}
     told = " ".join(line for group in groups for line in group.text)
@@ -65,14 +53,14 @@ def _left_out(groups: Sequence[Group], keys: Iterable[str]) -> list[str]:
 
 def _put_text(page: Page, lines: list[str]) -> None:
     """Lines that are indented are shown as they are."""
-    for is_shown, some in itertools.groupby(lines, lambda line: line.startswith(_INDENT)):
+    for is_shown, some in itertools.groupby(lines, lambda line: line.startswith(INDENT)):
         if is_shown:
-            page.example("\n".join(line.removeprefix(_INDENT) for line in some))
+            page.example("\n".join(line.removeprefix(INDENT) for line in some))
         else:
             page.paragraph(prose(" ".join(some)))
 
 
-def _sections(shipped: str) -> Iterator[tuple[str, list[Group]]]:
+def sections(shipped: str) -> Iterator[tuple[str, list[Group]]]:
     """Each with its groups. The comment right above a section is its own."""
     name, groups, paragraph = "", list[Group](), list[str]()
     for line in (*shipped.splitlines(), "", "[end]"):

@@ -1,59 +1,13 @@
 """The documents' way through the emulator, command by command, with a real daemon on the emulated chips."""
 
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from nodeagent.cli.local.emulator import command, configuration_of
-from nodeagent.emulator.control.server import Server
-from nodeagent.emulator.node import EmulatedNode
-from tests.documents import DOCUMENTS, block, orders
+from nodeagent.cli.local.emulator import command
+from tests.documents import block
+from tests.emulator.walk import SHOWN, emulated, say, seen, without_times
 from tests.harness.configuration import ROOT
-from tests.harness.node import Node
-from tests.waiting import Lines, wait_until
-
-SHOWN = {" ".join(words) for document in DOCUMENTS for words in orders(document)}
-IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
-
-
-@contextmanager
-def emulated(tmp_path: Path, description: str = "8x910B") -> Iterator[tuple[Node, EmulatedNode]]:
-    """A daemon's configuration, and the chips that it is to find."""
-    chips = EmulatedNode.create(tmp_path / "chips", description)
-    node = Node.within(tmp_path, f"{configuration_of(chips)}\n{IMPATIENT}")
-    server = Server(chips)
-    try:
-        yield node, chips
-    finally:
-        server.close()
-
-
-def say(node: Node, chips: EmulatedNode, words: str) -> str:
-    """What a command prints; the words are those after ``./dev nodeagent``."""
-    assert words in SHOWN, f"no document shows {words!r}"
-    environment = {
-        **os.environ,
-        "NODEAGENT_SOCKET": str(node.socket),
-        "NODEAGENT_EMULATOR": str(chips.directory),
-        "PYTHONPATH": str(ROOT),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "nodeagent.cli", *words.split()],
-        env=environment,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-
-
-def seen(stream: Lines, count: int) -> None:
-    """Until so many chips were seen."""
-    for _ in range(count):
-        stream.until(" ALLOW ")
+from tests.waiting import wait_until
 
 
 def test_a_fault_comes_and_goes_and_a_hung_chip_is_unknown_alone(tmp_path: Path) -> None:
@@ -107,15 +61,6 @@ def test_the_status_in_the_readme_is_what_a_daemon_shows(tmp_path: Path) -> None
 
         wait_until(lambda: "kmsg does not observe" not in say(node, chips, "status"))
         assert without_times(say(node, chips, "status")) == without_times(block("text", ROOT / "README.md"))
-
-
-def without_times(status: str) -> list[str]:
-    """What is the same whenever and wherever it is shown."""
-    lines = status.removeprefix("$ nodeagent status\n").splitlines()
-    lines[0] = re.sub(r"^[^:]+:", "NODE:", lines[0])
-    lines[-1] = re.sub(r"\d+ events, tables \w+", "EVENTS", lines[-1])
-    times = r"20\S+Z|\b\d+ s\b"
-    return [re.sub(" +", " ", re.sub(times, "TIME", line)) for line in lines]
 
 
 def test_every_command_of_the_emulator_that_is_shown_exists() -> None:

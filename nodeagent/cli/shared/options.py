@@ -53,6 +53,10 @@ def output_option(command: Command) -> Command:
     )(command)
 
 
+_SOCKET: Final = click.Path(readable=False, path_type=Path)
+"""Whether it may be connected to is found out by connecting: that it may not is no wrong command line."""
+
+
 def config_option(command: Command) -> Command:
     """``config_path``: a Path or None, to be given to ``read_config``."""
     return click.option(
@@ -68,7 +72,7 @@ def socket_option(command: Command) -> Command:
     """``socket`` and ``config_path``, to be given to ``query_socket`` or ``public_socket``."""
     option = click.option(
         "--socket",
-        type=click.Path(path_type=Path),
+        type=_SOCKET,
         envvar="NODEAGENT_SOCKET",
         show_envvar=True,
         metavar="PATH",
@@ -81,7 +85,7 @@ def control_socket_option(command: Command) -> Command:
     """``socket`` and ``config_path``, to be given to ``control_socket``."""
     option = click.option(
         "--socket",
-        type=click.Path(path_type=Path),
+        type=_SOCKET,
         envvar="NODEAGENT_CONTROL_SOCKET",
         show_envvar=True,
         metavar="PATH",

@@ -236,3 +236,15 @@ def test_a_missing_permission_is_reported_once(site: Site) -> None:
     assert (ran.returncode, ran.stderr) == (2, "")
     todo = f"run as root, or join its group (ls -l {site.socket})"
     assert ran.stdout == f"unknown: permission denied on {site.socket}: {todo}\n"
+
+
+@pytest.mark.root
+def test_a_socket_that_is_named_and_may_not_be_read_is_no_wrong_command_line(site: Site) -> None:
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(site.socket))
+        daemon.listen()
+        site.socket.chmod(0)
+        ran = unprivileged("devices", "--socket", str(site.socket))
+
+    assert ran.returncode == 77
+    assert ran.stderr.startswith(f"nodeagent: permission denied on {site.socket}: run as root")

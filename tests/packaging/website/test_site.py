@@ -1,0 +1,30 @@
+"""The site as `./dev docs` builds it: Sphinx finds each link and heading, and the search finds a code."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.documents import DOCUMENTS, ROOT
+
+pytestmark = pytest.mark.slow
+
+
+def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{root}:{root / 'packaging'}"}
+    command = [sys.executable, "-m", "website", folder]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=250)
+
+
+def test_it_is_built_without_a_warning_and_finds_a_code(tmp_path: Path) -> None:
+    built = build(tmp_path)
+
+    assert (built.returncode, built.stderr) == (0, "")
+    html = tmp_path / "html"
+    pages = {str(each.relative_to(html).with_suffix(".md")) for each in html.rglob("*.html")}
+    assert {str(each.relative_to(ROOT)) for each in DOCUMENTS} - pages == set()
+    index = (html / "searchindex.js").read_text()
+    assert re.search(r'"80e01801":', index)
