@@ -18,26 +18,35 @@ SERVER: Final = "server"
 CLIENT_CA: Final = "client_ca"
 
 
-class CertificateExpiry:
+_LABELS: Final = ("use", "common_name", "serial")
+
+
+class CertificateTimes:
     """Of these files; None: of no files."""
 
     def __init__(self, files: ServerCertificateFiles | None) -> None:
         self._files = files
         self._seen: Stamp | None = None
-        self._read: dict[tuple[str, str, str], float] = {}
+        self._read: dict[tuple[str, str, str], ReadCertificate] = {}
 
     def families(self) -> Iterator[Metric]:
-        family = GaugeMetricFamily(
+        begin = GaugeMetricFamily(
+            "nodeagent_certificate_begin_timestamp_seconds",
+            "When the same certificate became valid, unix time.",
+            labels=_LABELS,
+        )
+        expiry = GaugeMetricFamily(
             "nodeagent_certificate_expiry_timestamp_seconds",
             "When a certificate of the API's TCP listener expires, unix time: one of its own chain (server),"
             " or an authority whose clients are admitted (client_ca).",
-            labels=["use", "common_name", "serial"],
+            labels=_LABELS,
         )
         if self._files is not None:
             self._read_changed(self._files)
-        for labels, not_after_s in self._read.items():
-            family.add_metric(labels, not_after_s)
-        yield family
+        for labels, certificate in self._read.items():
+            begin.add_metric(labels, certificate.not_before_s)
+            expiry.add_metric(labels, certificate.not_after_s)
+        yield from (expiry, begin)
 
     def _read_changed(self, files: ServerCertificateFiles) -> None:
         try:
@@ -47,7 +56,7 @@ class CertificateExpiry:
             self._seen = found
             files.check()
             self._read = {
-                (use, each.common_name, each.serial): each.not_after_s
+                (use, each.common_name, each.serial): each
                 for use, path in ((SERVER, files.certificate), (CLIENT_CA, files.client_ca))
                 for each in _certificates_of(path)
             }

@@ -29,10 +29,13 @@ _Element = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCertificate:
-    """``common_name`` is the subject's, "" without one; ``serial`` in hexadecimal, without leading zeros."""
+    """``common_name`` is the subject's, "" without one; ``serial`` in hexadecimal, without leading zeros. The
+    times are unix times.
+    """
 
     common_name: str
     serial: str
+    not_before_s: float
     not_after_s: float
 
 
@@ -47,11 +50,14 @@ def _certificate(der: bytes) -> ReadCertificate:
         (_, to_be_signed), *_ = _elements(certificate)
         fields = [each for each in _elements(to_be_signed) if each[0] != _CONSTRUCTED_VERSION]
         (_, serial), _, _, (_, validity), (_, subject), *_ = fields
-        _, not_after = _elements(validity)
+        not_before, not_after = _elements(validity)
     except IndexError as error:
         raise ValueError("a certificate ends in its middle") from error
     return ReadCertificate(
-        common_name=_common_name(subject), serial=f"{int.from_bytes(serial):x}", not_after_s=_time_s(not_after)
+        common_name=_common_name(subject),
+        serial=f"{int.from_bytes(serial):x}",
+        not_before_s=_time_s(not_before),
+        not_after_s=_time_s(not_after),
     )
 
 

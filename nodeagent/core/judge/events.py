@@ -19,7 +19,6 @@ from nodeagent.core.model import (
     Noticed,
     Promotion,
     Shown,
-    Verdict,
 )
 from nodeagent.core.state.derived import Judgement
 from nodeagent.core.state.limits import MAX_NOTICED

@@ -137,7 +137,7 @@ class DeviceView:
     claims: tuple[tuple[str, str], ...] = ()
     source: str = ""
     network_unhealthy: bool = False
-    verdict_since_ns: int = 0
+    verdict_since_ns: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
