@@ -85,7 +85,7 @@ _device = writer(
     DeviceView,
     pb.Device,
     computed=["observed_at"],
-    unsent=["observed_ns", "source"],
+    unsent=["observed_ns", "source", "verdict_since_ns"],
     converted={"holders": _holders, "claims": _claims},
     parts={pb.Reason: reason},
 )

@@ -151,11 +151,6 @@ class GrpcServer:
         from nodeagent.api.access.tls import ServerCertificateFiles, server_credentials
 
         grpc_config = self._config.grpc
-        files = ServerCertificateFiles(
-            certificate=Path(grpc_config.tls_cert),
-            key=Path(grpc_config.tls_key),
-            client_ca=Path(grpc_config.tls_client_ca),
-        )
         beside = Path(self._config.agent.control_socket)
         relay = await self._serve_behind_relay(
             beside.with_name(f"{beside.name}.tcp"),
@@ -164,7 +159,7 @@ class GrpcServer:
             credentials.certificate_caller(grpc_config.roles),
             limits.TCP_CONNECTIONS,
             self._server,
-            server_credentials(files),
+            server_credentials(ServerCertificateFiles.configured(grpc_config)),
         )
 
         async def listen() -> None:

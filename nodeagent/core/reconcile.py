@@ -28,9 +28,8 @@ class PublishedState:
                 self.conditions[event.condition_id] = event
             elif event.kind is EventKind.CLEARED:
                 self.conditions.pop(event.condition_id, None)
-            self.shown[event.device_id] = Shown(
-                device_id=event.device_id, verdict=event.verdict, handling=event.handling
-            )
+            before = self.shown.get(event.device_id) or Shown(device_id=event.device_id)
+            self.shown[event.device_id] = before.followed_by(event.verdict, event.handling, event.at_ns)
 
 
 def published_by(carried: Iterable[Carried]) -> PublishedState:

@@ -14,6 +14,7 @@ from nodeagent.core.model import (
     Hold,
     Promotion,
     Reset,
+    Shown,
     Source,
     View,
 )
@@ -43,6 +44,7 @@ def _device_view(state: EngineState, device: Device) -> DeviceView:
     now = judgement(state, device)
     held = state.get(DeviceProcesses, device.id)
     claimed = state.get(Claimed, device.id)
+    shown = state.get(Shown, device.id)
     return DeviceView(
         id=device.id,
         name=device.name,
@@ -60,4 +62,5 @@ def _device_view(state: EngineState, device: Device) -> DeviceView:
         holders=None if held is None else held.holders,
         claims=() if claimed is None else claimed.jobs,
         source=device.source,
+        verdict_since_ns=0 if shown is None else shown.verdict_since_ns,
     )

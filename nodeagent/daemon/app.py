@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nodeagent import __version__, journal
 from nodeagent.api.access.sockets import OutletError, open_or_keep_trying
+from nodeagent.api.access.tls import ServerCertificateFiles
 from nodeagent.api.control.audit import AuditLog, AuditReader
 from nodeagent.api.control.context import Context
 from nodeagent.api.control.senders import Senders
@@ -28,6 +29,7 @@ from nodeagent.api.server import GrpcServer
 from nodeagent.config.config import Config
 from nodeagent.config.last import Chosen
 from nodeagent.config.load import where_set
+from nodeagent.config.sections import GrpcConfig
 from nodeagent.core.model import View
 from nodeagent.daemon import systemd
 from nodeagent.daemon.catalogs import NoTables
@@ -39,6 +41,7 @@ from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.orders import Quiescence, Rebaselining
 from nodeagent.daemon.sources.supervisor import SourceSupervisor
+from nodeagent.metrics.certificates import CertificateTimes
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.http import MetricsServer
 from nodeagent.store.errors import StoreInUseError
@@ -251,9 +254,14 @@ def assemble(config: Config, config_path: Path | None, recovered: RecoveredDaemo
             ledger=ledger,
             facts=facts,
             health=lambda: configured.health(pump, ledger, sources, recovered.volatile, senders),
+            certificates=_certificate_times(config.grpc),
             all_states=config.metrics.states == "all",
         ),
     )
+
+
+def _certificate_times(grpc: GrpcConfig) -> CertificateTimes | None:
+    return CertificateTimes(ServerCertificateFiles.configured(grpc)) if grpc.listen else None
 
 
 def _grpc(

@@ -18,8 +18,15 @@ from prometheus_client.registry import Collector
 from nodeagent.api.faults.history import follow
 from nodeagent.api.messages import NodeFacts
 from nodeagent.core.model import EventKind
+from nodeagent.metrics.certificates import CertificateTimes
 from nodeagent.metrics.daemon import HealthSource, daemon_metrics, public_metrics, source_metrics
-from nodeagent.metrics.devices import ActionCounts, actions_in_progress, device_metrics, open_metrics
+from nodeagent.metrics.devices import (
+    ActionCounts,
+    actions_in_progress,
+    device_metrics,
+    open_metrics,
+    verdicts_since,
+)
 from nodeagent.metrics.jobs import JobCounts, jobs_by_stage, slow_jobs
 from nodeagent.metrics.telemetry import telemetry
 from nodeagent.metrics.workers import worker_metrics
@@ -41,12 +48,14 @@ class NodeMetrics(Collector):
         ledger: Ledger,
         facts: NodeFacts,
         health: HealthSource,
+        certificates: CertificateTimes | None = None,
         all_states: bool = False,
     ) -> None:
         self._feed = feed
         self._ledger = ledger
         self._facts = facts
         self._health = health
+        self._certificates = certificates or CertificateTimes(None)
         self._all_states = all_states
         self._events = dict.fromkeys(EventKind, 0)
         self._unknown: dict[str, int] = {}
@@ -84,8 +93,9 @@ class NodeMetrics(Collector):
         own = [
             *self._about(publication),
             *device_metrics(publication.view, all_states=self._all_states),
+            verdicts_since(publication.view, publication.wall_offset_ns),
             *open_metrics(publication.view, publication.wall_offset_ns),
-            *actions_in_progress(publication.view),
+            *actions_in_progress(publication.view, publication.wall_offset_ns),
             self._actions.family(),
             *jobs_by_stage(publication.view),
             *slow_jobs(publication.view),
@@ -95,6 +105,7 @@ class NodeMetrics(Collector):
             *public_metrics(health),
             *source_metrics(publication.view, health),
             *worker_metrics(health),
+            *self._certificates.families(),
         ]
         yield from own
         yield from telemetry(health.sources, {family.name for family in own})

@@ -1,7 +1,7 @@
 """Devices, open faults and actions as metrics, from the published view and from events since the start."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,6 +13,7 @@ from nodeagent.core.model import (
     Event,
     EventKind,
     Handling,
+    HoldKind,
     Kind,
     Level,
     ResetMode,
@@ -67,8 +68,21 @@ def _levels(device: DeviceView) -> list[Level]:
     return levels if device.level in levels else [*levels, device.level]
 
 
-def open_metrics(view: View, wall_offset_ns: int) -> Iterator[Metric]:
+def verdicts_since(view: View, wall_offset_ns: int) -> Metric:
     """``wall_offset_ns`` makes a wall time of a time of the rules."""
+    since = GaugeMetricFamily(
+        "nodeagent_device_verdict_since_seconds",
+        "Since when the device has its verdict, unix time; absent while no change of it is known.",
+        labels=["device", "kind"],
+    )
+    for device in view.devices:
+        if device.verdict_since_ns:
+            since.add_metric([device.name, device.kind], (device.verdict_since_ns + wall_offset_ns) / 1e9)
+    return since
+
+
+def open_metrics(view: View, wall_offset_ns: int) -> Iterator[Metric]:
+    """``wall_offset_ns`` as in ``verdicts_since``."""
     names = {device.id: device.name for device in view.devices}
     conditions = GaugeMetricFamily(
         "nodeagent_conditions", "Open conditions.", labels=["device", "code", "level", "injected"]
@@ -88,12 +102,16 @@ def open_metrics(view: View, wall_offset_ns: int) -> Iterator[Metric]:
         (names.get(each.device_id, each.device_id), each.kind) for each in view.holds
     ).items():
         holds.add_metric([device, kind], count)
-    yield from (conditions, promotions, holds)
+    quiesced = GaugeMetricFamily(
+        "nodeagent_quiesced",
+        "1 while the node is quiesced on purpose, else 0.",
+        float(any(each.kind is HoldKind.QUIESCE for each in view.holds)),
+    )
+    yield from (conditions, promotions, holds, quiesced)
     yield from _since(view, names, wall_offset_ns)
 
 
 def _since(view: View, names: Mapping[str, str], wall_offset_ns: int) -> Iterator[Metric]:
-    """Of several that are alike the oldest counts."""
     opened = GaugeMetricFamily(
         "nodeagent_condition_since_seconds",
         "When the fault was found that is open, unix time.",
@@ -107,13 +125,18 @@ def _since(view: View, names: Mapping[str, str], wall_offset_ns: int) -> Iterato
     conditions = [(each.device_id, each.code, each.presence.opened_ns) for each in view.conditions]
     holds = [(each.device_id, each.kind, each.since_ns) for each in view.holds]
     for family, found in ((opened, conditions), (held, holds)):
-        oldest: dict[tuple[str, str], int] = {}
-        for device_id, what, at_ns in found:
-            key = (names.get(device_id, device_id), what)
-            oldest[key] = min(oldest.get(key, at_ns), at_ns)
-        for key, at_ns in oldest.items():
-            family.add_metric(key, (at_ns + wall_offset_ns) / 1e9)
+        oldest = _oldest(((names.get(device, device), what), at_ns) for device, what, at_ns in found)
+        for labels, at_ns in oldest.items():
+            family.add_metric(labels, (at_ns + wall_offset_ns) / 1e9)
         yield family
+
+
+def _oldest(found: Iterable[tuple[tuple[str, ...], int]]) -> Mapping[tuple[str, ...], int]:
+    """Of several with the same labels the oldest time."""
+    oldest: dict[tuple[str, ...], int] = {}
+    for labels, at_ns in found:
+        oldest[labels] = min(oldest.get(labels, at_ns), at_ns)
+    return oldest
 
 
 _RESET = "reset"
@@ -145,11 +168,25 @@ class ActionCounts:
         return ended
 
 
-def actions_in_progress(view: View) -> Iterator[Metric]:
+def actions_in_progress(view: View, wall_offset_ns: int) -> Iterator[Metric]:
+    """``wall_offset_ns`` as in ``verdicts_since``."""
+    names = {device.id: device.name for device in view.devices}
     in_progress = GaugeMetricFamily(
         "nodeagent_actions_in_progress", "Actions that have not ended.", labels=["kind", "mode", "stage"]
     )
-    stages = Counter((each.mode, each.stage) for each in view.resets if not each.has_ended)
-    for (mode, stage), number in stages.items():
+    since = GaugeMetricFamily(
+        "nodeagent_action_since_seconds",
+        "When the action in progress was proposed, unix time; the device is the one whose fault asked for"
+        " it.",
+        labels=["device", "kind", "mode", "stage"],
+    )
+    resets = [each for each in view.resets if not each.has_ended]
+    for (mode, stage), number in Counter((each.mode, each.stage) for each in resets).items():
         in_progress.add_metric([_RESET, mode, stage], number)
-    yield in_progress
+    proposed = _oldest(
+        ((names.get(each.asker_id, each.asker_id), _RESET, each.mode, each.stage), each.proposed_ns)
+        for each in resets
+    )
+    for labels, at_ns in proposed.items():
+        since.add_metric(labels, (at_ns + wall_offset_ns) / 1e9)
+    yield from (in_progress, since)

@@ -1,10 +1,10 @@
 """Serves ``/metrics`` over HTTP from a thread and a loop of its own, also while the daemon's loop is stuck.
 
-It also serves ``/-/healthy``, ``/-/ready`` and a page that links them; one request a connection. A client
-that sends or reads slowly has one short time for all of it. Where there is no place for a connection, a slow
-one ends: connecting alone never keeps a scrape out. The formats and the choice of gzip are
-prometheus_client's. Its own server is not used: it starts a thread for each connection, and bounds neither
-their number, nor their time, nor the size of a request.
+It also serves ``/-/healthy``, ``/-/ready`` and a page that links them. A connection is kept for the next
+request. A client that sends or reads slowly has one short time for each request. Where there is no place for
+a connection, an idle or a slow one ends: connecting alone never keeps a scrape out. The formats and the
+choice of gzip are prometheus_client's. Its own server is not used: it starts a thread for each connection,
+keeps none, and bounds neither their number, nor their time, nor the size of a request.
 """
 
 import asyncio
@@ -29,14 +29,22 @@ from nodeagent.api.access.sockets import AddressError, listen_at
 MAX_CONNECTIONS: Final = 64
 MAX_HEAD_BYTES: Final = 16 * 1024
 REQUEST_LIMIT_S: Final = 5.0
-"""From the connection to the last byte that the client reads."""
+"""From the connection, or the first byte of a later request, to the last byte that is sent."""
+
+IDLE_LIMIT_S: Final = 330.0
+"""How long a connection is kept for the next request. Prometheus keeps it for five minutes
+(``idleConnTimeout`` in config/http_config.go of prometheus/common): it is the one to end it, so that no
+request meets a connection that is just being closed.
+"""
 
 RENDERING_SHARE: Final = 0.5
 """The most of the time that is spent on it. All requests that wait meanwhile get the next rendering."""
 
 GZIP_LEVEL: Final = 6
 
+_END_OF_HEAD: Final = b"\r\n\r\n"
 _METHODS: Final = ("GET", "HEAD")
+_OF_A_BODY: Final = ("Content-Length", "Transfer-Encoding")
 _TEXT: Final = "text/plain; charset=utf-8"
 _ELSEWHERE: Final = b"only /metrics, /-/healthy and /-/ready are served here\n"
 _LANDING: Final = b"""<!doctype html>
@@ -112,7 +120,9 @@ class _Connections:
         return _Connection(self)
 
     def make_place(self) -> None:
-        """The oldest ends: of those that still send, else of those that read, else of those that wait."""
+        """The oldest ends: of those that are idle, else of those that still send, else of those that read,
+        else of those that wait for their answer.
+        """
         if len(self.open) >= MAX_CONNECTIONS:
             min(self.open, key=lambda connection: connection.state).abort()
 
@@ -124,59 +134,99 @@ class _Connections:
 class _State(IntEnum):
     """What a connection is doing. Where there is no place, the first of these ends first."""
 
+    IDLE = auto()
     READING = auto()
     WRITING = auto()
     ANSWERING = auto()
 
 
 class _Connection(asyncio.Protocol):
-    """One request and its answer."""
+    """One request and its answer, then the next one."""
 
     def __init__(self, connections: _Connections) -> None:
         self._connections = connections
-        self._head = b""
+        self._received = b""
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
+        self._sent = asyncio.Event()
         self.state = _State.READING
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        # Writing pauses for any byte that the kernel does not take, and goes on once it has taken all.
+        self._transport.set_write_buffer_limits(high=0)
+        self._sent.set()
         self._connections.make_place()
         self._connections.open[self] = None
-        self._deadline = asyncio.get_running_loop().call_later(REQUEST_LIMIT_S, self.abort)
+        self._ends_in(REQUEST_LIMIT_S)
 
     def data_received(self, data: bytes) -> None:
-        if self.state is not _State.READING:
-            return
-        self._head += data
-        if b"\r\n\r\n" in self._head:
-            self.state = _State.ANSWERING
-            self._answering = asyncio.create_task(self._answer())
-        elif len(self._head) > MAX_HEAD_BYTES:
-            self.abort()
+        self._received += data
+        if self.state is _State.IDLE:
+            self.state = _State.READING
+            self._ends_in(REQUEST_LIMIT_S)
+        if self.state is _State.READING:
+            self._look_for_request()
+
+    def pause_writing(self) -> None:
+        self._sent.clear()
+
+    def resume_writing(self) -> None:
+        self._sent.set()
 
     def connection_lost(self, _error: Exception | None) -> None:
+        self._forget()
+        self._sent.set()
+
+    def abort(self) -> None:
+        """End it at once: its place is free for another."""
+        self._forget()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _forget(self) -> None:
         self._connections.open.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
 
-    def abort(self) -> None:
-        """End it at once: its place is free for another."""
-        self._connections.open.pop(self, None)
-        if self._transport is not None:
-            self._transport.abort()
+    def _ends_in(self, limit_s: float) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(limit_s, self.abort)
 
-    async def _answer(self) -> None:
-        answer = await self._connections.pages.answer(_Request(self._head))
+    def _look_for_request(self) -> None:
+        head, end, rest = self._received.partition(_END_OF_HEAD)
+        if len(head) > MAX_HEAD_BYTES:
+            self.abort()
+        elif end and self._transport is not None:
+            self.state, self._received = _State.ANSWERING, rest
+            # What comes meanwhile stays in the kernel.
+            self._transport.pause_reading()
+            self._answering = asyncio.create_task(self._answer(self._transport, _Request(head + end)))
+
+    async def _answer(self, transport: asyncio.Transport, request: "_Request") -> None:
+        answer = await self._connections.pages.answer(request)
+        if transport.is_closing():
+            return
         self.state = _State.WRITING
-        if self._transport is not None:
-            self._transport.write(answer)
-            self._transport.close()
+        transport.write(answer)
+        if request.is_last:
+            transport.close()
+        await self._sent.wait()
+        if transport.is_closing():
+            return
+        self.state = _State.IDLE
+        self._ends_in(IDLE_LIMIT_S)
+        transport.resume_reading()
+        if self._received:
+            self.data_received(b"")
 
 
 class _Request(BaseHTTPRequestHandler):
-    """A complete request. http.server parses it, and writes its answer into memory."""
+    """A complete request. http.server parses it, and writes its answer into memory. ``is_last``: the
+    connection ends after it, because the client wants so, or sends what is not read here: a body.
+    """
 
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"
@@ -189,6 +239,8 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile = self._written = io.BytesIO()
         self.raw_requestline = self.rfile.readline()
         self.is_sound = self.parse_request()
+        has_body = self.is_sound and any(name in self.headers for name in _OF_A_BODY)
+        self.is_last = self.close_connection or has_body
 
     def answer(self, status: HTTPStatus, content_type: str, body: bytes, is_gzip: bool = False) -> bytes:
         self.send_response(status)
@@ -196,14 +248,17 @@ class _Request(BaseHTTPRequestHandler):
         if is_gzip:
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
+        self.send_header("Connection", "close" if self.is_last else "keep-alive")
         self.end_headers()
         if self.command != "HEAD":
             self._written.write(body)
         return self._written.getvalue()
 
     def refused(self, status: HTTPStatus | None = None) -> bytes:
-        """Without a status: the answer of http.server to a request that it could not parse."""
+        """Without a status: the answer of http.server to a request that it could not parse. It ends the
+        connection.
+        """
+        self.is_last = True
         if status is not None:
             self.send_error(status)
         return self._written.getvalue()

@@ -18,9 +18,13 @@ SOURCE: Final = "*"
 """The name under which a worker reports readings of its source as a whole."""
 
 COUNTER_SUFFIX: Final = "_total"
-_MINUTES: Final = "_minutes_total"
-_SECONDS: Final = "_seconds_total"
-"""Rules count some times in minutes; Prometheus has seconds alone (its naming guide, base units)."""
+_BASE_UNITS: Final = (
+    ("_minutes_total", "_seconds_total", 60.0),
+    ("_bits_per_second", "_bytes_per_second", 1 / 8),
+)
+"""The end of a reading's name, the end for Prometheus, which has base units alone (its naming guide), and
+what a value is multiplied by.
+"""
 
 _UNKNOWN: Final = "Reading of a device or a source, as its driver names it."
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
@@ -39,8 +43,7 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
             at = ("source", source.source) if of_source else ("device", device)
             for reading, value in readings.items():
                 name, _, part = reading.partition(".")
-                if name.endswith(_MINUTES):
-                    name, value = name.removesuffix(_MINUTES) + _SECONDS, value * 60
+                name, value = _in_base_units(name, value)
                 metric = prefix + _NOT_IN_A_NAME.sub("_", name)
                 if (metric, *at, part) in shown or metric.removesuffix(COUNTER_SUFFIX) in taken:
                     continue
@@ -52,6 +55,13 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
                 family.add_sample(metric, labels, value)
     for metric in sorted(families):
         yield families[metric]
+
+
+def _in_base_units(name: str, value: float) -> tuple[str, float]:
+    for ending, base_ending, factor in _BASE_UNITS:
+        if name.endswith(ending):
+            return name.removesuffix(ending) + base_ending, value * factor
+    return name, value
 
 
 def _family(metric: str, name: str) -> Metric:
@@ -101,7 +111,7 @@ HELP: Final[Mapping[str, str]] = {
     "link_up": "1 while the link is up.",
     "link_down": "1 while a network port is down that should be up; needed: jobs need it.",
     "link_losses_total": "How often a network port lost its link; needed: jobs need it.",
-    "link_rate_bits_per_second": "Rate of the link now.",
+    "link_rate_bytes_per_second": "Rate of the link now.",
     "port_errors_total": "Errors that an RDMA port has counted, by the kernel's name of the counter.",
     "link_received_bytes_total": "Bytes received over the device's links.",
     "link_sent_bytes_total": "Bytes sent over the device's links.",
@@ -116,9 +126,12 @@ HELP: Final[Mapping[str, str]] = {
     "nvlink_packet_errors_total": "NVLink packets damaged or lost, of all links (NVLink 5).",
     "nvlink_links_up": "NVLink links that are up.",
     "nvlink_links_missing": "NVLink links that should be up and are not.",
-    "fabric_state": "How far the GPU has joined the NVLink fabric, the vendor's number (3: completed).",
-    "fabric_health": "Health of the NVLink fabric as the GPU sees it, the vendor's number.",
-    "fabric_clique": "Which GPUs reach each other over the NVLink fabric, the vendor's number.",
+    # The constants NVML_GPU_FABRIC_STATE_... and NVML_GPU_FABRIC_HEALTH_SUMMARY_... of nvml.h.
+    "fabric_state": "How far the GPU has joined the NVLink fabric: 0 not supported, 1 not started,"
+    " 2 in progress, 3 completed.",
+    "fabric_health": "Health of the NVLink fabric as the GPU sees it: 0 not supported, 1 healthy,"
+    " 2 unhealthy, 3 limited capacity.",
+    "fabric_clique": "Which GPUs reach each other over the NVLink fabric: those with the same number.",
     "c2c_links_up": "Links to the CPU of the module (C2C) that are up.",
     "c2c_links_missing": "Links to the CPU of the module (C2C) that should be up and are not.",
     # The node itself
@@ -141,11 +154,18 @@ HELP: Final[Mapping[str, str]] = {
     "pcie_width_lanes_max": "Lanes that the PCIe link can have.",
     "pcie_lanes_missing": "Lanes that the PCIe link could have and has not.",
     # State
-    "health": "Health as the vendor's number.",
-    "network_health": "Health of the network as the vendor's number.",
-    "boot_status": "How far the device has started, the vendor's number.",
+    # dcmi_get_device_health, enum dcmi_rdfx_detect_result and enum dcmi_boot_status of dcmi_interface_api.h.
+    "health": "Health as the driver reports it: 0 good, 1 minor, 2 major, 3 critical alarm.",
+    "network_health": "Result of the driver's own test of the network: 0 good, 1 socket failed,"
+    " 2 no answer in time, 3 unreachable, 4 time exceeded, 5 fault, 6 not tested yet, 7 thread failed,"
+    " 8 no address to test.",
+    "boot_status": "How far the device has started: 0 not begun, 1 BIOS, 2 operating system,"
+    " 3 firmware started, 16 finished.",
     "persistence_mode": "1 while the driver stays loaded without users.",
-    "recovery_action": "What the driver asks to be done with the device, the vendor's number.",
+    # The constants NVML_GPU_RECOVERY_ACTION_... of nvml.h.
+    "recovery_action": "What the driver asks to be done with the device: 0 nothing, 1 reset, 2 reboot of the"
+    " node, 3 drain of peer-to-peer, 4 drain and reset, 5 recovery of the IMEX domain, 6 reset of the bus,"
+    " 7 reboot of the system.",
     # What befell the readings themselves
     "unanswered": "Questions that the device's driver fails to answer, or refuses though it answered before.",
     "unjudged": "1 while the fault that the part names cannot be judged, as its question is not answered.",

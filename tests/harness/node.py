@@ -52,19 +52,22 @@ def daemon_of(listening: Path) -> int:
 
 
 class Node(Files):
-    """All shipped tables, unless ``lay_over`` takes some of them. ``sections`` are of the configuration."""
+    """All shipped tables, unless ``lay_over`` takes some of them. ``sections`` are of the configuration,
+    ``metrics`` the address at which Prometheus scrapes.
+    """
 
-    def __init__(self, folder: Path, sections: str = "") -> None:
+    def __init__(self, folder: Path, sections: str = "", metrics: str = "") -> None:
         super().__init__(folder)
         self._sections = (sections,)
+        self.metrics = metrics
         self._kernel_log = KernelLogDouble(folder)
         self.log = self._kernel_log.path
         self._tables: Sequence[Path] = (SHIPPED_TABLES,)
         self._configure()
 
     @classmethod
-    def within(cls, folder: Path, sections: str = "") -> Self:
-        return cls(folder, sections)
+    def within(cls, folder: Path, sections: str = "", metrics: str = "") -> Self:
+        return cls(folder, sections, metrics)
 
     def lay_over(self, site: str, shipped: Sequence[str] = ()) -> None:
         """A table of the site above these shipped ones."""
@@ -86,4 +89,4 @@ class Node(Files):
             yield stream
 
     def _configure(self) -> None:
-        self.write_configuration(self.log, self._tables, sections=self._sections)
+        self.write_configuration(self.log, self._tables, metrics=self.metrics, sections=self._sections)

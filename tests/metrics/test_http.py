@@ -18,7 +18,9 @@ LIMIT_S = 10.0
 LINES = 20_000
 """A page larger than what the kernel keeps of a connection."""
 
-SCRAPE = b"GET /metrics HTTP/1.1\r\n\r\n"
+SCRAPE = b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"
+KEPT = b"GET /metrics HTTP/1.1\r\n\r\n"
+HEALTHY = b"GET /-/healthy HTTP/1.1\r\n\r\n"
 
 
 class Page(Collector):
@@ -68,8 +70,29 @@ def said_by(connection: socket.socket) -> bytes:
 
 
 def answer(server: MetricsServer, request: bytes) -> bytes:
+    """Of a request that is the last of its connection."""
     with connected(server, request) as connection:
+        connection.shutdown(socket.SHUT_WR)
         return said_by(connection)
+
+
+def next_answer(connection: socket.socket) -> tuple[bytes, bytes]:
+    """Head and body of one answer on a connection that is kept."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += chunk_of(connection)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.partition(b"Content-Length: ")[2].split()[0])
+    while len(body) < length:
+        body += chunk_of(connection)
+    assert len(body) == length
+    return head, body
+
+
+def chunk_of(connection: socket.socket) -> bytes:
+    chunk = connection.recv(65536)
+    assert chunk, "the connection has ended"
+    return chunk
 
 
 def is_scraped(server: MetricsServer) -> bool:
@@ -142,6 +165,70 @@ def test_a_scraper_that_accepts_gzip_gets_the_same_page_compressed(served: Metri
     assert f"Content-Length: {len(body)}".encode() in head
     assert b"Content-Encoding" not in plain_head
     assert lines_of(gzip.decompress(body)) == lines_of(plain)
+
+
+def test_a_connection_is_kept_for_the_next_request(served: MetricsServer) -> None:
+    with connected(served) as connection:
+        for _ in range(3):
+            connection.sendall(KEPT)
+            head, body = next_answer(connection)
+            assert b"Connection: keep-alive" in head
+            assert len(lines_of(body)) == LINES
+
+
+def test_requests_that_come_at_once_are_answered_in_order(served: MetricsServer) -> None:
+    with connected(served, HEALTHY * 2 + b"GET /other HTTP/1.1\r\n\r\n") as connection:
+        connection.shutdown(socket.SHUT_WR)
+        assert [line for line in said_by(connection).splitlines() if line.startswith(b"HTTP/")] == [
+            b"HTTP/1.1 200 OK",
+            b"HTTP/1.1 200 OK",
+            b"HTTP/1.1 404 Not Found",
+        ]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /-/healthy HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET /-/healthy HTTP/1.0\r\n\r\n",
+        b"GET /-/healthy HTTP/1.1\r\nContent-Length: 40\r\n\r\n",
+        b"GET /-/healthy HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"nonsense\r\n\r\n",
+    ],
+    ids=["asked", "old", "body", "chunks", "nonsense"],
+)
+def test_a_connection_ends_where_the_next_request_is_unwanted_or_cannot_be_found(
+    served: MetricsServer, request_: bytes
+) -> None:
+    with connected(served, request_ + HEALTHY) as connection:
+        said = said_by(connection)
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert b"Connection: close" in said
+
+
+def test_an_idle_connection_ends_after_its_time(
+    served: MetricsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "IDLE_LIMIT_S", 0.2)
+    with connected(served, HEALTHY) as connection:
+        assert next_answer(connection)[0].startswith(b"HTTP/1.1 200 ")
+        assert has_ended(connection)
+
+
+def test_idle_connections_give_way_to_a_scrape_and_to_one_that_is_being_sent(
+    served: MetricsServer,
+) -> None:
+    idle = []
+    with connected(served, SCRAPE[:10]) as begun:
+        for _ in range(2 * MAX_CONNECTIONS):
+            idle.append(connected(served, HEALTHY))
+            next_answer(idle[-1])
+        assert is_scraped(served)
+        assert has_ended(idle[0])
+        begun.sendall(SCRAPE[10:])
+        assert len(lines_of(said_by(begun))) == LINES
+    for connection in idle:
+        connection.close()
 
 
 def test_who_sends_half_a_request_gives_way_to_a_scrape(served: MetricsServer) -> None:

@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from nodeagent.core.model import EventKind, Level, Source, View
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.daemon import Health, SourceHealth, source_metrics
-from nodeagent.metrics.devices import device_metrics, open_metrics
+from nodeagent.metrics.devices import device_metrics, open_metrics, verdicts_since
 from nodeagent.metrics.http import MetricsServer
 from nodeagent.metrics.workers import worker_metrics
-from tests.api.samples import event
+from tests.api.samples import NODE_DEVICE, event
 from tests.api.stage import FACTS, Stage
 from tests.waiting import until
 
@@ -127,6 +127,12 @@ async def test_an_open_condition_shows_since_when(stage: Stage) -> None:
     assert [(each.labels, each.value) for each in since.samples] == [
         ({"device": "gpu0", "code": "XID_79"}, condition.presence.opened_ns / 1e9 + 5)
     ]
+
+
+def test_a_verdict_shows_since_when_where_that_is_known() -> None:
+    known, unknown = replace(NODE_DEVICE, verdict_since_ns=3 * 10**9), replace(NODE_DEVICE, name="npu0")
+    since = verdicts_since(View(devices=(known, unknown)), 5 * 10**9)
+    assert [(each.labels, each.value) for each in since.samples] == [({"device": "node", "kind": "host"}, 8)]
 
 
 def test_a_worker_shows_what_it_costs_and_one_that_is_gone_has_no_series(tmp_path: Path) -> None:

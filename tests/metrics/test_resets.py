@@ -37,13 +37,13 @@ def test_those_in_progress_are_counted_by_stage() -> None:
             members=("a",),
             mode=ResetMode.ASK,
             stage=stage,
-            proposed_ns=0,
+            proposed_ns=2 * 10**9,
             due_ns=None,
         )
 
     view = View(resets=(reset(ResetStage.ASKING), reset(ResetStage.ENDED)))
-    (family,) = actions_in_progress(view)
-    assert family.name == "nodeagent_actions_in_progress"
-    assert [(each.labels, each.value) for each in family.samples] == [
-        ({"kind": "reset", "mode": "ask", "stage": "asking"}, 1)
-    ]
+    number, since = actions_in_progress(view, 5 * 10**9)
+    labels = {"kind": "reset", "mode": "ask", "stage": "asking"}
+    assert (number.name, since.name) == ("nodeagent_actions_in_progress", "nodeagent_action_since_seconds")
+    assert [(each.labels, each.value) for each in number.samples] == [(labels, 1)]
+    assert [(each.labels, each.value) for each in since.samples] == [({"device": "a", **labels}, 7)]

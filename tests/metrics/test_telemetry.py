@@ -55,6 +55,19 @@ def test_what_ends_in_total_is_a_counter() -> None:
     ]
 
 
+def test_times_and_rates_are_in_base_units() -> None:
+    text = exposed(
+        source(
+            "nvidia",
+            {"gpu0": {"hw_slowdown_minutes_total": 1.5}, "eth0": {"link_rate_bits_per_second": 4e11}},
+        )
+    )
+    assert lines(text) == [
+        'nodeagent_hw_slowdown_seconds_total{device="gpu0"} 90.0',
+        'nodeagent_link_rate_bytes_per_second{device="eth0"} 5e+10',
+    ]
+
+
 def test_a_reading_of_a_source_itself_is_a_metric_of_the_source() -> None:
     text = exposed(
         source("ascend", {"*": {"refused_values_total": 2.0}}),

@@ -13,6 +13,7 @@ from pathlib import Path
 import grpc
 
 from nodeagent.api.access.sockets import OutletError
+from nodeagent.config.sections import GrpcConfig
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,13 @@ class ServerCertificateFiles:
     certificate: Path
     key: Path
     client_ca: Path
+
+    @classmethod
+    def configured(cls, config: GrpcConfig) -> "ServerCertificateFiles":
+        """``grpc.listen`` is set, so these are too."""
+        return cls(
+            certificate=Path(config.tls_cert), key=Path(config.tls_key), client_ca=Path(config.tls_client_ca)
+        )
 
     def stamp(self) -> Stamp:
         """Whether any of them was changed or replaced. Raises ``OSError``."""

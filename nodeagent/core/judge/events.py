@@ -14,14 +14,13 @@ from nodeagent.core.model import (
     Device,
     Event,
     EventKind,
-    Handling,
     JobNote,
     Level,
     Noticed,
     Promotion,
     Shown,
-    Verdict,
 )
+from nodeagent.core.state.derived import Judgement
 from nodeagent.core.state.limits import MAX_NOTICED
 from nodeagent.core.state.registry import CHIPS_BEHIND, names_behind
 from nodeagent.core.state.state import EngineState
@@ -49,9 +48,7 @@ def emit(
     if state.muted:
         return
     now = judgement(state, device)
-    shown = Shown(device_id=device.id, verdict=now.verdict, handling=now.handling)
-    if state.get(Shown, device.id) != shown:
-        state.put(shown)
+    _show(state, device.id, now, state.moment_ns)
     condition = about if isinstance(about, Condition) else None
     if evidence is None:
         evidence = condition.backing.evidence if condition else {}
@@ -100,10 +97,9 @@ def settle(state: EngineState) -> None:
         if device is None:
             continue
         now = judgement(state, device)
-        shown = state.get(Shown, device_id)
-        before = (shown.verdict, shown.handling) if shown else (Verdict.ALLOW, Handling.NONE)
-        if (now.verdict, now.handling) != before:
-            why = f"{before[0]}, {before[1]} -> {now.verdict}, {now.handling}"
+        before = state.get(Shown, device_id) or Shown(device_id=device_id)
+        if (now.verdict, now.handling) != (before.verdict, before.handling):
+            why = f"{before.verdict}, {before.handling} -> {now.verdict}, {now.handling}"
             emit(state, EventKind.VERDICT_CHANGED, device, why=why)
 
 
@@ -112,7 +108,14 @@ def show_as_emitted(state: EngineState) -> None:
     state.dirty.clear()
     for device in state.all(Device):
         now = judgement(state, device)
-        state.put(Shown(device_id=device.id, verdict=now.verdict, handling=now.handling))
+        _show(state, device.id, now, state.now_ns)
+
+
+def _show(state: EngineState, device_id: str, now: Judgement, at_ns: int) -> None:
+    before = state.get(Shown, device_id)
+    shown = (before or Shown(device_id=device_id)).followed_by(now.verdict, now.handling, at_ns)
+    if shown != before:
+        state.put(shown)
 
 
 _REPEAT_NS = 60 * SECOND_NS

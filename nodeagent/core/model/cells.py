@@ -175,11 +175,22 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What the last event about a device showed: the fold of events, kept to find changes."""
+    """What the last event about a device showed: the fold of events, kept to find changes.
+
+    ``verdict_since_ns`` is when the verdict changed last, 0 if no event has shown a change of it. It is not
+    compared: it follows from the events, and a replay of the inputs alone does not have it. A device of which
+    no event was emitted is as one of these without values.
+    """
 
     device_id: str
-    verdict: Verdict
-    handling: Handling
+    verdict: Verdict = Verdict.ALLOW
+    handling: Handling = Handling.NONE
+    verdict_since_ns: int = field(default=0, compare=False)
+
+    def followed_by(self, verdict: Verdict, handling: Handling, at_ns: int) -> "Shown":
+        """The same of the next event."""
+        since_ns = self.verdict_since_ns if verdict is self.verdict else at_ns
+        return Shown(device_id=self.device_id, verdict=verdict, handling=handling, verdict_since_ns=since_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

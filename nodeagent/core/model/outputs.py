@@ -118,6 +118,7 @@ class DeviceView:
 
     ``holders`` are the processes on it as last reported, None where no source reports them. ``claims`` are
     the jobs that claim it, as pairs (job, kind). ``source`` reads it, "" if none ever did.
+    ``verdict_since_ns`` as in ``Shown``.
     """
 
     id: str
@@ -136,6 +137,7 @@ class DeviceView:
     claims: tuple[tuple[str, str], ...] = ()
     source: str = ""
     network_unhealthy: bool = False
+    verdict_since_ns: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
