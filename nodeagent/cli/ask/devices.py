@@ -17,6 +17,7 @@ from nodeagent.cli.shared.connection import Reader, take_snapshot, unknown_devic
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, socket_option
 from nodeagent.cli.shared.output import (
+    captured,
     coloured,
     on_one_screen,
     write,
@@ -114,6 +115,13 @@ def why_command(
                 _write_why(response, current)
 
     read(socket, config_path, timeout_s, ask, show)
+
+
+def why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str]:
+    """What ``nodeagent why`` shows, for people elsewhere than at a terminal."""
+    with captured() as lines:
+        _write_why(response, current)
+    return lines
 
 
 _PART: Final = ("product", "model", "serial", "slot", "pci", "firmware", "driver", "location", "label")

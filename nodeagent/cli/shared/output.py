@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
@@ -102,6 +102,9 @@ def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None
     """One line, the pieces with a blank between them. Without a terminal, or with $NO_COLOR, there are no
     colours.
     """
+    if (captured := _captured.get()) is not None and file is None and not err:
+        captured.append(" ".join(map(_plain, pieces)).rstrip(" "))
+        return
     line = " ".join(map(_shown, pieces)).rstrip(" ")
     screen = _screen.get()
     if screen is not None and file is None and not err:
@@ -116,6 +119,21 @@ def _colour() -> bool | None:
 
 _screen: Final = ContextVar[list[str] | None]("screen", default=None)
 """The lines of a screen that is not shown yet."""
+
+
+_captured: Final = ContextVar[list[str] | None]("captured", default=None)
+"""The lines of a text that is shown elsewhere than at our standard output."""
+
+
+@contextmanager
+def captured() -> Iterator[list[str]]:
+    """What is written meanwhile is kept in the list, as in a pipe: plain, one item a line, printable."""
+    lines: list[str] = []
+    token = _captured.set(lines)
+    try:
+        yield lines
+    finally:
+        _captured.reset(token)
 
 
 @contextmanager
@@ -141,6 +159,10 @@ def _show(lines: Sequence[str]) -> None:
         click.echo(text, color=_colour())
     else:
         click.echo_via_pager(text + "\n", color=_colour())
+
+
+def _plain(piece: Piece) -> str:
+    return _shown(piece if isinstance(piece, str) else replace(piece, colour=None, bold=False))
 
 
 def _shown(piece: Piece) -> str:
@@ -241,7 +263,7 @@ def shortened(text: str, size: int) -> str:
 
 
 def on_terminal() -> bool:
-    return sys.stdout.isatty()
+    return _captured.get() is None and sys.stdout.isatty()
 
 
 def width() -> int:
