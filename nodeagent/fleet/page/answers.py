@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Final
 
 from nodeagent.fleet.page.changes import FleetChanges
-from nodeagent.fleet.page.exchange import PageRequest, Reply
+from nodeagent.fleet.page.exchange import PageReply, PageRequest
 from nodeagent.fleet.page.questions import DeviceQuestions, NoAnswer
 from nodeagent.fleet.page.rows import Form, encoded, milliseconds, node_details
 from nodeagent.fleet.state import NodeState, NodeStates
@@ -51,20 +51,20 @@ class PageAnswers:
         self._names = None if host is None else LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host}
         self._files = _static_files()
         self._streams = 0
-        self._routes: Mapping[str, Callable[[PageRequest], Awaitable[Reply]]] = {
+        self._routes: Mapping[str, Callable[[PageRequest], Awaitable[PageReply]]] = {
             "/events": self._events,
             "/node": self._node,
             "/why": self._why,
         }
 
-    async def answer(self, request: PageRequest) -> Reply:
+    async def answer(self, request: PageRequest) -> PageReply:
         """Never raises for what a request holds."""
         refusal = self._refusal(request)
         if refusal is not None:
             return refusal
         if request.place in self._files:
             content_type, body = self._files[request.place]
-            return Reply(status=HTTPStatus.OK, content_type=content_type, body=body)
+            return PageReply(status=HTTPStatus.OK, content_type=content_type, body=body)
         try:
             return await self._routes[request.place](request)
         except NoAnswer as error:
@@ -75,7 +75,7 @@ class PageAnswers:
                 HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the log of nodeagent fleet has the error"
             )
 
-    def _refusal(self, request: PageRequest) -> Reply | None:
+    def _refusal(self, request: PageRequest) -> PageReply | None:
         if request.command not in ("GET", "HEAD"):
             return _text(HTTPStatus.METHOD_NOT_ALLOWED, "the page is read only", Allow="GET, HEAD")
         hosts = request.headers.get_all("Host", [])
@@ -90,12 +90,12 @@ class PageAnswers:
             return _text(HTTPStatus.FORBIDDEN, "this is for the page itself, and not for another site")
         return None
 
-    async def _events(self, request: PageRequest) -> Reply:
+    async def _events(self, request: PageRequest) -> PageReply:
         if self._streams >= MAX_STREAMS:
             reason = f"{MAX_STREAMS} pages are open already; close one"
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, reason, Retry_After="5")
         stream = None if request.command == "HEAD" else self._stream(request.headers.get("Last-Event-ID", ""))
-        return Reply(status=HTTPStatus.OK, content_type="text/event-stream", stream=stream)
+        return PageReply(status=HTTPStatus.OK, content_type="text/event-stream", stream=stream)
 
     async def _stream(self, last_event_id: str) -> AsyncGenerator[bytes, None]:
         self._streams += 1
@@ -106,12 +106,12 @@ class PageAnswers:
         finally:
             self._streams -= 1
 
-    async def _node(self, request: PageRequest) -> Reply:
+    async def _node(self, request: PageRequest) -> PageReply:
         state = self._state(request)
         heard_at = self._node_states.heard_at.get(state.endpoint.name)
         return _json(HTTPStatus.OK, node_details(state, heard_at))
 
-    async def _why(self, request: PageRequest) -> Reply:
+    async def _why(self, request: PageRequest) -> PageReply:
         state = self._state(request)
         device = request.parameters.get("device", "")
         if request.command == "HEAD":
@@ -149,11 +149,11 @@ def _is_foreign(request: PageRequest, host: str) -> bool:
     return not is_own_origin or (site is not None and site not in _OWN_SITE)
 
 
-def _text(status: HTTPStatus, text: str, **headers: str) -> Reply:
+def _text(status: HTTPStatus, text: str, **headers: str) -> PageReply:
     """``headers`` have ``_`` in place of ``-``."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(status=status, body=f"{text}\n".encode(errors="replace"), headers=named)
+    return PageReply(status=status, body=f"{text}\n".encode(errors="replace"), headers=named)
 
 
-def _json(status: HTTPStatus, form: Form) -> Reply:
-    return Reply(status=status, content_type=_JSON, body=encoded(form))
+def _json(status: HTTPStatus, form: Form) -> PageReply:
+    return PageReply(status=status, content_type=_JSON, body=encoded(form))

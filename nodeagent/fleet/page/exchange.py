@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class PageReply:
     """``stream`` follows the headers where it is not None; then there is no body."""
 
     status: HTTPStatus
@@ -49,28 +49,26 @@ class Reply:
 
 
 class PageRequest(BaseHTTPRequestHandler):
-    """A complete head. ``refusal`` is the reply to one that is no sound request, else None; then ``place`` is
-    its path and ``parameters`` what follows ``?``, without what is given twice.
+    """A complete head. ``refusal`` is what is sent for one that is no sound request, else None. ``place`` is
+    the path and ``parameters`` what follows ``?``, without what is given twice.
     """
 
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"
 
     def __init__(self, head: bytes) -> None:
         self.client_address = ("", 0)
         self.rfile = io.BytesIO(head)
         self.wfile = self._written = io.BytesIO()
         self.raw_requestline = self.rfile.readline()
-        self.refusal: bytes | None = None
+        self.refusal: bytes | None = b""
         self.place = ""
         self.parameters: Mapping[str, str] = {}
         if not self.parse_request():
-            self.refusal = self.refusal or b""
-        elif self.request_version not in VERSIONS:
-            self.request_version = self.protocol_version
-            self.send_error(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
-        else:
+            return
+        if self.request_version in VERSIONS:
             self._split()
+        else:
+            self.send_error(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
 
     def _split(self) -> None:
         try:
@@ -79,13 +77,15 @@ class PageRequest(BaseHTTPRequestHandler):
         except ValueError:
             self.send_error(HTTPStatus.BAD_REQUEST)
             return
+        self.refusal = None
         self.place = parts.path
         self.parameters = {name: values[0] for name, values in given.items() if len(values) == 1}
 
-    def written(self, reply: Reply) -> bytes:
+    def written(self, reply: PageReply) -> bytes:
         """The reply as it is sent, without its stream. HEAD has no body."""
         self._written.seek(0)
         self._written.truncate()
+        self.request_version = self.protocol_version  # to one of HTTP/0.9 it would write no headers
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.content_type)
         if reply.stream is None:
@@ -101,7 +101,7 @@ class PageRequest(BaseHTTPRequestHandler):
         """Also what ``parse_request`` calls."""
         status = HTTPStatus(code)
         reason = message or explain or status.description or status.phrase
-        self.refusal = self.written(Reply(status=status, body=f"{status.phrase}: {reason}\n".encode()))
+        self.refusal = self.written(PageReply(status=status, body=f"{status.phrase}: {reason}\n".encode()))
 
     def end_headers(self) -> None:
         for name, value in HEADERS.items():
