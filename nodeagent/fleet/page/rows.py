@@ -88,10 +88,13 @@ def _is_unwell(part: DeviceState) -> bool:
 
 
 def _strictest_first(part: DeviceState) -> tuple[object, ...]:
-    """Those that decide about the node come before others of their verdict."""
+    """Of one verdict those that decide about the node come first, and chips that no driver lists last: these
+    are known by their PCI address alone.
+    """
     return (
         _STRICTEST_FIRST.index(part.verdict),
         not part.decides,
+        ":" in part.name,
         _MOST_URGENT_FIRST.index(part.handling),
         natural(part.name),
     )

@@ -72,8 +72,7 @@ export function localTime(at, now) {
 /** What keeps it from taking work: devices with their codes, or why it does not answer. */
 export function cause(node) {
   if (node.contact !== "answers") {
-    const contact = CONTACTS[node.contact] ?? node.contact;
-    return node.reason ? `${contact}: ${node.reason}` : contact;
+    return node.reason ? `${contact(node)}: ${inShort(node.reason)}` : contact(node);
   }
   const faults = new Map();
   for (const device of node.devices) {
@@ -88,6 +87,18 @@ export function cause(node) {
   if (faults.size > FAULTS_SHOWN) texts.push(`and ${faults.size - FAULTS_SHOWN} more faults`);
   if (node.devices_left_out) texts.push(`and ${node.devices_left_out} more devices`);
   return texts.join("; ");
+}
+
+/** Of gRPC's "failed to connect to all addresses; last error: ..." what the last address answered. */
+function inShort(reason) {
+  const [, last] = reason.split("; last error: ");
+  return last ? last.split(": ").at(-1) : reason;
+}
+
+/** How many chips take work; what was known before is not shown as if it were so now. */
+export function chips(node) {
+  if (!node.chips || node.contact !== "answers") return "–";
+  return `${node.chips_well} of ${node.chips}`;
 }
 
 /** The codes of a device, else its verdict. */
@@ -183,15 +194,17 @@ export function pieces(text) {
 export const ALIVE_EVERY_MS = 10_000; // as often as the server sends something, whatever happens
 const OLD_AFTER_MS = 2.5 * ALIVE_EVERY_MS;
 
-/** How far the data can be believed: what to show for it, and whether that is bad. */
+/** How far the data can be believed: what to show for it, and whether that is bad. The banner has times and no
+ * ages: a screen reader reads it out each time that it changes. */
 export function freshness({ connected, heardAt, lostAt, refusal, now }) {
   if (connected && heardAt !== null && now - heardAt > OLD_AFTER_MS) {
-    return { text: "Old data", isBad: true, banner: `Nothing came from the server for ${age(now - heardAt)}.` };
+    const from = `Nothing has come from the server since ${localTime(heardAt, now)}`;
+    return { text: "Old data", isBad: true, banner: `${from}; what is shown is of that time.` };
   }
   if (connected) return { text: "Live", isBad: false, banner: "" };
   if (heardAt === null && !refusal) return { text: "Connecting", isBad: false, banner: "" };
-  const why = refusal || `The connection was lost ${age(now - lostAt)} ago.`;
-  const old = heardAt === null ? "Nothing is known yet." : `What is shown is ${age(now - heardAt)} old.`;
+  const why = refusal || `The connection was lost at ${localTime(lostAt, now)}.`;
+  const old = heardAt === null ? "Nothing is known yet." : `What is shown is of ${localTime(heardAt, now)}.`;
   return { text: "Not connected", isBad: true, banner: `${why} ${old} It is tried again.` };
 }
 

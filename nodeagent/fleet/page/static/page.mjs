@@ -1,7 +1,7 @@
 // Draws the nodes and follows the stream. All texts of nodes are hostile: they become text nodes, never markup.
 
 import {
-  Fleet, GROUPS, announcement, age, cause, contact, faultOf, fragment, freshness, grouped, localTime, named, pieces,
+  Fleet, GROUPS, announcement, age, cause, chips, contact, faultOf, fragment, freshness, grouped, localTime, named, pieces,
   since, title, visible, whySections,
 } from "./model.mjs";
 
@@ -121,7 +121,7 @@ class Group {
     made.replaceChildren(
       element("th", { scope: "row" }, anchor),
       element("td", { "data-head": "Handling" }, node.handling === "NONE" ? "–" : node.handling),
-      element("td", { "data-head": "Chips well" }, node.chips ? `${node.chips_well} of ${node.chips}` : "–"),
+      element("td", { "data-head": "Chips well" }, chips(node)),
       why,
       element("td", { "data-head": "Since", class: "since" }, time(since(node))),
     );
@@ -284,7 +284,7 @@ function detailOf(opened, node) {
     ["Contact", element("span", {}, `${contact(node)} since `, time(node.contact_since))],
     ...(node.reason ? [["Reason", node.reason]] : []),
     ["Last message", time(fleet.quietSince(node) ?? details?.heard_at ?? node.heard_at)],
-    ["Chips well", node.chips ? `${node.chips_well} of ${node.chips}` : "not known"],
+    ["Chips well", chips(node)],
     ...(details ? [["Address", details.address]] : []),
   ];
   const unwell = node.devices;
