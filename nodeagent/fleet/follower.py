@@ -95,6 +95,7 @@ class NodeFollower:
     async def _follow(self, client: AsyncClient, session: WatchSession) -> None:
         async with aclosing(client.stream(session.request())) as responses:
             async for response in responses:
+                self._node_states.heard_at[self._endpoint.name] = datetime.now(UTC)
                 with _reading():
                     state.check_store(response.store_id.uuid)
                     values = received_values(session, response)
@@ -111,7 +112,7 @@ class NodeFollower:
         with _reading():
             for value, _ in values:
                 if isinstance(value, Snapshot):
-                    now = state.with_devices(now, value.devices, value.position)
+                    now = state.with_devices(now, value.devices, value.position, value.conditions)
                 elif isinstance(value, Event):
                     now = state.with_event(now, value)
         self._node_states.put(now)
@@ -169,7 +170,7 @@ def _asks_for_the_list(values: list[Received], *, is_first: bool) -> bool:
     return is_first or any(isinstance(value, Event) and state.changes_the_list(value) for value, _ in values)
 
 
-_KEEPALIVE: Final = {"grpc.keepalive_time_ms": 60_000}
+_KEEPALIVE: Final[dict[str, str | int]] = {"grpc.keepalive_time_ms": 60_000}
 """With thousands of connections the library's own 20 s would cost more than the events."""
 
 _FILES_IN_ADDITION: Final = 200
@@ -221,13 +222,14 @@ async def _after(ending: asyncio.Task[None] | None, follower: NodeFollower) -> N
     await follower.run()
 
 
-def connecting(credentials: Credentials | None) -> Connect:
+def connecting(credentials: Credentials | None, **grpc_options: str | int) -> Connect:
     """A client for a node: on its unix socket, or over TCP with the present certificate."""
+    given = {**_KEEPALIVE, **{f"grpc.{name}": value for name, value in grpc_options.items()}}
 
     def connect(endpoint: Endpoint) -> AsyncClient:
         if endpoint.is_local or credentials is None:
-            return AsyncClient(endpoint.address, options=_KEEPALIVE)
-        options: dict[str, str | int] = {**_KEEPALIVE}
+            return AsyncClient(endpoint.address, options=given)
+        options = {**given}
         if endpoint.certificate_name:
             options["grpc.ssl_target_name_override"] = endpoint.certificate_name
         return AsyncClient(endpoint.address, credentials.current(), options=options)

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from nodeagent.client import Device, Event, EventKind, Handling, Kind, Position, Verdict
+from nodeagent.client import Condition, Device, Event, EventKind, Handling, Kind, Position, Verdict
 from nodeagent.core.model import decides
 from nodeagent.fleet.nodes import Endpoint
 
@@ -23,6 +23,9 @@ MAX_PARTS: Final = 1024
 
 MAX_PART_CHARACTERS: Final = 32 * 1024
 """Of the id, the name and the codes of one device: a daemon keeps at most 256 conditions of a device."""
+
+MAX_CAUSE_CHARACTERS: Final = 200
+"""Of the first reason of a device in words; ``nodeagent why`` has all of it."""
 
 MAX_NAME_CHARACTERS: Final = 253
 """Of the name that a node gives itself: those of a host name (RFC 1035)."""
@@ -57,13 +60,17 @@ class Contact(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
-    """A device of the node; the node itself is ``node``. ``codes`` are those that count for its verdict."""
+    """A device of the node; the node itself is ``node``. ``codes`` are those that count for its verdict,
+    ``cause`` is the first of its reasons in words. ``since`` is when it got this verdict, as far as is known.
+    """
 
     name: str
     kind: Kind | None
     verdict: Verdict
     handling: Handling
     codes: tuple[str, ...]
+    cause: str = ""
+    since: datetime | None = None
 
     @property
     def decides(self) -> bool:
@@ -116,9 +123,20 @@ class NodeState:
         return [part for part in self.parts.values() if part.kind is Kind.CHIP]
 
 
-def with_devices(state: NodeState, devices: Iterable[Device], position: Position) -> NodeState:
-    """The whole list, as of a position: what was known before is forgotten. Raises ``TooMuch``."""
-    parts = {device.id: _part(device.id, device.name, device.kind, device) for device in devices}
+def with_devices(
+    state: NodeState, devices: Iterable[Device], position: Position, conditions: Iterable[Condition] = ()
+) -> NodeState:
+    """The whole list, as of a position: what was known before is forgotten. Raises ``TooMuch``.
+
+    Since when a device has its verdict is not in the list: where it had the same one before it is that time,
+    else the time when the oldest condition opened that counts for it.
+    """
+    opened = {each.id: each.opened_at for each in conditions}
+    parts = {}
+    for device in devices:
+        times = [opened[reason.id] for reason in device.reasons if reason.id in opened]
+        since = _since_before(state, device.id, device.verdict) or min(times, default=None)
+        parts[device.id] = _part(device.id, device.name, device.kind, device, since)
     return replace(state, parts=_bounded(parts), position=position)
 
 
@@ -132,7 +150,9 @@ def with_event(state: NodeState, event: Event) -> NodeState:
     parts = dict(state.parts)
     if was := event.evidence.get(_WAS):
         parts = {each: part for each, part in parts.items() if each != was and not each.startswith(f"{was}/")}
-    parts[event.device_id] = _part(event.device_id, event.device, event.device_kind, event)
+    before = state.parts.get(event.device_id)
+    since = before.since if before is not None and before.verdict is event.verdict else event.at
+    parts[event.device_id] = _part(event.device_id, event.device, event.device_kind, event, since)
     return replace(state, parts=_bounded(parts), position=new)
 
 
@@ -150,11 +170,27 @@ def with_contact(
     return replace(state, contact=contact, reason=reason, since=since, said_name=name)
 
 
-def _part(device_id: str, name: str, kind: Kind | None, given: Device | Event) -> DeviceState:
+def _since_before(state: NodeState, device_id: str, verdict: Verdict) -> datetime | None:
+    before = state.parts.get(device_id)
+    return before.since if before is not None and before.verdict is verdict else None
+
+
+def _part(
+    device_id: str, name: str, kind: Kind | None, given: Device | Event, since: datetime | None
+) -> DeviceState:
     codes = tuple(reason.code for reason in given.reasons if reason.code)
     if len(device_id) + len(name) + sum(map(len, codes)) > MAX_PART_CHARACTERS:
         raise TooMuch(f"the id, name and codes of one device have more than {MAX_PART_CHARACTERS} characters")
-    return DeviceState(name=name, kind=kind, verdict=given.verdict, handling=given.handling, codes=codes)
+    cause = next((reason.text for reason in given.reasons), "")[:MAX_CAUSE_CHARACTERS]
+    return DeviceState(
+        name=name,
+        kind=kind,
+        verdict=given.verdict,
+        handling=given.handling,
+        codes=codes,
+        cause=cause,
+        since=since,
+    )
 
 
 def _bounded(parts: Mapping[str, DeviceState]) -> Mapping[str, DeviceState]:
@@ -165,12 +201,14 @@ def _bounded(parts: Mapping[str, DeviceState]) -> Mapping[str, DeviceState]:
 
 class NodeStates:
     """The present state of every node; no history. ``changed`` is set with each change, and cleared by the
-    code that waits for it. ``version`` counts the changes.
+    code that waits for it. ``version`` counts the changes. ``heard_at`` is when each node sent its last
+    message, by its name; that alone is no change.
     """
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}
         self._unknown: set[str] = set()
+        self.heard_at: dict[str, datetime] = {}
         self.changed = asyncio.Event()
         self.version = 0
 
@@ -205,6 +243,7 @@ class NodeStates:
     def remove(self, endpoints: Iterable[Endpoint]) -> None:
         for endpoint in endpoints:
             del self._states[endpoint.name]
+            self.heard_at.pop(endpoint.name, None)
             self._unknown.discard(endpoint.name)
         self._change()
 

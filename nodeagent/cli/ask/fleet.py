@@ -12,6 +12,7 @@ import click
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.client import EventKind
 from nodeagent.fleet.credentials import ClientCertificateFiles
+from nodeagent.fleet.page.listening import ListenError, PageAddress
 
 if TYPE_CHECKING:
     from nodeagent.cli.ask.fleet_run import FleetOptions
@@ -29,10 +30,28 @@ def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Client
     return ClientCertificateFiles(authorities=ca, certificate=cert, key=key)
 
 
+def page_address(
+    listen: str | None, cert: Path | None, key: Path | None, client_ca: Path | None
+) -> PageAddress | None:
+    """Raises ``UsageError``."""
+    if listen is None:
+        if cert is not None or key is not None or client_ca is not None:
+            raise click.UsageError("--listen-cert, --listen-key and --listen-client-ca need --listen")
+        return None
+    try:
+        return PageAddress.of(listen, cert, key, client_ca)
+    except ListenError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def check_together(asked: "FleetOptions") -> None:
     """Raises ``UsageError``."""
     if not asked.once:
         return
+    if asked.page is not None:
+        raise click.UsageError(
+            "--listen serves the page until it is ended: leave it out, or leave out --once"
+        )
     for option, is_given in (
         ("--exec", bool(asked.command)),
         ("--kind", bool(asked.kinds)),
@@ -99,6 +118,23 @@ def _of_prometheus(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _of_page(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--listen-client-ca", type=_FILE, help="The authorities whose clients may see the page, PEM."
+        ),
+        click.option("--listen-key", type=_FILE, help="Its key."),
+        click.option("--listen-cert", type=_FILE, help="The page's certificate, PEM."),
+        click.option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Serve a page of the nodes to browsers, read only. Without certificates on loopback only.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 @click.command("fleet")
 @click.option(
     "--nodes",
@@ -111,6 +147,7 @@ def _of_prometheus(function: Callable[..., Any]) -> Callable[..., Any]:
 @_of_events
 @_of_certificates
 @_of_prometheus
+@_of_page
 @output_option
 def command(
     nodes: str,
@@ -125,6 +162,10 @@ def command(
     key: Path | None,
     file_sd: Path | None,
     file_sd_port: int,
+    listen: str | None,
+    listen_cert: Path | None,
+    listen_key: Path | None,
+    listen_client_ca: Path | None,
     output: Output,
 ) -> None:
     """Follow the daemons of many nodes.
@@ -146,6 +187,7 @@ def command(
         file_sd=file_sd,
         file_sd_port=file_sd_port,
         certificates=certificates(ca, cert, key),
+        page=page_address(listen, listen_cert, listen_key, listen_client_ca),
     )
     check_together(asked)
     run(asked)

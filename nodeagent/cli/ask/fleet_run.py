@@ -5,6 +5,7 @@ It decides nothing about nodes.
 
 import asyncio
 import errno
+import logging
 import os
 import shutil
 import signal
@@ -17,9 +18,10 @@ from typing import Final
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
 
 from nodeagent.cli.ask import fleet_forms
+from nodeagent.cli.ask.why import why_lines
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
-from nodeagent.cli.shared.output import clear, note, on_terminal, write_json
+from nodeagent.cli.shared.output import clear, note, on_terminal, write, write_json
 from nodeagent.client import EventKind
 from nodeagent.fleet import prometheus
 from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials, CredentialsError
@@ -27,8 +29,12 @@ from nodeagent.fleet.delivery import Execution, NewsDelivery, Show
 from nodeagent.fleet.follower import ATTEMPTS_A_SECOND, Fleet, connecting, files_missing
 from nodeagent.fleet.news import News
 from nodeagent.fleet.nodes import NodesError, follow_list, listing_of
+from nodeagent.fleet.page.listening import ListenError, PageAddress
+from nodeagent.fleet.page.page import Page
 from nodeagent.fleet.positions import Positions, PositionsError
 from nodeagent.fleet.state import NodeState, NodeStates
+
+_log = logging.getLogger(__name__)
 
 EXEC_LIMIT_S: Final = 60.0
 DRAW_EVERY_S: Final = 1.0
@@ -51,6 +57,7 @@ class FleetOptions:
     file_sd: Path | None
     file_sd_port: int
     certificates: ClientCertificateFiles | None
+    page: PageAddress | None
 
 
 def run(asked: FleetOptions) -> None:
@@ -59,7 +66,7 @@ def run(asked: FleetOptions) -> None:
     try:
         with _kept_positions(asked) as positions:
             signal_number = asyncio.run(until_signalled(_follow(asked, positions)))
-    except (NodesError, CredentialsError, PositionsError) as error:
+    except (NodesError, CredentialsError, PositionsError, ListenError) as error:
         raise CommandFailure(str(error)) from error
     except BaseExceptionGroup as group:
         if group.subgroup(BrokenPipeError) is None:
@@ -92,6 +99,7 @@ async def _follow(asked: FleetOptions, positions: Positions | None) -> None:
         wanted = "raise LimitNOFILE= of the unit, or ulimit -n"
         note(f"nodeagent: for {len(endpoints)} nodes {missing} more open files are needed; {wanted}")
     node_states = NodeStates()
+    page = _page(asked, node_states, credentials)
     delivery = NewsDelivery(
         show=_show(asked),
         encode=fleet_forms.line,
@@ -108,22 +116,33 @@ async def _follow(asked: FleetOptions, positions: Positions | None) -> None:
             fleet.follow(())
         else:
             group.create_task(follow_list(listing, endpoints, fleet.follow))
-            for work in _further_tasks(asked, node_states, positions):
+            for work in _further_tasks(asked, node_states, positions, page):
                 group.create_task(work)
     if asked.once:
         _show_states(asked, states)
 
 
 def _further_tasks(
-    asked: FleetOptions, node_states: NodeStates, positions: Positions | None
+    asked: FleetOptions, node_states: NodeStates, positions: Positions | None, page: Page | None
 ) -> Iterator[Coroutine[None, None, None]]:
     """What runs while nodes are followed."""
     if positions is not None:
         yield positions.run()
     if asked.file_sd is not None:
         yield prometheus.follow_states(asked.file_sd, asked.file_sd_port, node_states)
+    if page is not None:
+        yield page.run()
     if _draws(asked):
-        yield _draw(asked, node_states)
+        yield _draw(asked, node_states, "" if page is None else page.url)
+
+
+def _page(asked: FleetOptions, node_states: NodeStates, credentials: Credentials | None) -> Page | None:
+    """Listens already. Raises ``ListenError``."""
+    if asked.page is None:
+        return None
+    page = Page(asked.page, node_states, credentials, why_lines)
+    _log.info("the page is at %s", page.url)
+    return page
 
 
 def _execution(asked: FleetOptions) -> Execution | None:
@@ -183,10 +202,12 @@ def _show_states(asked: FleetOptions, states: list[NodeState]) -> None:
             raise CommandFailure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
 
 
-async def _draw(asked: FleetOptions, node_states: NodeStates) -> None:
+async def _draw(asked: FleetOptions, node_states: NodeStates, url: str) -> None:
     while True:
         node_states.changed.clear()
         clear()
+        if url:
+            write(f"page: {url}")
         fleet_forms.write_nodes(
             list(node_states.states.values()),
             every=asked.every,

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
@@ -106,10 +106,11 @@ def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None
     """One line, the pieces with a blank between them. Without a terminal, or with $NO_COLOR, there are no
     colours.
     """
-    line = " ".join(map(_shown, pieces)).rstrip(" ")
-    screen = _screen.get()
-    if screen is not None and file is None and not err:
-        screen.append(line)
+    captures = _capture.get() if file is None and not err else None
+    show = _plain if captures and captures.is_plain else _shown
+    line = " ".join(map(show, pieces)).rstrip(" ")
+    if captures:
+        captures.lines.append(line)
         return
     click.echo(line, file=file, err=err, color=_colour())
 
@@ -118,19 +119,28 @@ def _colour() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-_screen: Final = ContextVar[list[str] | None]("screen", default=None)
-"""The lines of a screen that is not shown yet."""
+@dataclass(frozen=True, slots=True)
+class _Capture:
+    """Lines that are shown later, or elsewhere. ``is_plain``: as in a pipe, without colours."""
+
+    lines: list[str]
+    is_plain: bool
+
+
+_capture: Final = ContextVar[_Capture | None]("capture", default=None)
 
 
 @contextmanager
-def captured() -> Iterator[list[str]]:
-    """The lines that are written meanwhile, with their colours, instead of the output."""
-    lines: list[str] = []
-    token = _screen.set(lines)
+def captured(*, is_plain: bool = False) -> Iterator[list[str]]:
+    """The lines that are written meanwhile, instead of the output: printable, as for the terminal that
+    there is, or as in a pipe.
+    """
+    capture = _Capture([], is_plain)
+    token = _capture.set(capture)
     try:
-        yield lines
+        yield capture.lines
     finally:
-        _screen.reset(token)
+        _capture.reset(token)
 
 
 @contextmanager
@@ -155,6 +165,10 @@ def _show(lines: Sequence[str]) -> None:
         click.echo(text, color=_colour())
     else:
         click.echo_via_pager(text + "\n", color=_colour())
+
+
+def _plain(piece: Piece) -> str:
+    return _shown(piece if isinstance(piece, str) else replace(piece, colour=None, bold=False))
 
 
 def _shown(piece: Piece) -> str:
@@ -268,7 +282,8 @@ def confirmed(question: str) -> bool:
 
 
 def on_terminal() -> bool:
-    return sys.stdout.isatty()
+    capture = _capture.get()
+    return not (capture and capture.is_plain) and sys.stdout.isatty()
 
 
 def width() -> int:
