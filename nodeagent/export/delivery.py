@@ -7,14 +7,18 @@ rejected records: then it goes there. It keeps no queue: while it waits, nothing
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
+from nodeagent.client import Position
 from nodeagent.export.records import ExportRecord
 from nodeagent.export.rejected import RejectedRecords
 from nodeagent.export.retries import Outcome, SendResult, pause_s
 
 _log = logging.getLogger(__name__)
+
+_REPORTED_ATTEMPT: Final = 4
+"""With the pauses before it, after half a second."""
 
 _WHAT_TO_DO: Final = {
     Outcome.FAILED: "trying again",
@@ -52,12 +56,15 @@ class RecordDelivery:
         self.delivered = 0
         self.rejected = 0
         self.trouble = ""
+        self._reported: set[str] = set()
 
-    def deliver(self, records: Sequence[ExportRecord]) -> None:
-        """Returns once each record was taken, or put aside."""
+    def deliver(self, records: Sequence[ExportRecord]) -> Iterator[Position]:
+        """How far the receiver has come, after each group that was taken or put aside."""
         most = self._destination.most
         for first in range(0, len(records), most):
-            self._deliver_together(records[first : first + most])
+            group = records[first : first + most]
+            self._deliver_together(group)
+            yield group[-1].position
 
     def _deliver_together(self, records: Sequence[ExportRecord]) -> None:
         attempt = 0
@@ -68,10 +75,10 @@ class RecordDelivery:
             if result.outcome is Outcome.REJECTED and self._is_put_aside(records[0], result):
                 return
             attempt += 1
-            self._report(records, result)
+            self._note(records, result, attempt)
             self._sleep(pause_s(attempt, result, random.random()))
         self.delivered += len(records)
-        self._report_recovery(attempt)
+        self._note_recovery(attempt + 1)
 
     def _deliver_halves(self, records: Sequence[ExportRecord]) -> None:
         """Which of them the receiver rejects is not known, nor whether there are only too many."""
@@ -86,19 +93,23 @@ class RecordDelivery:
         _log.error("the receiver rejects event %s: %s; put aside", record.id, result.reason)
         return True
 
-    def _report(self, records: Sequence[ExportRecord], result: SendResult) -> None:
-        """Once for each new reason."""
-        if result.reason != self.trouble:
-            self.trouble = result.reason
-            _log.log(
-                logging.WARNING if result.outcome is Outcome.FAILED else logging.ERROR,
-                "event %s is not taken: %s; %s",
-                records[0].id,
-                result.reason,
-                _WHAT_TO_DO[result.outcome],
-            )
+    def _note(self, records: Sequence[ExportRecord], result: SendResult, attempt: int) -> None:
+        """Each reason is reported once, and a failure that the next attempts mend is not."""
+        self.trouble = result.reason
+        is_brief = result.outcome is Outcome.FAILED and attempt < _REPORTED_ATTEMPT
+        if is_brief or result.reason in self._reported:
+            return
+        self._reported.add(result.reason)
+        _log.log(
+            logging.WARNING if result.outcome is Outcome.FAILED else logging.ERROR,
+            "event %s is not taken: %s; %s",
+            records[0].id,
+            result.reason,
+            _WHAT_TO_DO[result.outcome],
+        )
 
-    def _report_recovery(self, attempts: int) -> None:
-        if self.trouble:
-            self.trouble = ""
-            _log.info("the receiver takes events again, after %d attempts", attempts + 1)
+    def _note_recovery(self, attempts: int) -> None:
+        self.trouble = ""
+        if self._reported:
+            self._reported.clear()
+            _log.info("the receiver takes events again, after %d attempts", attempts)

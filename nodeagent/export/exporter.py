@@ -1,21 +1,24 @@
 """Follows the daemon under a name, and acknowledges each event once the receiver has taken it.
 
 The daemon keeps the position: a new process goes on after the last event that was acknowledged. While the
-receiver takes nothing, nothing is read: the events wait in the daemon's store.
+receiver takes nothing, little is read: the events wait in the daemon's store.
 """
 
 import logging
 import time
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from nodeagent.client import Client, ClientError, EventKind, Level, Position
 from nodeagent.client.received import position
 from nodeagent.client.session import WatchSession
 from nodeagent.export.delivery import RecordDelivery
+from nodeagent.export.read_ahead import ReadAhead
 from nodeagent.export.records import RESYNC, Form, records_of
 from nodeagent.messages.pb import fault_service_pb2 as pb
+
+ACKNOWLEDGE_EVERY_S: Final = 1.0
+"""While there is more to send. After a crash, what the receiver took since then comes again."""
 
 _STORE_IS_NEW: Final = "FAILED_PRECONDITION"
 
@@ -46,6 +49,7 @@ class EventExporter:
         self._form = form
         self._from_beginning = from_beginning
         self._acknowledged: Position | None = None
+        self._acknowledged_s = 0.0
         self._session = WatchSession(
             consumer=consumer, kinds=kinds, devices=devices, minimum_level=minimum_level, codes=codes
         )
@@ -58,10 +62,9 @@ class EventExporter:
                 if not is_begun:
                     self._begin()
                     is_begun = True
-                with closing(self._client.stream(self._session.request())) as responses:
-                    for response in responses:
-                        self._take(response)
-                ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
+                with ReadAhead(self._client.stream(self._session.request())) as stream:
+                    while True:
+                        self._take(stream.next())
             except ClientError as failure:
                 ended = failure
             time.sleep(self._session.pause_s(ended))
@@ -76,16 +79,17 @@ class EventExporter:
         self._client.ack(self._consumer, position(node.store_id, seq))
         _log.info("%s begins after event %d", self._consumer, seq)
 
-    def _take(self, response: pb.WatchResponse) -> None:
-        """One message of the stream, to the receiver and then to the daemon."""
-        for update in self._session.updates(response):
-            latest = update.position
-        records = list(records_of(response, self._form))
+    def _take(self, responses: Sequence[pb.WatchResponse]) -> None:
+        """Messages of the stream, to the receiver and then to the daemon."""
+        updates = [update for response in responses for update in self._session.updates(response)]
+        records = [record for response in responses for record in records_of(response, self._form)]
         for record in records:
             if record.kind == RESYNC:
                 _log.error("%s", record.text)
-        self._delivery.deliver(records)
-        self._acknowledge(latest)
+        for reached in self._delivery.deliver(records):
+            if time.monotonic() - self._acknowledged_s >= ACKNOWLEDGE_EVERY_S:
+                self._acknowledge(reached)
+        self._acknowledge(updates[-1].position)
 
     def _acknowledge(self, latest: Position) -> None:
         if latest == self._acknowledged:
@@ -97,3 +101,4 @@ class EventExporter:
                 raise
             return  # a snapshot of the new store follows
         self._acknowledged = latest
+        self._acknowledged_s = time.monotonic()

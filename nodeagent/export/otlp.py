@@ -40,7 +40,6 @@ def log_record(record: ExportRecord) -> ReadableLogRecord:
         "log.record.uid": record.id,
         **{f"nodeagent.{key}": value for key, value in record.keys().items()},
         **{f"nodeagent.evidence.{key}": value for key, value in evidence.items()},
-        **{f"nodeagent.{key}": record.data[key] for key in _OF_RESYNC if key in record.data},
     }
     return ReadableLogRecord(
         log_record=LogRecord(
@@ -55,9 +54,6 @@ def log_record(record: ExportRecord) -> ReadableLogRecord:
         resource=_resource(record.node, record.node_id),
         instrumentation_scope=_SCOPE,
     )
-
-
-_OF_RESYNC: Final = ("reason", "missed_from_seq", "missed_to_seq")
 
 
 def _resource(node: str, node_id: str) -> Resource:

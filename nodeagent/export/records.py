@@ -4,7 +4,7 @@ The id of a record follows from the position in the store alone: a record that i
 Nothing is sent here, and no clock is read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -28,13 +28,14 @@ Form = Callable[[Message], Mapping[str, Any]]
 _REASONS: Final = enums.names_of(pb.SnapshotReason, "SNAPSHOT_REASON")
 _REASON_OF: Final = {number: name.lower() for name, number in _REASONS.items()}
 
+_MOST_NAMED: Final = 16
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _FROM_DATA: Final = (
     *("device_kind", "name", "level", "verdict", "handling", "condition_id", "condition_level", "rule"),
-    *("source", "count", "injected", "why"),
+    *("source", "count", "injected", "why", "reason", "missed_from_seq", "missed_to_seq"),
 )
-"""Keys of the JSON form of an event that are keys of a record too."""
+"""Keys of the data of an event or a resync that are keys of a record too."""
 
 MEANINGS: Final[Mapping[str, str]] = {
     "id": "`STORE:EPOCH:SEQ`, the same however often the event is sent; a resync ends in `:resync`",
@@ -57,6 +58,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "count": "how many equal signals it represents",
     "injected": "true for a rehearsal",
     "why": "why it happened",
+    "reason": "of a resync: why events are missing, such as `fell_behind`, `before_retention`, `other_store`",
+    "missed_from_seq": "of a resync: the first event that is missing, where that is known",
+    "missed_to_seq": "of a resync: the last one",
 }
 """The keys of a record; one without a value is left out."""
 
@@ -100,7 +104,7 @@ class ExportRecord:
             "code": self.code,
         }
         values = own | {key: self.data.get(key) for key in _FROM_DATA}
-        return {key: value for key, value in values.items() if value not in (None, "", False)}
+        return {key: value for key, value in values.items() if value not in (None, "", 0)}
 
 
 def records_of(response: pb.WatchResponse, form: Form) -> Iterator[ExportRecord]:
@@ -139,6 +143,7 @@ def _text(event: types_pb2.Event) -> str:
 def _of_snapshot(response: pb.WatchResponse) -> ExportRecord:
     """What was lost, and the devices that take no work now: what the lost events led to."""
     snapshot = response.snapshot
+    devices = [_state(each) for each in snapshot.devices if each.verdict != types_pb2.VERDICT_ALLOW]
     first = snapshot.missed_from_seq
     reason = _REASON_OF.get(snapshot.reason, "unknown")
     return ExportRecord(
@@ -151,12 +156,12 @@ def _of_snapshot(response: pb.WatchResponse) -> ExportRecord:
         device="",
         device_id="",
         code="",
-        text=_lost(first, snapshot.seq, reason),
+        text=f"{_lost(first, snapshot.seq, reason)}; {_now(devices)}",
         data={
             "reason": reason,
             "missed_from_seq": first,
             "missed_to_seq": snapshot.seq if first else 0,
-            "devices": [_state(each) for each in snapshot.devices if each.verdict != types_pb2.VERDICT_ALLOW],
+            "devices": devices,
         },
     )
 
@@ -165,6 +170,13 @@ def _lost(first: int, last: int, reason: str) -> str:
     if first:
         return f"events {first} to {last} were deleted before they were exported ({reason})"
     return f"events may be missing: the export goes on after event {last} of the present store ({reason})"
+
+
+def _now(devices: Sequence[Mapping[str, Any]]) -> str:
+    """``now: npu3 ISOLATE``; what is well is left out."""
+    states = [f"{each['name']} {each['verdict']}" for each in devices[:_MOST_NAMED]]
+    more = f" and {len(devices) - _MOST_NAMED} more" if len(devices) > _MOST_NAMED else ""
+    return f"now: {', '.join(states)}{more}" if states else "now all devices are well"
 
 
 def _state(device: types_pb2.Device) -> dict[str, Any]:

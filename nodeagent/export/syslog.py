@@ -15,7 +15,9 @@ _LARGEST_VALUE: Final = 128
 """Octets of one value; 11 of them and the text fit."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-"""Before a text in UTF-8 (RFC 5424, section 6.4)."""
+"""Before a text in UTF-8 that is more than ASCII (RFC 5424, section 6.4). rsyslog keeps it as a part
+of the text, so a text that does not need it has none.
+"""
 
 OWN_ID: Final = "nodeagent@0"
 """The name of our structured data. It needs a private enterprise number, and the project has none: 0 is
@@ -33,15 +35,13 @@ FACILITIES: Final = {
 
 _IN_DATA: Final = (
     *("id", "seq", "node_id", "kind", "device", "device_id", "code", "level", "verdict", "handling"),
-    "injected",
+    *("injected", "reason", "missed_from_seq", "missed_to_seq"),
 )
 """The keys of a record that are structured data. The node is HOSTNAME, and the name of the code is in the
 text.
 """
 
-_ID: Final = re.compile(
-    r'[!-~&&[^=\]"@]]{1,20}@[0-9][0-9.]*'.replace(r'[!-~&&[^=\]"@]]', r"[!#-<>-?A-\\^-~]")
-)
+_ID: Final = re.compile(r"[!#-<>?A-\\^-~]{1,30}@[0-9]+(\.[0-9]+)*")
 _ESCAPED: Final = re.compile(r'["\\\]]')
 _NOT_PRINTABLE: Final = re.compile(r"[^!-~]")
 
@@ -54,7 +54,7 @@ MEANINGS: Final = {
     "MSGID": "the kind of the event, or `resync`",
     "[origin]": "`software` and `swVersion`, as RFC 5424 registers them",
     f"[{OWN_ID}]": " ".join(f"`{key}`" for key in _IN_DATA),
-    "MSG": "device, kind, code, its name and the verdict, in UTF-8 behind a byte order mark",
+    "MSG": "device, kind, code, its name and the verdict; with a byte order mark where it is not ASCII",
 }
 
 
@@ -78,8 +78,11 @@ def message(record: ExportRecord, facility: int, data_id: str) -> bytes:
     keys = record.keys()
     own = {key: keys[key] for key in _IN_DATA if key in keys}
     origin = {"software": "nodeagent", "swVersion": nodeagent.__version__}
-    head = f"{header} {_element('origin', origin)}{_element(data_id, own)} ".encode() + _BOM
-    return head + cut(record.text.replace("\n", " "), LARGEST_BYTES - len(head))
+    head = f"{header} {_element('origin', origin)}{_element(data_id, own)} ".encode()
+    text = _printable(record.text)
+    if not text.isascii():
+        head += _BOM
+    return head + cut(text, LARGEST_BYTES - len(head))
 
 
 def counted(text: bytes) -> bytes:
@@ -91,6 +94,11 @@ def cut(text: str, size: int) -> bytes:
     """At most so many octets in UTF-8, no character in halves."""
     encoded = text.encode(errors="replace")
     return encoded if len(encoded) <= size else encoded[:size].decode(errors="ignore").encode()
+
+
+def _printable(text: str) -> str:
+    """As in the journal: a line break in a text of others cannot begin a line in a file of the receiver."""
+    return "".join(each if each.isprintable() else "\ufffd" for each in text)
 
 
 def _header_field(text: str, size: int) -> str:
@@ -105,5 +113,5 @@ def _element(data_id: str, values: dict[str, str | int | bool]) -> str:
 
 def _value(value: str | int | bool) -> str:
     r"""``"``, ``\`` and ``]`` get a backslash (RFC 5424, section 6.3.3)."""
-    text = "true" if value is True else str(value)
+    text = "true" if value is True else _printable(str(value))
     return _ESCAPED.sub(r"\\\g<0>", cut(text, _LARGEST_VALUE).decode())
