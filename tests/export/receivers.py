@@ -195,7 +195,6 @@ class SyslogReceiver(Receiver):
             connection.recv(100)  # and the rest is lost
             return
         if mood is Mood.HANGS_UP:
-            connection.shutdown(socket.SHUT_RDWR)  # so that its end comes first
             return
         if mood is Mood.IS_SLOW:
             time.sleep(SLOW_S)
