@@ -92,6 +92,7 @@ SECTIONS: Final[Sequence[Section]] = (
             "why": CommandPart("ask.why:command", "Explain why a device has its verdict."),
             "explain": CommandPart("ask.explain:command", "Explain what fault codes mean."),
             "fleet": CommandPart("ask.fleet:command", "Follow the daemons of many nodes."),
+            "export": CommandPart("ask.export:command", "Send events to another system."),
             "consumers": CommandPart("ask.consumers:command", "List the named consumers, or delete one."),
             "audit": CommandPart("ask.audit:command", "Show the calls of operators and their results."),
             "bundle": CommandPart("bundle.command:command", "Collect what support needs in one archive."),
@@ -261,6 +262,6 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
 def main() -> None:
     """Find out which chip, link or host part of this node is faulty, and report it.
 
-    Every command except run, top and the bridges has "-o json": one JSON object, or one a line for lists and
-    streams.
+    Every command except run, top, export and the bridges has "-o json": one JSON object, or one a line for
+    lists and streams.
     """

@@ -12,9 +12,10 @@ import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.ask.reading import read, timeout_option
-from nodeagent.cli.shared import completion, json_forms
+from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.connection import Reader, Unreachable, opened, unknown_codes, unknown_devices
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, CommandFailure
+from nodeagent.cli.shared.event_filter import event_filter_options
 from nodeagent.cli.shared.options import (
     Output,
     output_option,
@@ -47,36 +48,9 @@ _PAUSE_S: Final = 0.5
     type=click.IntRange(min=0, max=100_000),
     help=f"The newest COUNT events; {NEWEST_SHOWN}, or {NEWEST_BEFORE_FOLLOWING} with --follow.",
 )
-@click.option(
-    "--device",
-    "devices",
-    multiple=True,
-    shell_complete=completion.devices,
-    help="Of this device's name or id; may be repeated.",
-)
-@click.option(
-    "--code",
-    "codes",
-    multiple=True,
-    shell_complete=completion.codes,
-    help="Of this code, or family (XID_*); may be repeated.",
-)
+@event_filter_options
 @time_option("--since", "At this time or later")
 @time_option("--until", "Before this time")
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    type=click.Choice([str(kind) for kind in EventKind]),
-    metavar="KIND",
-    help=f"Of this kind; may be repeated: {', '.join(EventKind)}.",
-)
-@click.option(
-    "--min-level",
-    type=click.Choice([str(level) for level in Level], case_sensitive=False),
-    metavar="LEVEL",
-    help="With this level or a worse one before or after it.",
-)
 @timeout_option
 @socket_option
 @output_option

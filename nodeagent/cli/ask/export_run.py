@@ -1,0 +1,67 @@
+"""Runs ``nodeagent export``: the stream, the delivery and the report of its lag, until a signal ends it.
+
+A signal ends it at once: what was sent and not acknowledged is sent again by the next process.
+"""
+
+import os
+import signal
+from contextlib import ExitStack
+from types import FrameType
+from typing import TYPE_CHECKING
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
+
+from systemd import daemon as service_manager
+
+from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, EXIT_UNAVAILABLE, CommandFailure
+from nodeagent.cli.shared.foreground import begin_log
+from nodeagent.cli.shared.json_forms import form
+from nodeagent.cli.shared.options import public_socket
+from nodeagent.client import Client, ClientError, EventKind, Level
+from nodeagent.export.delivery import Destination, RecordDelivery
+from nodeagent.export.exporter import EventExporter
+from nodeagent.export.lag import LagReporter
+from nodeagent.export.rejected import RejectedRecords
+
+if TYPE_CHECKING:
+    from nodeagent.cli.ask.export import ExportOptions
+
+
+def run(options: "ExportOptions", destination: Destination) -> None:
+    """Until a signal. Raises ``CommandFailure`` where the daemon refuses."""
+    socket = public_socket(options.socket, options.config_path)
+    begin_log()
+    signal.signal(signal.SIGTERM, _end)
+    delivery = RecordDelivery(destination, RejectedRecords(options.rejected) if options.rejected else None)
+    with ExitStack() as stack:
+        stack.callback(destination.close)
+        client = stack.enter_context(Client(socket))
+        reporter = LagReporter(client, delivery, options.consumer, service_manager.notify)
+        exporter = EventExporter(
+            client,
+            delivery,
+            consumer=options.consumer,
+            form=form,
+            from_beginning=options.start == "beginning",
+            kinds=[EventKind(kind) for kind in options.kinds],
+            devices=options.devices,
+            minimum_level=Level(options.min_level) if options.min_level else None,
+            codes=options.codes,
+        )
+        reporter.start()
+        stack.callback(reporter.stop)
+        service_manager.notify("READY=1")
+        try:
+            exporter.run()
+        except ClientError as error:
+            refused = error.status == "PERMISSION_DENIED"
+            raise CommandFailure(
+                f"the daemon at {socket} refuses {options.consumer!r}: {error}",
+                EXIT_NOT_ALLOWED if refused else EXIT_UNAVAILABLE,
+            ) from error
+        except KeyboardInterrupt:
+            raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)

@@ -1,0 +1,150 @@
+"""Connections to a receiver: TLS as the site's files have it, and HTTP that is kept open between requests.
+
+The standard library's client has what is needed here: a kept connection and a time limit. It follows no
+redirection and reads no proxy from the environment: events go to the address that was configured.
+"""
+
+import http.client
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+LARGEST_ANSWER: Final = 64 << 10
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class SetupError(Exception):
+    """An option or a file of the export cannot be used; the text names it and what would be right."""
+
+
+class TlsFiles(NamedTuple):
+    """PEM files; None where none is named. Without ``ca`` the authorities of the system are trusted."""
+
+    ca: Path | None
+    cert: Path | None
+    key: Path | None
+
+    def __bool__(self) -> bool:
+        return any(each is not None for each in self)
+
+
+def tls_context(files: TlsFiles) -> ssl.SSLContext:
+    """The receiver's certificate and its name are always checked. Raises ``SetupError``."""
+    if (files.cert is None) != (files.key is None):
+        raise SetupError("--cert and --key go together: name both, or none")
+    try:
+        context = ssl.create_default_context(cafile=files.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise SetupError(f"--ca {files.ca}: holds no certificate that can be read: {error}") from error
+    if files.cert is not None and files.key is not None:
+        try:
+            context.load_cert_chain(files.cert, files.key, password=_no_password)
+        except (OSError, ssl.SSLError) as error:
+            both = f"--cert {files.cert}, --key {files.key}"
+            raise SetupError(f"{both}: cannot be used together: {error}") from error
+    return context
+
+
+def _no_password() -> str:
+    """Otherwise OpenSSL asks for it at the terminal."""
+    raise ssl.SSLError("the key has a password; store it without one, readable only by this service")
+
+
+def checked_url(text: str, schemes: Mapping[str, int]) -> SplitResult:
+    """The address of a receiver, of one of these schemes. Raises ``SetupError``."""
+    forms = " or ".join(f"{scheme}://HOST[:PORT]" for scheme in schemes)
+    try:
+        url = urlsplit(text)
+        is_good = url.scheme in schemes and bool(url.hostname) and (url.port is None or url.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise SetupError(f"{text!r} is no address of a receiver: {forms} is needed")
+    if url.username or url.password:
+        raise SetupError("the address holds a password, which every user of the node can see: use --headers")
+    return url
+
+
+def http_url(text: str, tls: TlsFiles) -> SplitResult:
+    """Raises ``SetupError``."""
+    url = checked_url(text, _DEFAULT_PORTS)
+    if tls and url.scheme == "http":
+        raise SetupError(f"--ca, --cert and --key are for https, and {text} is not encrypted")
+    return url
+
+
+def read_headers(path: Path | None) -> dict[str, str]:
+    """``Name: value`` a line, for credentials; ``#`` begins a comment. Raises ``SetupError``."""
+    if path is None:
+        return {}
+    headers = {}
+    for number, line in enumerate(read_text(path, "--headers").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip().replace("-", "").isalnum() or not value.strip().isprintable():
+            raise SetupError(f"--headers {path}, line {number}: 'Name: value' is needed")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def read_text(path: Path, option: str) -> str:
+    """Raises ``SetupError``."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"{option} {path}: {error}") from error
+
+
+class HttpAnswer(NamedTuple):
+    status: int
+    reason: str
+    retry_after: str | None
+
+
+class HttpConnection:
+    """``timeout_s`` is for each step of a request: the connection, each write, each read."""
+
+    def __init__(self, url: SplitResult, tls: TlsFiles, timeout_s: float) -> None:
+        host = url.hostname or ""
+        self._path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        if url.scheme == "https":
+            context = tls_context(tls)
+            self._client: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, url.port, timeout=timeout_s, context=context
+            )
+        else:
+            self._client = http.client.HTTPConnection(host, url.port, timeout=timeout_s)
+
+    def post(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        """Raises ``OSError`` or ``HTTPException`` where no answer comes.
+
+        A receiver may close a kept connection at any time: then one more attempt is made on a new one.
+        """
+        is_kept = self._client.sock is not None
+        try:
+            return self._post(body, headers)
+        except (ConnectionError, http.client.RemoteDisconnected):
+            self.close()
+            if not is_kept:
+                raise
+            return self._post(body, headers)
+
+    def _post(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        try:
+            self._client.request("POST", self._path, body, dict(headers))
+            answer = self._client.getresponse()
+            answer.read(LARGEST_ANSWER)
+        except BaseException:
+            self.close()
+            raise
+        if not answer.isclosed():  # more than is read: the next answer could not be told from its rest
+            self.close()
+        return HttpAnswer(answer.status, answer.reason, answer.headers.get("Retry-After"))
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._client.close()
