@@ -351,7 +351,7 @@ ORDERS: Final[Mapping[str, OrderCommand]] = {
     "approve": OrderCommand(
         help="""Approve ACTION, which waits for an approval in mode ask.
 
-        It is named by its id, as "nodeagent status" shows it, or by a device of it.
+        It is named by a device of it, or by its id, as "nodeagent status -o json" shows it.
         """,
         request="ApproveActionRequest",
         parameters=(

@@ -122,7 +122,8 @@ def _why_nothing(state: EngineState, device: Device, given: Operator) -> str:
     if isolations := holds.of_kind(state, device, HoldKind.ISOLATION):
         return holds.not_yours(f"{device.name} is isolated", given, isolations)
     if pending := holds.of_kind(state, device, HoldKind.RESET_PENDING):
-        return f"{device.name}: {pending[0].reason}; to stop it, refuse that action"
+        stops = f"nodeagent approve {device.name} --refuse --reason WHY"
+        return f"{device.name}: {pending[0].reason}; to stop it: {stops}"
     return f"there is nothing to release on {device.name}"
 
 

@@ -275,7 +275,7 @@ def _hold(state: EngineState, reset: Reset) -> None:
             id=f"{device_id}{_OF_RESET}{reset.id}",
             device_id=device_id,
             owner=OWNER,
-            reason=f"reset pending: {reset.id}",
+            reason=f"reset pending: {reset_blockers.names(state, reset.members)}",
             since_ns=state.moment_ns,
             kind=HoldKind.RESET_PENDING,
         )

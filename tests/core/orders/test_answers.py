@@ -131,7 +131,7 @@ def test_who_has_nothing_to_release_gets_the_name_of_who_has() -> None:
     assert ask(ring, "release", only="x") == refused(named, Refused.UNKNOWN)
     ask(ring, "release", force=True)
     ask(ring, "reset")
-    reason = "npu0: reset pending: die0/reset#1; to stop it, refuse that action"
+    reason = "npu0: reset pending: npu0, npu1; to stop it: nodeagent approve npu0 --refuse --reason WHY"
     assert ask(ring, "release") == refused(reason)
 
 

@@ -204,7 +204,7 @@ def test_once_it_did_not_come_about_the_dry_run_is_reported_again() -> None:
 def test_the_group_is_held_for_it_as_for_any_other() -> None:
     ring = node()
     ring.do(ONCE)
-    assert {hold.reason for hold in ring.engine.view().holds} == {"reset pending: die1/reset#1"}
+    assert {hold.reason for hold in ring.engine.view().holds} == {"reset pending: npu1, npu0"}
     assert device_view(ring.engine, "npu0").verdict == "ISOLATE"
 
 

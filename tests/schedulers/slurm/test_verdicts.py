@@ -101,7 +101,7 @@ def test_the_strictest_comes_first_and_of_equals_the_first_device() -> None:
 
 
 def test_of_eight_chips_that_are_reset_together_the_one_that_failed_is_named() -> None:
-    held = why("hold", text="nodeagent: reset pending: x/reset#1")
+    held = why("hold", text="nodeagent: reset pending: npu0, npu1")
     chips = [device(f"npu{number}", Verdict.ISOLATE, held) for number in range(8)]
     chips[3] = device("npu3", Verdict.ISOLATE, held, why("condition", "80E18005", Level.RESTART_NPU))
     chips[5] = device("npu5", Verdict.ISOLATE, held, why("condition", "A", Level.NOT_HANDLE))
@@ -114,7 +114,7 @@ def test_of_eight_chips_that_are_reset_together_the_one_that_failed_is_named() -
 
 def test_a_hold_of_a_person_comes_before_one_for_a_reset_and_after_a_fault() -> None:
     by_person = device("npu7", Verdict.ISOLATE, why("hold", text="ann: cable"))
-    for_reset = device("npu0", Verdict.ISOLATE, why("hold", text="nodeagent: reset pending: x/reset#1"))
+    for_reset = device("npu0", Verdict.ISOLATE, why("hold", text="nodeagent: reset pending: npu0, npu1"))
     assert named(judge([NODE, for_reset, by_person])) == [("hold", "npu7"), ("hold", "npu0")]
     fault = device("npu1", Verdict.NO_NEW_JOBS, why("condition", "A", Level.RESTART_NPU))
     assert named(judge([NODE, for_reset, by_person, fault]))[0] == ("A", "npu1")
