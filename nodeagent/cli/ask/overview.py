@@ -265,7 +265,8 @@ def rest_line(shown: Overview) -> str:
     if shown.well:
         parts.append(f"{counted(shown.well, 'other device')} {'is' if shown.well == 1 else 'are'} well")
     if shown.harmless:
-        parts.append(f"{counted(shown.harmless, 'open condition')} that affects no work")
+        affect = "affects" if shown.harmless == 1 else "affect"
+        parts.append(f"{counted(shown.harmless, 'open condition')} that {affect} no work")
     return f"{'; '.join(parts)}; --all shows each" if parts else ""
 
 

@@ -50,7 +50,7 @@ _LEAST_FAULT: Final = 12
 
 @click.command("status")
 @click.option("--all", "every", is_flag=True, help="Each device and each open condition, also harmless ones.")
-@click.option("--wide", is_flag=True, help="On a terminal, cut no text; lines may be longer than the screen.")
+@click.option("--wide", is_flag=True, help="On a terminal, cut no text: long ones are wrapped.")
 @click.option("--watch", is_flag=True, help="Draw it again every two seconds, until Ctrl-C.")
 @timeout_option
 @socket_option

@@ -86,7 +86,7 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
         write_prose("part:", ", ".join(part))
     for contribution in response.contributions:
         write()
-        _write_contribution(contribution, current.at)
+        _write_contribution(contribution, current)
 
 
 def why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str]:
@@ -110,7 +110,8 @@ def _write_cause(contribution: pb.Contribution, current: pb.Snapshot) -> None:
     reason = contribution.reason
     level = enums.LEVEL_OF.get(reason.level)
     of_level = ", ".join(filter(None, (reason.code, str(level) if level else "")))
-    write_prose("cause:", f"{reason.text}{f' ({of_level})' if of_level else ''}")
+    text = _text(contribution, current)
+    write_prose("cause:", f"{text} ({of_level})" if of_level else text)
     since = _since(contribution)
     if since is not None:
         write_prose("since:", for_people(since, current.at))
@@ -127,11 +128,23 @@ def _since(contribution: pb.Contribution) -> Timestamp | None:
     return contribution.hold.since if contribution.HasField("hold") else None
 
 
-def _write_contribution(contribution: pb.Contribution, now: Timestamp) -> None:
-    reason = contribution.reason
+def _text(contribution: pb.Contribution, current: pb.Snapshot) -> str:
+    """The reason; the hold of a reset names that by its device, and not by its id."""
+    hold = contribution.hold
+    if not contribution.HasField("hold") or hold.kind != types_pb2.HOLD_KIND_RESET_PENDING:
+        return contribution.reason.text
+    first = next((each.devices[0] for each in current.resets if each.id and each.id in hold.reason), "")
+    return f"the reset of {first} is pending" if first else "a reset is pending"
+
+
+def _write_contribution(contribution: pb.Contribution, current: pb.Snapshot) -> None:
+    reason, now = contribution.reason, current.at
     level = enums.LEVEL_OF.get(reason.level)
     kind = enum_text(enums.REASON_KIND_OF, reason.kind)
-    write(f"{kind}: {' '.join(filter(None, (reason.code, reason.text)))}" + (f", {level}" if level else ""))
+    write(
+        f"{kind}: {' '.join(filter(None, (reason.code, _text(contribution, current))))}"
+        + (f", {level}" if level else "")
+    )
     if contribution.HasField("promotion"):
         promotion = contribution.promotion
         write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at, now)}")

@@ -204,8 +204,13 @@ def problem_form(problem: "Problem") -> dict[str, object]:
 
 
 def write(*pieces: Piece) -> None:
-    """One line."""
-    _put(*pieces)
+    """One line; on a terminal that is too narrow for it, more of them, the later ones indented."""
+    plain = click.unstyle(" ".join(map(_shown, pieces))).rstrip(" ")
+    if not on_terminal() or len(plain) <= width():
+        _put(*pieces)
+        return
+    for line in wrapped(plain, "", "    "):
+        _put(*map(coloured, line.split(" ")))
 
 
 def write_lines(text: str) -> None:
@@ -254,10 +259,8 @@ def write_continued(head: str, rest: str) -> None:
 
 
 def write_wrapped(text: str) -> None:
-    """One line; on a terminal that is too narrow for it, more of them, the later ones indented."""
-    lines = wrapped(text, "", "    ") if on_terminal() else [text]
-    for line in lines:
-        write(*map(coloured, line.split(" ")))
+    """As ``write``, with verdicts in their colours."""
+    write(*map(coloured, text.split(" ")))
 
 
 def wrapped(text: str, first: str, others: str) -> list[str]:
@@ -331,7 +334,7 @@ def _styled(cell: Cell, size: int, is_head: bool) -> Piece:
 
 
 def _write_whole(styled: Sequence[Piece], _row: Sequence[Cell], _lead: int) -> None:
-    write(*styled)
+    _put(*styled)
 
 
 def _write_wrapped(styled: Sequence[Piece], row: Sequence[Cell], lead: int) -> None:

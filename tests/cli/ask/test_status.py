@@ -9,7 +9,7 @@ import pytest
 from nodeagent.cli.local.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
-from tests.cli.terminal import COLOUR, on_terminal
+from tests.cli.terminal import COLOUR, on_terminal, typing
 from tests.harness.node import Node
 
 BROKEN = ("npu3", "npu4", "npu10", "npu11")
@@ -104,6 +104,10 @@ def test_its_devices_have_what_the_driver_measures_and_nothing_of_one_that_hangs
     assert devices[0]["readings"]["memory_total_bytes"] == 64 * 2**30
     assert devices[1]["readings"] is None
     assert (unknown.status, "; the nearest is npu1;" in unknown.err) == (1, True)
+    with typing("why", "NPU1", "--config", node) as person:
+        assert person.ended() == 1
+        refusal = person.written.splitlines()
+    assert [line for line in refusal if len(line) > 80 or not line.endswith((",", "npu1;", "more"))] == []
     assert len(screen) < LINES
     assert [line.split() for line in screen if line.startswith(HUNG)] == [[HUNG, "UNKNOWN", *["-"] * 7]]
 

@@ -154,7 +154,7 @@ def test_one_that_no_one_approves_shows_until_when_and_how_to(node: Acting, node
     assert action["stage"] == "asking"
     assert re.search(r"^npu6 +ISOLATE .* reset: approve it ", shown, re.MULTILINE)
     assert re.search(
-        r" is refused unless approved before [\d:]+Z: nodeagent approve npu6$", shown, re.MULTILINE
+        r" is refused unless approved before [\dT:.-]+Z: nodeagent approve npu6$", shown, re.MULTILINE
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.cli.shared import output
 from tests.cli.conftest import Nodeagent
 from tests.cli.terminal import COLOUR, on_terminal
 from tests.harness.node import Node
@@ -49,3 +50,15 @@ def test_the_status_fits_on_a_terminal(tmp_path: Path) -> None:
 
     assert re.search(r"^0000:3b:00\.0 +ISOLATE +\d+ \w+ +is not observed +XID_79 ", shown, re.MULTILINE)
     assert [line for line in shown.splitlines() if len(line) > 80] == []
+
+
+def test_a_line_that_is_too_long_for_the_terminal_is_wrapped_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    output.write("npu3:", output.coloured("ISOLATE,"), "and a reason that is long, with-an-id")
+    assert capsys.readouterr().out.splitlines() == [
+        "npu3: ISOLATE, and a reason",
+        "    that is long, with-an-id",
+    ]
