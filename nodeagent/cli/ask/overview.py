@@ -37,6 +37,9 @@ _BY_STAGE: Final[Mapping[int, str]] = {
     types_pb2.RESET_STAGE_RUNNING: "is reset now",
     types_pb2.RESET_STAGE_VERIFYING: "reset, is checked",
 }
+_BY_RESULT: Final[Mapping[str, str]] = {"": "", "done": "", "refused": "reset refused"}
+"""How a reset ended for a fault that is still open; any other is a failure."""
+
 _STAGES: Final[Mapping[int, str]] = {
     types_pb2.RESET_STAGE_ASKING: "is refused unless approved before {due}: nodeagent approve {asker}",
     types_pb2.RESET_STAGE_WAITING: "waits, until {due} at the latest",
@@ -130,11 +133,9 @@ class _DeviceState:
         self._current = current
         self._holds = [each for each in current.holds if each.device_id == device.id]
         self._promotions = [each for each in current.promotions if each.device_id == device.id]
-        self._resets = [
-            each
-            for each in current.resets
-            if device.name in each.devices and each.stage != types_pb2.RESET_STAGE_ENDED
-        ]
+        resets = [each for each in current.resets if device.name in each.devices]
+        self._resets = [each for each in resets if each.stage != types_pb2.RESET_STAGE_ENDED]
+        self._ended = [each for each in resets if each not in self._resets and each.devices[0] == device.name]
 
     @property
     def is_well(self) -> bool:
@@ -183,7 +184,15 @@ class _DeviceState:
             return promotion.code, promotion.fired_at, promotion.name
         if self._holds:
             return "", self._holds[0].since, self._holds[0].reason
-        return "", None, next((each.text for each in self.device.reasons), "")
+        return self._of_another()
+
+    def _of_another(self) -> tuple[str, Timestamp | None, str]:
+        """The worst of what another device has against this one, as a port may against its node."""
+        reason = max(self.device.reasons, key=_reason_rank, default=types_pb2.Reason())
+        opened = {each.id: (each.opened_at, each.device) for each in self._current.conditions}
+        fired = {each.id: (each.fired_at, each.device) for each in self._current.promotions}
+        since, device = (opened | fired).get(reason.id, (None, ""))
+        return reason.code, since, f"{reason.text} on {device}" if device else reason.text
 
     def _further(self, condition: types_pb2.Condition) -> DeviceRow:
         return DeviceRow(
@@ -217,7 +226,13 @@ class _DeviceState:
                 return "quiesced"
         if self._promotions:
             return "release or replace"
-        return _BY_HANDLING.get(self.device.handling, "")
+        return self._failed_reset() or _BY_HANDLING.get(self.device.handling, "")
+
+    def _failed_reset(self) -> str:
+        """How the last reset for its worst fault ended, "" where none was in vain."""
+        codes = {each.code for each in self.conditions[:1]}
+        ended = [each.result for each in self._ended if codes & set(each.codes)]
+        return _BY_RESULT.get(ended[-1].partition(":")[0], "reset failed") if ended else ""
 
 
 def reset_lines(current: pb.Snapshot) -> list[tuple[types_pb2.Reset, str]]:
@@ -268,6 +283,11 @@ def rest_line(shown: Overview) -> str:
         affect = "affects" if shown.harmless == 1 else "affect"
         parts.append(f"{counted(shown.harmless, 'open condition')} that {affect} no work")
     return f"{'; '.join(parts)}; --all shows each" if parts else ""
+
+
+def _reason_rank(reason: types_pb2.Reason) -> int:
+    level = enums.LEVEL_OF.get(reason.level)
+    return PRECEDENCE[level] if level else 0
 
 
 def _highest_first(condition: types_pb2.Condition) -> tuple[int, int]:

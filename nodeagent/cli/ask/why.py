@@ -77,7 +77,7 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
     if worst is None:
         write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
     else:
-        _write_cause(worst, current)
+        _write_cause(worst, device, current)
     resets = [line for reset, line in reset_lines(current) if device.name in reset.devices]
     for line in filter(None, resets or [next_step(device, current)]):
         write_prose("next:", line)
@@ -86,7 +86,7 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
         write_prose("part:", ", ".join(part))
     for contribution in response.contributions:
         write()
-        _write_contribution(contribution, current)
+        _write_contribution(contribution, device, current.at)
 
 
 def why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str]:
@@ -106,11 +106,11 @@ def _severity(contribution: pb.Contribution) -> int:
     return PRECEDENCE[level] if level else 0
 
 
-def _write_cause(contribution: pb.Contribution, current: pb.Snapshot) -> None:
+def _write_cause(contribution: pb.Contribution, device: types_pb2.Device, current: pb.Snapshot) -> None:
     reason = contribution.reason
     level = enums.LEVEL_OF.get(reason.level)
     of_level = ", ".join(filter(None, (reason.code, str(level) if level else "")))
-    text = _text(contribution, current)
+    text = f"{reason.text}{_elsewhere(contribution, device)}"
     write_prose("cause:", f"{text} ({of_level})" if of_level else text)
     since = _since(contribution)
     if since is not None:
@@ -128,23 +128,19 @@ def _since(contribution: pb.Contribution) -> Timestamp | None:
     return contribution.hold.since if contribution.HasField("hold") else None
 
 
-def _text(contribution: pb.Contribution, current: pb.Snapshot) -> str:
-    """The reason; the hold of a reset names that by its device, and not by its id."""
-    hold = contribution.hold
-    if not contribution.HasField("hold") or hold.kind != types_pb2.HOLD_KIND_RESET_PENDING:
-        return contribution.reason.text
-    first = next((each.devices[0] for each in current.resets if each.id and each.id in hold.reason), "")
-    return f"the reset of {first} is pending" if first else "a reset is pending"
+def _elsewhere(contribution: pb.Contribution, device: types_pb2.Device) -> str:
+    """Which other device it is open on: a fault of a port can keep work from its node."""
+    records = (contribution.condition, contribution.promotion, contribution.hold)
+    name = next((each.device for each in records if each.device), device.name)
+    return f" on {name}" if name != device.name else ""
 
 
-def _write_contribution(contribution: pb.Contribution, current: pb.Snapshot) -> None:
-    reason, now = contribution.reason, current.at
+def _write_contribution(contribution: pb.Contribution, device: types_pb2.Device, now: Timestamp) -> None:
+    reason = contribution.reason
     level = enums.LEVEL_OF.get(reason.level)
     kind = enum_text(enums.REASON_KIND_OF, reason.kind)
-    write(
-        f"{kind}: {' '.join(filter(None, (reason.code, _text(contribution, current))))}"
-        + (f", {level}" if level else "")
-    )
+    what = " ".join(filter(None, (reason.code, reason.text)))
+    write(f"{kind}: {what}{_elsewhere(contribution, device)}" + (f", {level}" if level else ""))
     if contribution.HasField("promotion"):
         promotion = contribution.promotion
         write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at, now)}")

@@ -191,10 +191,11 @@ def end(
     if ended is None:
         return
     emit_finished(state, ended, how, why)
+    devices = reset_blockers.names(state, reset.members)
     for hold in state.all(Hold):
         # By its id: a part that was identified since has taken its holds along.
         if hold.kind is HoldKind.RESET_PENDING and hold.id.endswith(f"!{reset.id}"):
-            ending.lift(state, hold, f"{reset.id} has ended")
+            ending.lift(state, hold, f"the reset of {devices} has ended")
 
 
 def raise_own(state: EngineState, device_id: str, code: str, why: str) -> None:

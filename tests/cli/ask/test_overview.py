@@ -118,6 +118,15 @@ def test_chips_that_no_driver_lists_come_last_with_the_reason_that_is_known() ->
     ]
 
 
+def test_a_node_that_a_port_keeps_work_from_has_the_fault_of_the_port_and_its_age() -> None:
+    reason = types_pb2.Reason(id="eth7/C1", code="C1", text="fault C1", level="LEVEL_PRE_SEPARATE_FAULT")
+    node = device("node", "NO_NEW_JOBS", "NONE", kind="KIND_NODE", reasons=[reason])
+    port = device("eth7", "NO_NEW_JOBS", "NONE", kind="KIND_LINK")
+    current = snapshot(devices=[node, port], conditions=[condition("eth7", "C1", "PRE_SEPARATE_FAULT")])
+    first = overview(current, every=False).rows[0]
+    assert (first.device, first.code, first.age, first.fault) == ("node", "C1", "1 min", "fault C1 on eth7")
+
+
 def test_devices_that_only_wait_for_the_reset_of_another_share_a_line() -> None:
     chips = ["npu3", "npu0", "npu1", "npu2"]
     current = snapshot(
@@ -140,7 +149,10 @@ def test_what_happens_next_is_what_the_reset_or_else_the_hold_or_the_handling_br
     assert of(chip, resets=[announced], holds=[hold("npu3", "RESET_PENDING")]) == "reset in 25 s"
     assert of(chip, resets=[reset("npu3")]) == "reset waits"
     assert of(chip, resets=[reset("npu3", mode="DRY_RUN")]) == "no reset: dry-run"
-    assert of(chip, resets=[reset("npu3", stage="ENDED")]) == "jobs move away"
+    ended = reset("npu3", "npu2", stage="ENDED", result="refused: it has dropped")
+    assert of(chip, resets=[ended], conditions=[condition("npu3", "C1", "RESTART_NPU")]) == "reset refused"
+    assert of(chip, resets=[ended], conditions=[condition("npu3", "C2", "RESTART_NPU")]) == "jobs move away"
+    assert of(chip, resets=[ended]) == "jobs move away"
     assert of(chip, holds=[hold("npu3", "ISOLATION", "alice")]) == "isolated by alice"
     assert of(chip, promotions=[types_pb2.Promotion(device_id="id-npu3")]) == "release or replace"
     assert of(device("npu3", handling="RESTART_JOB")) == "the job runs again"

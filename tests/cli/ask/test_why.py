@@ -27,7 +27,7 @@ def written(capsys: pytest.CaptureFixture[str], why: pb.WhyDeviceResponse, **lis
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_chip_that_is_reset_with_another_names_that_one_and_no_id(
+def test_a_chip_that_is_reset_with_another_names_that_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     reset = types_pb2.Reset(
@@ -39,14 +39,14 @@ def test_a_chip_that_is_reset_with_another_names_that_one_and_no_id(
         attempt=1,
         due_at=at(-600),
     )
-    reason = "nodeagent: reset pending: f078/reset#1"
-    hold = types_pb2.Hold(kind="HOLD_KIND_RESET_PENDING", reason="reset pending: f078/reset#1", since=at(120))
+    reason = "nodeagent: reset pending: npu4, npu5"
+    hold = types_pb2.Hold(kind="HOLD_KIND_RESET_PENDING", reason="reset pending: npu4, npu5", since=at(120))
     contribution = pb.Contribution(reason=types_pb2.Reason(kind="REASON_KIND_HOLD", text=reason), hold=hold)
     part = {"product": "Atlas 800T A3", "serial": "2102", "slot": "2", "board": "0xb0"}
     why = pb.WhyDeviceResponse(device=device("npu5", attributes=part), contributions=[contribution])
     assert written(capsys, why, resets=[reset], holds=[hold]) == [
         "npu5: ISOLATE, handling NONE",
-        "  cause: the reset of npu4 is pending",
+        "  cause: nodeagent: reset pending: npu4, npu5",
         "  since: 1970-01-12T13:44:40.000Z",
         (
             "  next: reset of npu4 (and with it npu5) for 80E18005 is refused unless approved before"
@@ -54,7 +54,7 @@ def test_a_chip_that_is_reset_with_another_names_that_one_and_no_id(
         ),
         "  part: product Atlas 800T A3, serial 2102, slot 2",
         "",
-        "hold: the reset of npu4 is pending",
+        "hold: nodeagent: reset pending: npu4, npu5",
     ]
 
 
@@ -70,3 +70,19 @@ def test_a_time_that_is_both_the_first_and_the_last_is_shown_once(capsys: pytest
 
     assert of(at(60)) == "  from kmsg, 1 signal, 1970-01-12T13:45:40.000Z"
     assert of(at(0)).endswith(", 1970-01-12T13:45:40.000Z to 1970-01-12T13:46:40.000Z")
+
+
+def test_a_fault_of_a_port_that_keeps_work_from_the_node_names_the_port(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reason = types_pb2.Reason(
+        kind="REASON_KIND_CONDITION",
+        code="PORT_DOWN",
+        text="Network port down",
+        level="LEVEL_PRE_SEPARATE_FAULT",
+    )
+    condition = types_pb2.Condition(device="eth7", source="link", count=1, opened_at=at(60), last_at=at(60))
+    contribution = pb.Contribution(reason=reason, condition=condition)
+    lines = written(capsys, pb.WhyDeviceResponse(device=device("node"), contributions=[contribution]))
+    assert lines[1] == "  cause: Network port down on eth7 (PORT_DOWN, PreSeparateFault)"
+    assert "condition: PORT_DOWN Network port down on eth7, PreSeparateFault" in lines
