@@ -13,9 +13,9 @@ from tests.documents import DOCUMENTS, ROOT
 pytestmark = pytest.mark.slow
 
 
-def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{root}:{root / 'packaging'}"}
-    command = [sys.executable, "-m", "website", folder]
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'packaging'}"}
+    command = [sys.executable, "-m", "website", str(folder)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=250)
 
 
