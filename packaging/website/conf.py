@@ -14,6 +14,9 @@ highlight_language = "text"
 # Keys and codes of other programs may end a block that looks like another language.
 suppress_warnings = ["misc.highlighting_failure"]
 
+# What is typed keeps its quotes.
+smartquotes = False
+
 html_theme = "furo"
 html_copy_source = False
 html_show_sourcelink = False

@@ -1,5 +1,6 @@
 """The commands in blocks of pages for operators, as they are written, on an emulated node with a fault."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,7 @@ from tests.documents import ROOT, called, shell_lines
 from tests.emulator.walk import call, emulated, seen
 
 PAGES: Final = ("enabling-resets.md", "troubleshooting.md")
-STATUSES: Final = {
+STATUSES: Final[Mapping[tuple[str, ...], int]] = {
     ("probe", "nvidia"): 69,  # the emulated node has no GPU
     ("job", "show"): 1,  # and no job
 }

@@ -5,20 +5,29 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.documents import DOCUMENTS, ROOT
 
-pytestmark = pytest.mark.slow
+INDEX: Final = ROOT / "packaging/website/index.md"
 
 
-def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{root}:{root / 'packaging'}"}
-    command = [sys.executable, "-m", "website", folder]
+def test_the_index_lists_each_document() -> None:
+    listed = set(re.findall(r"^(?:.* <)?([A-Za-z][\w/-]+)(?:\.md>)?$", INDEX.read_text(), flags=re.MULTILINE))
+    documents = {str(each.relative_to(ROOT).with_suffix("")) for each in DOCUMENTS}
+
+    assert {each for each in documents - listed if not each.startswith("docs/decisions/0")} == set()
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'packaging'}"}
+    command = [sys.executable, "-m", "website", str(folder)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=250)
 
 
+@pytest.mark.slow
 def test_it_is_built_without_a_warning_and_finds_a_code(tmp_path: Path) -> None:
     built = build(tmp_path)
 
