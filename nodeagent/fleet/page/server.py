@@ -137,6 +137,8 @@ class PageServer:
         if reply.stream is None or task not in self._open:
             return
         self._open[task] = True
+        who = _who(writer, peer)
+        _log.info("page: opened by %s", who)
         try:
             async with asyncio.TaskGroup() as group:
                 sending = group.create_task(_send_all(reply.stream, writer))
@@ -144,12 +146,20 @@ class PageServer:
         except* TimeoutError:
             _log.warning(
                 "page: %s read nothing for %g s and is disconnected; it gets what it missed when it is back",
-                peer,
+                who,
                 READ_LIMIT_S,
             )
             writer.transport.abort()
         except* _BROKEN:
             writer.transport.abort()
+
+
+def _who(writer: asyncio.StreamWriter, peer: str) -> str:
+    """The address, and the common names of the certificate where there is one."""
+    certificate = writer.get_extra_info("peercert") or {}
+    pairs = (pair for part in certificate.get("subject", ()) for pair in part)
+    names = ", ".join(value for key, value in pairs if key == "commonName")
+    return f"{names} at {peer}" if names else peer
 
 
 async def _send_all(stream: AsyncGenerator[bytes, None], writer: asyncio.StreamWriter) -> None:

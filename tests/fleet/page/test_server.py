@@ -283,8 +283,9 @@ def guarded(authority: Authority) -> PageAddress:
 
 
 async def test_with_a_certificate_of_the_authority_the_page_comes_by_any_name(
-    node_states: NodeStates, authority: Authority, guarded: PageAddress
+    node_states: NodeStates, authority: Authority, guarded: PageAddress, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     own = authority.issue("oncall.example.org")
     async with serving(node_states, guarded, client(authority, own)) as site:
         assert site.url.startswith("https://127.0.0.1:")
@@ -292,6 +293,7 @@ async def test_with_a_certificate_of_the_authority_the_page_comes_by_any_name(
         async with site.stream() as stream:
             await stream.head()
             assert (await stream.event())[1] == "all"
+    assert "opened by oncall.example.org at 127.0.0.1" in caplog.text
 
 
 async def test_without_a_certificate_of_the_authority_nothing_comes(
