@@ -132,16 +132,30 @@ class PageServer:
             await _send(writer, request.refusal)
             return
         reply = await self._answers.answer(request)
-        await _send(writer, request.written(reply))
+        if reply.stream is None:
+            await _send(writer, request.written(reply))
+            return
+        async with aclosing(reply.stream):
+            await self._follow(request.written(reply), reply.stream, reader, writer, peer)
+
+    async def _follow(
+        self,
+        begin: bytes,
+        stream: AsyncGenerator[bytes, None],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        peer: str,
+    ) -> None:
+        """Until the other side closes the connection, or does not read."""
         task = asyncio.current_task()
-        if reply.stream is None or task not in self._open:
+        if task not in self._open:
             return
         self._open[task] = True
         who = _who(writer, peer)
         _log.info("page: opened by %s", who)
         try:
             async with asyncio.TaskGroup() as group:
-                sending = group.create_task(_send_all(reply.stream, writer))
+                sending = group.create_task(_send_all(begin, stream, writer))
                 group.create_task(_end_with(reader, sending))
         except* TimeoutError:
             _log.warning(
@@ -162,10 +176,10 @@ def _who(writer: asyncio.StreamWriter, peer: str) -> str:
     return f"{names} at {peer}" if names else peer
 
 
-async def _send_all(stream: AsyncGenerator[bytes, None], writer: asyncio.StreamWriter) -> None:
-    async with aclosing(stream) as chunks:
-        async for chunk in chunks:
-            await _send(writer, chunk)
+async def _send_all(begin: bytes, stream: AsyncGenerator[bytes, None], writer: asyncio.StreamWriter) -> None:
+    await _send(writer, begin)
+    async for chunk in stream:
+        await _send(writer, chunk)
 
 
 async def _end_with(reader: asyncio.StreamReader, sending: asyncio.Task[None]) -> None:
