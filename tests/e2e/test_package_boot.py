@@ -90,8 +90,9 @@ def test_the_bridge_to_slurm_is_off_confined_and_follows_the_daemon_within_its_s
     assert node.property_of(BRIDGE, "Result") == "success"
 
 
-def test_the_example_of_a_follower_is_a_sound_unit(node: Machine) -> None:
-    example = "/usr/share/doc/nodeagent/examples/fleet/nodeagent-fleet.service"
+@pytest.mark.parametrize("unit", ["nodeagent-fleet.service", "nodeagent-fleet-page.service"])
+def test_the_examples_of_followers_are_sound_units(node: Machine, unit: str) -> None:
+    example = f"/usr/share/doc/nodeagent/examples/fleet/{unit}"
     assert node.run("systemd-analyze", "verify", "--man=no", example).stderr == ""
 
 

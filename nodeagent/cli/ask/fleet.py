@@ -172,6 +172,7 @@ def command(
 
     On a terminal it shows a table of the nodes that are not well, otherwise a line for each event; with
     -o json an object for each. It waits for nodes that do not answer. Ctrl-C or SIGTERM ends it.
+    With --listen it also serves a page of the nodes to browsers.
     """
     from nodeagent.cli.ask.fleet_run import FleetOptions, run
 

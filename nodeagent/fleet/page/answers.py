@@ -26,6 +26,7 @@ MAX_STREAMS: Final = 64
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 _JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
 _FILES: Final[Mapping[str, tuple[str, str]]] = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
@@ -94,8 +95,11 @@ class PageAnswers:
         if self._streams >= MAX_STREAMS:
             reason = f"{MAX_STREAMS} pages are open already; close one"
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, reason, Retry_After="5")
-        stream = None if request.command == "HEAD" else self._stream(request.headers.get("Last-Event-ID", ""))
-        return PageReply(status=HTTPStatus.OK, content_type="text/event-stream", stream=stream)
+        if request.command == "HEAD":
+            return PageReply(status=HTTPStatus.OK, content_type=_EVENTS)
+        stream = self._stream(request.headers.get("Last-Event-ID", ""))
+        first = await anext(stream)  # from here on it counts
+        return PageReply(status=HTTPStatus.OK, content_type=_EVENTS, body=first, stream=stream)
 
     async def _stream(self, last_event_id: str) -> AsyncGenerator[bytes, None]:
         self._streams += 1

@@ -9,6 +9,7 @@ changes since then if they are known, else all nodes.
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -43,27 +44,44 @@ class FleetChanges:
         self._rows: dict[str, tuple[int, bytes]] = {}
         self._removed: dict[str, int] = {}
         self._complete_since = 0
+        self._readers = 0
+        self._changed = asyncio.Event()
 
-    async def follow(self, last_event_id: str = "") -> AsyncGenerator[bytes, None]:
-        """Without end. Each value is one or more whole events, of everything that is new when it is taken."""
-        self._take()
-        position = self._position(last_event_id)
-        first = self._all() if position is None else self._since(position)
-        position = self._generation
-        yield f"retry: {RETRY_MS}\n\n".encode() + first
-        clock_s = asyncio.get_running_loop().time
-        sent_s = clock_s()
+    async def run(self) -> None:
+        """Looks for changes without end, while somebody follows."""
         while True:
             await asyncio.sleep(EVERY_S)
+            if self._readers:
+                self._take()
+
+    async def follow(self, last_event_id: str = "") -> AsyncGenerator[bytes, None]:
+        """Without end, while ``run`` runs. Each value is one or more whole events, of everything that is new
+        when it is taken. The first comes at once.
+        """
+        self._readers += 1
+        try:
             self._take()
-            if position != self._generation:
+            position = self._position(last_event_id)
+            news = self._all() if position is None else self._since(position)
+            position = self._generation
+            yield f"retry: {RETRY_MS}\n\n".encode() + news
+            while True:
+                if not await self._is_newer(position):
+                    yield self._alive()
+                    continue
                 news, position = self._since(position), self._generation
                 yield news
-            elif clock_s() - sent_s >= ALIVE_EVERY_S:
-                yield self._alive()
-            else:
-                continue
-            sent_s = clock_s()
+        finally:
+            self._readers -= 1
+
+    async def _is_newer(self, position: int) -> bool:
+        """Waits for a change; false where none comes for a while."""
+        changed = self._changed
+        if position == self._generation:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ALIVE_EVERY_S):
+                    await changed.wait()
+        return position != self._generation
 
     def _take(self) -> None:
         """What changed from the last time on is a new generation."""
@@ -71,6 +89,8 @@ class FleetChanges:
             return
         self._version = self._node_states.version
         self._generation += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
         states = self._node_states.states
         for name in self._seen.keys() - states.keys():
             del self._seen[name], self._rows[name]

@@ -1,5 +1,7 @@
 """The page of one follower: wires its parts. It decides nothing."""
 
+import asyncio
+
 from nodeagent.fleet.credentials import Credentials
 from nodeagent.fleet.follower import connecting
 from nodeagent.fleet.page.answers import PageAnswers
@@ -25,9 +27,10 @@ class Page:
         questions = DeviceQuestions(
             connecting(credentials, max_receive_message_length=MAX_ANSWER_BYTES), explain
         )
+        self._changes = FleetChanges(node_states)
         answers = PageAnswers(
             node_states=node_states,
-            changes=FleetChanges(node_states),
+            changes=self._changes,
             questions=questions,
             host=address.host if certificates is None else None,
         )
@@ -35,4 +38,6 @@ class Page:
 
     async def run(self) -> None:
         """Until it is cancelled; then nothing listens any more."""
-        await self._server.run(self._listeners)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._changes.run())
+            group.create_task(self._server.run(self._listeners))

@@ -10,7 +10,7 @@ import logging
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Final
 
 from nodeagent.fleet.page.answers import PageAnswers
@@ -48,6 +48,7 @@ class PageServer:
         self._tls = tls
         # The oldest first; true of those that have a stream.
         self._open: dict[asyncio.Task[None], bool] = {}
+        self._last_refusal = ("", "")
 
     async def run(self, listeners: list[socket.socket]) -> None:
         """Until it is cancelled. The listeners are closed then."""
@@ -93,11 +94,13 @@ class PageServer:
             _log.error("page: a connection failed", exc_info=error)
 
     async def _serve(self, accepted: socket.socket, peer: str) -> None:
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        writer = None
+        try:
+            reader, writer = await self._opened(accepted)
+        except _BROKEN as error:
+            self._report_refusal(peer, error)
+            return
         try:
             async with asyncio.timeout(ARRIVE_LIMIT_S):
-                reader, writer = await self._opened(accepted)
                 request = PageRequest(await reader.readuntil(END_OF_HEAD))
             await self._reply(request, reader, writer, peer)
             writer.close()
@@ -106,11 +109,18 @@ class PageServer:
         except _BROKEN as error:
             _log.debug("page: %s: %r", peer, error)
         finally:
-            if writer is not None:
-                writer.transport.abort()
-            accepted.close()
+            _abort(writer)
+
+    def _report_refusal(self, peer: str, error: Exception) -> None:
+        """Once for the same as before: the other side may try again and again."""
+        refusal = (peer, str(getattr(error, "reason", "") or error))
+        if isinstance(error, ssl.SSLError) and refusal != self._last_refusal:
+            self._last_refusal = refusal
+            _log.info("page: no TLS with %s: %s", *refusal)
 
     async def _opened(self, accepted: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Raises ``OSError``, also where the handshake fails or takes too long."""
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(MAX_HEAD_BYTES, loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -132,38 +142,73 @@ class PageServer:
             await _send(writer, request.refusal)
             return
         reply = await self._answers.answer(request)
-        await _send(writer, request.written(reply))
-        task = asyncio.current_task()
-        if reply.stream is None or task not in self._open:
+        if reply.stream is None:
+            await _send(writer, request.written(reply))
             return
-        self._open[task] = True
+        async with aclosing(reply.stream):
+            await self._follow(request.written(reply), reply.stream, reader, writer, peer)
+
+    async def _follow(
+        self,
+        begin: bytes,
+        stream: AsyncGenerator[bytes, None],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        peer: str,
+    ) -> None:
+        """Until the other side closes the connection, or does not read."""
+        current = asyncio.current_task()
+        if current not in self._open:
+            return
+        self._open[current] = True
+        who = _who(writer, peer)
+        _log.info("page: opened by %s", who)
+        sending = asyncio.create_task(_send_all(begin, stream, writer))
+        closing = asyncio.create_task(_closed_by_the_other_side(reader))
         try:
-            async with asyncio.TaskGroup() as group:
-                sending = group.create_task(_send_all(reply.stream, writer))
-                group.create_task(_end_with(reader, sending))
-        except* TimeoutError:
+            await asyncio.wait((sending, closing), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await sending
+        except TimeoutError:
             _log.warning(
                 "page: %s read nothing for %g s and is disconnected; it gets what it missed when it is back",
-                peer,
+                who,
                 READ_LIMIT_S,
             )
-            writer.transport.abort()
-        except* _BROKEN:
-            writer.transport.abort()
+            raise
+        finally:
+            for task in (sending, closing):
+                task.cancel()
+            await asyncio.gather(sending, closing, return_exceptions=True)
 
 
-async def _send_all(stream: AsyncGenerator[bytes, None], writer: asyncio.StreamWriter) -> None:
-    async with aclosing(stream) as chunks:
-        async for chunk in chunks:
-            await _send(writer, chunk)
+def _abort(writer: asyncio.StreamWriter) -> None:
+    """At once. A TLS transport that is closing ends by itself after ``SHUTDOWN_LIMIT_S``; that of Python 3.11
+    fails where it is aborted then (sslproto.py).
+    """
+    is_tls = writer.get_extra_info("sslcontext") is not None
+    if not (is_tls and writer.is_closing()):
+        writer.transport.abort()
 
 
-async def _end_with(reader: asyncio.StreamReader, sending: asyncio.Task[None]) -> None:
-    """The other side closes the connection; whatever else it sends is left aside."""
-    with suppress(OSError):
-        while await reader.read(MAX_HEAD_BYTES):
-            pass
-    sending.cancel()
+def _who(writer: asyncio.StreamWriter, peer: str) -> str:
+    """The address, and the common names of the certificate where there is one."""
+    certificate = writer.get_extra_info("peercert") or {}
+    pairs = (pair for part in certificate.get("subject", ()) for pair in part)
+    names = ", ".join(value for key, value in pairs if key == "commonName")
+    return f"{names} at {peer}" if names else peer
+
+
+async def _send_all(begin: bytes, stream: AsyncGenerator[bytes, None], writer: asyncio.StreamWriter) -> None:
+    await _send(writer, begin)
+    async for chunk in stream:
+        await _send(writer, chunk)
+
+
+async def _closed_by_the_other_side(reader: asyncio.StreamReader) -> None:
+    """Whatever else it sends is left aside."""
+    while await reader.read(MAX_HEAD_BYTES):
+        pass
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -40,6 +40,19 @@ def isolate(states: NodeStates, name: str, seq: int = 2) -> None:
     states.put(state.with_event(states.states[name], event(seq, codes=("XID_79",))))
 
 
+@asynccontextmanager
+async def following(
+    nodes: FleetChanges, last_event_id: str = ""
+) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+    """One reader, while changes are looked for."""
+    running = asyncio.create_task(nodes.run())
+    try:
+        async with aclosing(nodes.follow(last_event_id)) as events:
+            yield events
+    finally:
+        running.cancel()
+
+
 async def read(events: AsyncGenerator[bytes, None]) -> tuple[str, str, Any]:
     """Id, kind and data of the next event."""
     async with asyncio.timeout(WAIT_LIMIT_S):
@@ -54,7 +67,7 @@ def names(data: Any) -> list[str]:
 
 
 async def test_all_nodes_come_first_and_then_those_that_changed(node_states: NodeStates) -> None:
-    async with aclosing(FleetChanges(node_states).follow()) as events:
+    async with following(FleetChanges(node_states)) as events:
         _, kind, data = await read(events)
         assert (kind, names(data)) == ("all", list(NAMES))
         isolate(node_states, "gpu-2")
@@ -64,20 +77,21 @@ async def test_all_nodes_come_first_and_then_those_that_changed(node_states: Nod
 
 
 async def test_whatever_changes_while_a_reader_is_slow_is_one_event(node_states: NodeStates) -> None:
-    async with aclosing(FleetChanges(node_states).follow()) as events:
-        await read(events)
-        for seq in range(2, 50):
-            for name in NAMES:
+    nodes = FleetChanges(node_states)
+    async with aclosing(nodes.follow()) as slow:
+        await read(slow)
+        async with following(nodes) as quick:
+            await read(quick)
+            for seq, name in enumerate(NAMES * 10, 2):
                 isolate(node_states, name, seq)
-            await asyncio.sleep(0)
-        _, _, data = await read(events)
-        assert names(data) == list(NAMES)
-        isolate(node_states, "gpu-1", 50)
-        assert names((await read(events))[2]) == ["gpu-1"]
+                assert names((await read(quick))[2]) == [name]
+            assert names((await read(slow))[2]) == list(NAMES)
+            isolate(node_states, "gpu-1", 50)
+            assert names((await read(slow))[2]) == ["gpu-1"]
 
 
 async def test_a_node_that_is_no_longer_followed_is_named(node_states: NodeStates) -> None:
-    async with aclosing(FleetChanges(node_states).follow()) as events:
+    async with following(FleetChanges(node_states)) as events:
         await read(events)
         node_states.remove([node_states.states["gpu-3"].endpoint])
         _, _, data = await read(events)
@@ -86,11 +100,11 @@ async def test_a_node_that_is_no_longer_followed_is_named(node_states: NodeState
 
 async def test_who_comes_back_gets_what_changed_since(node_states: NodeStates) -> None:
     nodes = FleetChanges(node_states)
-    async with aclosing(nodes.follow()) as events:
+    async with following(nodes) as events:
         last_id, _, _ = await read(events)
     isolate(node_states, "gpu-1")
     node_states.remove([node_states.states["gpu-2"].endpoint])
-    async with aclosing(nodes.follow(last_id)) as events:
+    async with following(nodes, last_id) as events:
         _, kind, data = await read(events)
     assert (kind, names(data), data["removed"]) == ("changes", ["gpu-1"], ["gpu-2"])
 
@@ -98,9 +112,9 @@ async def test_who_comes_back_gets_what_changed_since(node_states: NodeStates) -
 @pytest.mark.parametrize("last_id", ["", "nonsense", "-1", "{run}-9999", "{run}-x", "{run}-" + "9" * 5000])
 async def test_an_id_that_is_not_known_gets_all_nodes(node_states: NodeStates, last_id: str) -> None:
     nodes = FleetChanges(node_states)
-    async with aclosing(nodes.follow()) as events:
+    async with following(nodes) as events:
         run = (await read(events))[0].partition("-")[0]
-    async with aclosing(nodes.follow(last_id.format(run=run))) as events:
+    async with following(nodes, last_id.format(run=run)) as events:
         assert (await read(events))[1] == "all"
 
 
@@ -109,14 +123,15 @@ async def test_one_whose_removals_are_forgotten_gets_all_nodes(
 ) -> None:
     monkeypatch.setattr(changes, "MAX_REMOVED", 1)
     nodes = FleetChanges(node_states)
-    async with aclosing(nodes.follow()) as events:
+    async with following(nodes) as events:
         first_id, _, _ = await read(events)
-        for name in ("gpu-1", "gpu-2"):
-            node_states.remove([node_states.states[name].endpoint])
-            last_id, _, _ = await read(events)
-    async with aclosing(nodes.follow(first_id)) as events:
+        node_states.remove([node_states.states["gpu-1"].endpoint])
+        await read(events)
+        node_states.remove([node_states.states["gpu-2"].endpoint])
+        last_id, _, _ = await read(events)
+    async with following(nodes, first_id) as events:
         assert (await read(events))[1] == "all"
-    async with aclosing(nodes.follow(last_id)) as events:
+    async with following(nodes, last_id) as events:
         assert (await read(events))[1] == "changes"
 
 
@@ -126,7 +141,7 @@ async def test_without_changes_it_shows_that_it_lives_and_which_nodes_are_quiet(
     monkeypatch.setattr(changes, "ALIVE_EVERY_S", 0.0)
     now = datetime.now(UTC)
     node_states.heard_at |= {"gpu-1": now, "gpu-2": now - timedelta(seconds=60)}
-    async with aclosing(FleetChanges(node_states).follow()) as events:
+    async with following(FleetChanges(node_states)) as events:
         await read(events)
         _, kind, data = await read(events)
     assert kind == "alive"

@@ -283,8 +283,9 @@ def guarded(authority: Authority) -> PageAddress:
 
 
 async def test_with_a_certificate_of_the_authority_the_page_comes_by_any_name(
-    node_states: NodeStates, authority: Authority, guarded: PageAddress
+    node_states: NodeStates, authority: Authority, guarded: PageAddress, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     own = authority.issue("oncall.example.org")
     async with serving(node_states, guarded, client(authority, own)) as site:
         assert site.url.startswith("https://127.0.0.1:")
@@ -292,16 +293,26 @@ async def test_with_a_certificate_of_the_authority_the_page_comes_by_any_name(
         async with site.stream() as stream:
             await stream.head()
             assert (await stream.event())[1] == "all"
+    opened = "page: opened by oncall.example.org at 127.0.0.1"
+    assert [record.message for record in caplog.records] == [opened]
 
 
 async def test_without_a_certificate_of_the_authority_nothing_comes(
-    node_states: NodeStates, authority: Authority, guarded: PageAddress, place: Path
+    node_states: NodeStates,
+    authority: Authority,
+    guarded: PageAddress,
+    place: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO")
     (place / "other").mkdir()
     stranger = Authority(place / "other").issue("oncall.example.org")
     async with serving(node_states, guarded, None) as site:
         for context in (client(authority, None), client(authority, stranger), None):
             assert b"HTTP" not in await _what_comes(site.port, context)
+    reasons = ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED", "HTTP_REQUEST")
+    refused = [f"no TLS with 127.0.0.1: {reason}" for reason in reasons]
+    assert [record.message.removeprefix("page: ") for record in caplog.records] == refused
 
 
 async def _what_comes(port: int, context: ssl.SSLContext | None) -> bytes:

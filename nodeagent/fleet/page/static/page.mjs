@@ -196,7 +196,6 @@ class Opened {
   /** The node has changed, or was just opened: its devices are read, and the device in view is asked again. */
   async refresh() {
     this.row = fleet.nodes.get(this.name);
-    if (!this.row) return drawDetail();
     this.details = (await asked(`node?node=${encodeURIComponent(this.name)}`)).answer ?? this.details;
     drawDetail();
   }
@@ -259,14 +258,15 @@ function drawDetail() {
   document.body.classList.toggle("has-detail", opened !== null);
   if (opened === null) return;
   const node = fleet.nodes.get(opened.name);
-  if (node !== opened.row && node) opened.changed();
+  if (opened.row === undefined) opened.row = node;
+  else if (node && node !== opened.row) opened.changed();
   const state = JSON.stringify([node, opened.details, opened.why, view.device, node && fleet.quietSince(node)]);
   if (state === opened.drawn) return;
   opened.drawn = state;
   const focused = place.contains(document.activeElement) ? document.activeElement.id || document.activeElement.hash : "";
   place.replaceChildren(...detailOf(opened, node));
   if (focused) {
-    [...place.querySelectorAll("a, button, h2, summary")]
+    [...place.querySelectorAll("a, button, h2, h3, summary")]
       .find((each) => each.id === focused || each.hash === focused)?.focus({ preventScroll: true });
   }
 }
@@ -299,7 +299,8 @@ function detailOf(opened, node) {
     parts.push(element("p", { class: "note" }, "It does not answer now: its devices are those last known."));
   }
   parts.push(element("h3", {}, "Devices that are not well"));
-  parts.push(unwell.length ? element("ul", { class: "devices" }, ...unwell.map(deviceItem)) : element("p", {}, "None."));
+  const none = node.contact === "answers" ? "None." : "Not known.";
+  parts.push(unwell.length ? element("ul", { class: "devices" }, ...unwell.map(deviceItem)) : element("p", {}, none));
   if (others.length) parts.push(otherDevices(opened, others));
   return parts;
 }
