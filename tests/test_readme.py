@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 import pytest
+import yaml
 
 from nodeagent.cli.main import PARTS, main
 from nodeagent.config.load import load_config
@@ -43,7 +44,7 @@ JOBS: Final = ROOT / "docs" / "jobs.md"
 """Its program is run by tests/job/test_document.py."""
 
 SHIPPED_CONFIGURATION: Final = ROOT / "packaging" / "nodeagent.toml"
-LANGUAGES: Final = {"sh", "toml", "python", "text"}
+LANGUAGES: Final = {"sh", "toml", "python", "text", "yaml"}
 """Of a block; each has its check here. ``text`` is a drawing or output: test_walk_through makes a status."""
 
 TABLES: Final = [each for each in blocks("toml") if {"kind", "frequency"} & tomllib.loads(each).keys()]
@@ -53,7 +54,7 @@ SYSTEM_COMMANDS: Final = {
     *("apt", "cp", "curl", "dnf", "git", "modprobe", "node", "npm", "printf", "python3", "rm", "systemctl"),
     *("diff", "gpg", "install", "rpmkeys", "rpmsign", "rsync", "sed", "sha256sum"),
     *("journalctl", "lspci", "touch"),
-    *("ctr", "envsubst", "export", "kubectl", "podman", "skopeo"),
+    *("ctr", "envsubst", "export", "kubectl", "podman", "promtool", "skopeo"),
 }
 
 LINKING: Final = [
@@ -129,6 +130,13 @@ def test_every_block_is_of_a_language_that_is_checked() -> None:
 
     assert shown == LANGUAGES
     assert sorted(blocks("python")) == sorted([block("python", SUBSCRIBING), *blocks("python", JOBS)])
+
+
+def test_every_yaml_block_can_be_read() -> None:
+    read = [yaml.safe_load(text) for text in blocks("yaml")]
+
+    assert read
+    assert [each for each in read if not isinstance(each, dict)] == []
 
 
 def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:

@@ -116,6 +116,14 @@ def test_each_module_is_of_one_distribution_the_daemon_or_its_client(held: Mappi
     assert "nodeagent/daemon/app.py" in modules["nodeagent"]
 
 
+def test_alerts_and_dashboards_are_there_and_nothing_that_makes_them(held: Mapping[str, Held]) -> None:
+    folder = "/usr/share/nodeagent/monitoring/"
+    shipped = {path.removeprefix(folder) for path in held if path.startswith(folder)}
+    own = ROOT / "packaging" / "monitoring"
+    files = {f"grafana/{path.name}" for path in (own / "grafana").iterdir()} | {"nodeagent.rules.yml"}
+    assert shipped - {"grafana"} == files
+
+
 def test_client_library_and_definitions_are_there_for_other_programs(held: Mapping[str, Held]) -> None:
     shared = "/usr/share/nodeagent/"
     definitions = {path.name for path in (ROOT / "proto/nodeagent/v1").glob("*.proto")}

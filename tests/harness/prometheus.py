@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -104,15 +103,24 @@ def prometheus(
         yield running
 
 
+@dataclass(frozen=True)
+class ReceivedAlert:
+    """``state`` is ``firing`` or ``resolved``."""
+
+    state: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
 @dataclass
 class Received:
-    """What an Alertmanager sent: of each alert when it came, its state, its labels and its annotations."""
+    """What the Alertmanager at this port has sent."""
 
     port: int
-    alerts: list[tuple[float, str, Mapping[str, str], Mapping[str, str]]] = field(default_factory=list)
+    alerts: list[ReceivedAlert] = field(default_factory=list)
 
-    def names(self, state: str = "firing") -> set[str]:
-        return {labels["alertname"] for _, found, labels, _ in tuple(self.alerts) if found == state}
+    def names(self, state: str) -> set[str]:
+        return {alert.labels["alertname"] for alert in tuple(self.alerts) if alert.state == state}
 
 
 @contextmanager
@@ -126,9 +134,7 @@ def alertmanager(folder: Path) -> Iterator[Received]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             for alert in body["alerts"]:
-                received.alerts.append(
-                    (time.monotonic(), alert["status"], alert["labels"], alert["annotations"])
-                )
+                received.alerts.append(ReceivedAlert(alert["status"], alert["labels"], alert["annotations"]))
             self.send_response(200)
             self.end_headers()
 

@@ -22,6 +22,7 @@ class AlertCase:
     """``silent_at`` and ``fires_at`` are times since the first sample; samples are ``every`` so long.
 
     ``labels`` are those of the alert but for the node's; ``summary`` follows the node's name.
+    ``outlasts``: the alert looks back, also once the daemon is down.
     """
 
     alert: str
@@ -32,6 +33,7 @@ class AlertCase:
     labels: Mapping[str, str] = field(default_factory=dict)
     summary: str
     every: str = "1m"
+    outlasts: bool = False
 
 
 def info(device: str = "npu3", kind: str = "chip", **labels: str) -> Series:
@@ -94,6 +96,7 @@ CASES: Final = (
     ),
     AlertCase(
         alert="NodeagentChipSubhealthy",
+        outlasts=True,
         severity="ticket",
         series={
             # Some scrapes fail at 30 min.
@@ -191,6 +194,7 @@ CASES: Final = (
     ),
     AlertCase(
         alert="NodeagentJobHangs",
+        outlasts=True,
         severity="ticket",
         series={
             of("nodeagent_job_suspicions_total", end="suspended"): "0 0 1 1x20",
@@ -203,6 +207,7 @@ CASES: Final = (
     ),
     AlertCase(
         alert="NodeagentDown",
+        outlasts=True,
         severity="page",
         # Its metrics are gone with it.
         series={of("up"): "1 1 0x10", of("nodeagent_store_durable"): "1 1 stale"},
@@ -228,6 +233,7 @@ CASES: Final = (
     ),
     AlertCase(
         alert="NodeagentWorkerRestarts",
+        outlasts=True,
         severity="ticket",
         series={
             of("nodeagent_source_restarts_total", source="ascend"): "0 1 2 3 4 4x10",

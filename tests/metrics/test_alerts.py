@@ -51,15 +51,16 @@ def expected(case: AlertCase, node: Mapping[str, str]) -> dict[str, Any]:
 
 
 def played(case: AlertCase) -> dict[str, Any]:
-    """Nodes that are down have shown before whether they are quiesced: the first two samples."""
-    quiesced = "{} {}" if case.alert == "NodeagentDown" else "{}x2000"
+    """Where the daemon of a node is down, Prometheus knows from before whether the node was quiesced."""
+    quiesced = "{0} {0} stale" if case.outlasts else "{0}x2000"
     given = [
         series(metric, node, values)
         for node in (FIRST, OF_THE_SAME_NAME, QUIESCED)
-        for metric, values in (
-            *case.series.items(),
-            (of("nodeagent_quiesced"), quiesced.replace("{}", "1" if node is QUIESCED else "0")),
-        )
+        for metric, values in {
+            of("up"): "1x2000",
+            of("nodeagent_quiesced"): quiesced.format(int(node is QUIESCED)),
+            **case.series,
+        }.items()
     ]
     return {
         "name": case.alert,

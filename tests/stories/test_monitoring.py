@@ -21,17 +21,21 @@ from tests.api.certificates import Authority
 from tests.harness.daemon import free_port
 from tests.harness.metrics import scraped
 from tests.harness.node import Node
-from tests.harness.prometheus import Prometheus, prometheus
+from tests.harness.prometheus import Prometheus, Received, alertmanager, prometheus
 from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed"),
+    pytest.mark.skipif(
+        None in (shutil.which("prometheus"), shutil.which("prometheus-alertmanager")),
+        reason="prometheus and prometheus-alertmanager are not installed",
+    ),
 ]
 
 RULES: Final = Path(__file__).parents[2] / "packaging" / "monitoring" / "nodeagent.rules.yml"
 CHIPS: Final = 16 + 8
 HBM: Final = 0x80E18005
+ISOLATED: Final = "NodeagentChipIsolated"
 RATE_INTERVAL: Final = "10s"
 WITHOUT_DATA: Final = {
     "Sources that should observe and do not",  # all do
@@ -50,6 +54,7 @@ class Watched:
     chips: EmulatedNode
     node: Node
     prometheus: Prometheus
+    received: Received
 
     def order(self, *arguments: str) -> None:
         ran = CliRunner().invoke(main, [*arguments, "--config", str(self.node.configuration)])
@@ -73,10 +78,14 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with EmulatedNode.create(folder / "chips", "16xA3+8xH100") as chips:
         sections = (configuration_of(chips), 'poll_interval = "100ms"', "[drivers.link]", *tcp)
         node = Node.within(folder, "\n".join(sections), address)
-        with node.daemon() as stream, prometheus(folder / "prometheus", [address], RULES) as running:
+        with (
+            node.daemon() as stream,
+            alertmanager(folder / "alertmanager") as received,
+            prometheus(folder / "prometheus", [address], RULES, alertmanager=received.port) as running,
+        ):
             for _ in range(CHIPS):
                 stream.until(" ALLOW ")
-            yield Watched(chips=chips, node=node, prometheus=running)
+            yield Watched(chips=chips, node=node, prometheus=running, received=received)
 
 
 def test_promtool_finds_nothing_wrong_with_the_page(watched: Watched) -> None:
@@ -89,18 +98,23 @@ def test_promtool_finds_nothing_wrong_with_the_page(watched: Watched) -> None:
         assert f"nodeagent_{name}{{" in page
 
 
-def test_a_chip_that_is_isolated_is_an_alert_with_its_part_and_a_quiesce_ends_it(watched: Watched) -> None:
-    server = watched.prometheus
+def test_an_isolated_chip_is_an_alert_with_its_part_and_a_quiesce_resolves_it(
+    watched: Watched,
+) -> None:
+    server, received = watched.prometheus, watched.received
     wait_until(lambda: server.query('nodeagent_device_verdict{kind="chip",verdict="ALLOW"} == 1'), "a scrape")
     assert (server.firing(), server.broken_rules()) == ({}, {})
 
     watched.chips.raise_code("npu3", HBM, severity=2)
-    firing = wait_until(lambda: server.firing().get("NodeagentChipIsolated"), "the alert")
-    assert [(alert["device"], alert["verdict"]) for alert in firing] == [("npu3", "ISOLATE")]
-    assert all(firing[0][part] for part in ("product", "serial", "pci"))
+    wait_until(lambda: ISOLATED in received.names("firing"), "the alert")
+    (alert,) = [each for each in received.alerts if each.labels["alertname"] == ISOLATED]
+    assert alert.labels["device"] == "npu3"
+    part = [alert.labels[key] for key in ("product", "serial", "slot", "pci")]
+    assert all(part)
+    assert all(each in alert.annotations["summary"] for each in part)
 
     watched.order("quiesce", "--reason", "board swap")
-    wait_until(lambda: not server.firing(), "silence")
+    wait_until(lambda: ISOLATED in received.names("resolved"), "that it is resolved")
     watched.order("resume")
     watched.chips.clear_codes("npu3")
     assert server.broken_rules() == {}
