@@ -255,7 +255,7 @@ def _write_list(wanted: BundleScope, output: Output) -> None:
 def _write_result(
     place: Path, size: int, listed: Sequence[ArchivedFile], seconds: float, output: Output
 ) -> None:
-    missing = [each for each in listed if each.error]
+    missing = [each for each in listed if each.error or each.truncated]
     if output == Output.JSON:
         result: dict[str, Any] = {
             "file": str(place),
@@ -266,7 +266,8 @@ def _write_result(
         write_json(result)
         return
     for each in missing:
-        note(f"nodeagent: {each.collected.part.source}: {each.error}")
+        why = each.error or f"cut to {len(each.content) / MIB:.1f} MiB"
+        note(f"nodeagent: {each.collected.part.source}: {why}")
     whole = f"{len(listed) - len(missing)} of {len(listed)} parts are complete"
     write(f"{place}: {size / MIB:.1f} MiB, {whole}, {seconds:.0f} s; secrets removed: {_redactions(listed)}")
     write("Look through it before you pass it on: it holds names of hosts, users and jobs, and kernel lines.")
