@@ -53,7 +53,7 @@ CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 SYSTEM_COMMANDS: Final = {
     *("apt", "cp", "curl", "dnf", "git", "modprobe", "node", "npm", "printf", "python3", "rm", "systemctl"),
     *("diff", "gpg", "install", "rpmkeys", "rpmsign", "rsync", "sed", "sha256sum"),
-    *("journalctl", "lspci", "touch"),
+    *("journalctl", "ln", "lspci", "sos", "touch"),
     *("ctr", "envsubst", "export", "kubectl", "podman", "promtool", "skopeo"),
 }
 

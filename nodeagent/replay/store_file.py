@@ -84,7 +84,9 @@ def _connect(database: Path, how: str) -> sqlite3.Connection:
         connection.execute("BEGIN")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if not SAME_TABLES_SINCE <= version <= SCHEMA_VERSION:
-            raise StoreDamagedError(f"its schema is version {version}, this nodeagent knows {SCHEMA_VERSION}")
+            newer = "; a newer nodeagent wrote it" if version > SCHEMA_VERSION else ""
+            known = f"this nodeagent knows {SCHEMA_VERSION}"
+            raise StoreDamagedError(f"its schema is version {version}, {known}{newer}")
         connection.execute("SELECT only FROM state").fetchone()
     except (sqlite3.Error, StoreDamagedError):
         connection.close()

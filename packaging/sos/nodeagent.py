@@ -24,7 +24,7 @@ class Nodeagent(Plugin, IndependentPlugin, RedHatPlugin, DebianPlugin, UbuntuPlu
     packages = ("nodeagent",)
     files = ("/usr/bin/nodeagent",)
 
-    def setup(self):
+    def setup(self) -> None:
         self.add_copy_spec(
             [
                 "/etc/nodeagent/nodeagent.toml",
@@ -54,6 +54,6 @@ class Nodeagent(Plugin, IndependentPlugin, RedHatPlugin, DebianPlugin, UbuntuPlu
         self.add_journal(units="nodeagent")
         self.add_journal(units="nodeagent-slurm")
 
-    def postproc(self):
+    def postproc(self) -> None:
         self.do_path_regex_sub(r"/etc/nodeagent/.*", SECRETS, r"\1********")
         self.do_cmd_output_sub("nodeagent config", SECRETS, r"\1********")

@@ -29,7 +29,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("root")
     (folder / PLACE).parent.mkdir(parents=True)
     env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'packaging'}"}
-    command = [sys.executable, "-m", "journal_catalog", folder / PLACE]
+    command = [sys.executable, "-m", "journal_catalog", str(folder / PLACE)]
     subprocess.run(command, cwd="/", env=env, check=True, timeout=300)
     subprocess.run(["journalctl", "--root", folder, "--update-catalog"], check=True)
     return folder
@@ -48,7 +48,7 @@ def explained(system: Path, stored: StoredEvent) -> str:
     # To show, it takes the catalog of the running system, whatever --root is.
     show = 'exec journalctl --root "$0" -x --no-pager "MESSAGE_ID=$1"'
     script = f'mount --bind "$0{DATABASES}" {DATABASES} && {show}'
-    command = ["unshare", "--mount", "sh", "-c", script, system, identity]
+    command = ["unshare", "--mount", "sh", "-c", script, str(system), identity]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return " ".join(shown.replace("░░", " ").split())
 

@@ -35,8 +35,8 @@ REPORTED_AFTER_S: Final = 1.0
 _SYSTEMD_LIMIT_S: Final = 1.0
 _UNIT: Final = "nodeagent.service"
 _REPAIR: Final = (
-    "the daemon repairs what it can at its start, keeps the damaged file, and reports store_damaged;"
-    ' "nodeagent scan" reads the devices without a daemon'
+    "a damaged store is repaired by the daemon at its start, which keeps the damaged file and reports"
+    ' store_damaged; meanwhile "nodeagent scan" reads the devices without a daemon'
 )
 _STATES: Final[Mapping[str, str]] = {
     "T": "was stopped by a signal; kill -CONT lets it go on",

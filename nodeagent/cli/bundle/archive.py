@@ -30,7 +30,7 @@ _PER_FILE_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ArchivedFile:
     """A file of the archive, without secrets; ``redactions``: how often something was replaced in it."""
 
     collected: Collected
@@ -55,7 +55,9 @@ class Entry:
         }
 
 
-def entries(collected: Sequence[Collected], secrets: Collection[str], max_size_bytes: int) -> Iterator[Entry]:
+def entries(
+    collected: Sequence[Collected], secrets: Collection[str], max_size_bytes: int
+) -> Iterator[ArchivedFile]:
     """One for each, in their order, without secrets. What does not fit any more is cut."""
     room = max_size_bytes - FOR_MANIFEST_BYTES
     for each in collected:
@@ -68,7 +70,7 @@ def entries(collected: Sequence[Collected], secrets: Collection[str], max_size_b
         yield entry
 
 
-def _entry(collected: Collected, secrets: Collection[str]) -> Entry:
+def _entry(collected: Collected, secrets: Collection[str]) -> ArchivedFile:
     safe = replace(
         collected,
         part=replace(collected.part, source=redacted(collected.part.source, secrets)),
@@ -80,7 +82,7 @@ def _entry(collected: Collected, secrets: Collection[str]) -> Entry:
         content, error = b"", error or "binary: secrets cannot be found in it"
     text = content.decode(errors="surrogateescape")
     clean = redacted(text, secrets)
-    return Entry(
+    return ArchivedFile(
         collected=safe,
         content=clean.encode(errors="surrogateescape"),
         redactions=clean.count(MARK) - text.count(MARK),
@@ -90,7 +92,7 @@ def _entry(collected: Collected, secrets: Collection[str]) -> Entry:
 
 
 def manifest(
-    head: dict[str, Any], listed: Sequence[Entry], absent: Sequence[Absent], left_out: Sequence[str]
+    head: dict[str, Any], listed: Sequence[ArchivedFile], absent: Sequence[Absent], left_out: Sequence[str]
 ) -> bytes:
     """What the archive holds, what it lacks, and why."""
     shown = {
@@ -102,7 +104,7 @@ def manifest(
     return json.dumps(shown, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
-def packed(name: str, described: bytes, listed: Sequence[Entry], at: datetime) -> bytes:
+def packed(name: str, described: bytes, listed: Sequence[ArchivedFile], at: datetime) -> bytes:
     """The bytes of the archive; all is in a folder of this name."""
     written = io.BytesIO()
     with (

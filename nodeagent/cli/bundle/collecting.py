@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from nodeagent.cli.shared.errors import CommandFailure
+
 AT_ONCE: Final = 4
 MOST_REMARKS: Final = 4000
 """Bytes of standard error that are kept of a part."""
@@ -65,7 +67,7 @@ def collect(parts: Sequence[Part], limit_s: float) -> list[Collected]:
                     running.append(_Running(waiting.popleft(), selector, now_s, until_s))
                 if now_s >= until_s:
                     for part in waiting:
-                        done[part.file] = Collected(part=part, error=f"not begun within {limit_s:g} s")
+                        done[part.file] = Collected(part=part, error=f"not begun within {limit_s:.0f} s")
                     waiting.clear()
                 _read_ready(selector)
                 for each in [each for each in running if each.has_ended(time.monotonic())]:
@@ -221,7 +223,11 @@ def _run_in_child(run: Callable[[], int], output: int, errors: int) -> None:
         status = run()
     except Exception as error:  # noqa: BLE001 - the edge of a process: it reports, and ends
         with suppress(OSError):
-            named = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            named = (
+                str(error)
+                if isinstance(error, OSError | CommandFailure)
+                else f"{type(error).__name__}: {error}"
+            )
             os.write(2, f"{named}\n".encode(errors="replace"))
     finally:
         os._exit(status)

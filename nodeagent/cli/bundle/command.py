@@ -21,11 +21,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent import __version__
 from nodeagent.cli.bundle import archive
-from nodeagent.cli.bundle.archive import Entry
+from nodeagent.cli.bundle.archive import ArchivedFile
 from nodeagent.cli.bundle.collecting import Collected, Part, collect
 from nodeagent.cli.bundle.items import ITEMS, MIB, NAMES, Item
 from nodeagent.cli.bundle.redaction import secrets_in
-from nodeagent.cli.bundle.sources import Absent, Node
+from nodeagent.cli.bundle.sources import Absent, BundledNode
 from nodeagent.cli.shared.errors import EXIT_FAILED, CommandFailure
 from nodeagent.cli.shared.options import Output, config_option, output_option, time_option
 from nodeagent.cli.shared.output import confirmed, note, on_terminal, write, write_json, write_table
@@ -52,7 +52,7 @@ def _size(_context: click.Context, _parameter: click.Parameter, text: str) -> in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BundleScope:
     """What the caller wants of an archive."""
 
     items: Sequence[Item]
@@ -124,7 +124,7 @@ def command(
     and jobs are not: see --redact and --without. If no daemon answers, its store is read. What cannot be read
     is named in the archive's manifest with the reason.
     """
-    wanted = Wanted(
+    wanted = BundleScope(
         items=[item for item in ITEMS if item.name not in without],
         without=without,
         secrets=[text for text in secrets if text],
@@ -153,12 +153,13 @@ def command(
         note(f"nodeagent: the configuration cannot be used, so the usual paths are: {why_not}")
     begun_s = time.monotonic()
     listed, absent = _collected(node, wanted)
+    seconds = round(time.monotonic() - begun_s, 1)
     head = {
         "made_by": f"nodeagent {__version__}",
         "node": node.agent.name(),
         "at": at.isoformat(),
         "as_root": os.geteuid() == 0,
-        "seconds": round(time.monotonic() - begun_s, 1),
+        "seconds": seconds,
         "configuration": why_not or "used",
     }
     content = archive.packed(name, archive.manifest(head, listed, absent, without), listed, at)
@@ -169,7 +170,7 @@ def command(
         raise CommandFailure(
             f"{place} cannot be written: {reason}; nothing of it is left; see --file"
         ) from error
-    _write_result(place, len(content), listed, head["seconds"], output)
+    _write_result(place, len(content), listed, seconds, output)
 
 
 def _place(path: Path | None, name: str) -> Path:
@@ -186,7 +187,7 @@ def _refuse_place(place: Path) -> None:
         raise CommandFailure(f"{error}; name another place with --file") from error
 
 
-def _node(config_path: Path | None, since: Timestamp | None) -> tuple[Node, str]:
+def _node(config_path: Path | None, since: Timestamp | None) -> tuple[BundledNode, str]:
     """What is configured; where the configuration is wrong the usual paths, and what is wrong."""
     config: Config | None = None
     why_not = ""
@@ -197,7 +198,7 @@ def _node(config_path: Path | None, since: Timestamp | None) -> tuple[Node, str]
     agent = AgentConfig() if config is None else config.agent
     since_at = None if since is None else since.ToDatetime(UTC)
     return (
-        Node(
+        BundledNode(
             agent=agent,
             metrics=MetricsConfig() if config is None else config.metrics,
             record_dir=Path(f"{agent.state_dir}-reset") if config is None else config.record_dir,
@@ -211,7 +212,7 @@ def _node(config_path: Path | None, since: Timestamp | None) -> tuple[Node, str]
     )
 
 
-def _collected(node: Node, wanted: Wanted) -> tuple[list[Entry], list[Absent]]:
+def _collected(node: BundledNode, wanted: BundleScope) -> tuple[list[ArchivedFile], list[Absent]]:
     until_s = time.monotonic() + wanted.limit_s
     parts, absent = list[Part](), list[Absent]()
     for item in wanted.items:
@@ -242,7 +243,7 @@ def _end_by_exception() -> None:
         signal.signal(number, end)
 
 
-def _write_list(wanted: Wanted, output: Output) -> None:
+def _write_list(wanted: BundleScope, output: Output) -> None:
     if output == Output.JSON:
         for item in wanted.items:
             write_json({"item": item.name, "what": item.what, "from": [each.about for each in item.sources]})
@@ -251,8 +252,10 @@ def _write_list(wanted: Wanted, output: Output) -> None:
     write_table(["ITEM", "WHAT", "FROM"], rows)
 
 
-def _write_result(place: Path, size: int, listed: Sequence[Entry], seconds: float, output: Output) -> None:
-    missing = [each for each in listed if each.error]
+def _write_result(
+    place: Path, size: int, listed: Sequence[ArchivedFile], seconds: float, output: Output
+) -> None:
+    missing = [each for each in listed if each.error or each.truncated]
     if output == Output.JSON:
         result: dict[str, Any] = {
             "file": str(place),
@@ -263,11 +266,12 @@ def _write_result(place: Path, size: int, listed: Sequence[Entry], seconds: floa
         write_json(result)
         return
     for each in missing:
-        note(f"nodeagent: {each.collected.part.source}: {each.error}")
+        why = each.error or f"cut to {len(each.content) / MIB:.1f} MiB"
+        note(f"nodeagent: {each.collected.part.source}: {why}")
     whole = f"{len(listed) - len(missing)} of {len(listed)} parts are complete"
     write(f"{place}: {size / MIB:.1f} MiB, {whole}, {seconds:.0f} s; secrets removed: {_redactions(listed)}")
     write("Look through it before you pass it on: it holds names of hosts, users and jobs, and kernel lines.")
 
 
-def _redactions(listed: Sequence[Entry]) -> int:
+def _redactions(listed: Sequence[ArchivedFile]) -> int:
     return sum(each.redactions for each in listed)

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.cli.bundle import texts
-from nodeagent.cli.bundle.sources import Files, Node, Own, Program, Source, Text, these
+from nodeagent.cli.bundle.sources import (
+    BundledNode,
+    FoundFiles,
+    MadeText,
+    OtherProgram,
+    OwnCommand,
+    Source,
+    these,
+)
 
 MIB: Final = 1 << 20
 _END: Final = {"keeps_end": True, "limit_bytes": 8 * MIB, "limit_s": 30.0}
@@ -34,11 +42,11 @@ class Item:
     sources: Sequence[Source]
 
 
-def _configuration(node: Node) -> Sequence[Path]:
+def _configuration(node: BundledNode) -> Sequence[Path]:
     return node.config_files
 
 
-def _site_tables(node: Node) -> Sequence[Path]:
+def _site_tables(node: BundledNode) -> Sequence[Path]:
     """Of the folders laid over the shipped one."""
     return [
         each
@@ -56,11 +64,11 @@ def _newest(folder: Path, most: int) -> list[Path]:
         return []
 
 
-def _resets(node: Node) -> Sequence[Path]:
+def _resets(node: BundledNode) -> Sequence[Path]:
     return [each for each in _newest(node.record_dir / "resets", RESETS_KEPT) if each.suffix == ".json"]
 
 
-def _evidence(node: Node) -> Sequence[Path]:
+def _evidence(node: BundledNode) -> Sequence[Path]:
     """Texts of the newest resets; what is packed or binary stays on the node."""
     folders = _newest(node.record_dir / "evidence", EVIDENCE_KEPT)
     return [
@@ -75,95 +83,103 @@ ITEMS: Final = (
     Item(
         "status",
         "verdicts, open conditions, holds, actions, sources",
-        (Own("status.txt", ("status", "--all")), Own("status.json", ("status", "-o", "json"))),
+        (OwnCommand("status.txt", ("status", "--all")), OwnCommand("status.json", ("status", "-o", "json"))),
     ),
     Item(
         "devices",
         "each device, and why those that are not well are not",
         (
-            Own("devices.jsonl", ("devices", "-o", "json")),
-            Text("why.jsonl", "nodeagent why, of each device that is not well", texts.why, {"limit_s": 20.0}),
+            OwnCommand("devices.jsonl", ("devices", "-o", "json")),
+            MadeText(
+                "why.jsonl", "nodeagent why, of each device that is not well", texts.why, {"limit_s": 20.0}
+            ),
         ),
     ),
     Item(
         "events",
         "the newest 10,000 events",
-        (Own("events.jsonl", ("events", "-n", "10000", "-o", "json"), since=True, options=_END),),
+        (OwnCommand("events.jsonl", ("events", "-n", "10000", "-o", "json"), since=True, options=_END),),
     ),
     Item(
         "audit",
         "the newest 1,000 calls of operators",
-        (Own("audit.jsonl", ("audit", "-n", "1000", "-o", "json")),),
+        (OwnCommand("audit.jsonl", ("audit", "-n", "1000", "-o", "json")),),
     ),
-    Item("jobs", "supervised jobs and claims", (Own("jobs.jsonl", ("job", "list", "--all", "-o", "json")),)),
     Item(
-        "consumers", "named consumers and their lag", (Own("consumers.jsonl", ("consumers", "-o", "json")),)
+        "jobs",
+        "supervised jobs and claims",
+        (OwnCommand("jobs.jsonl", ("job", "list", "--all", "-o", "json")),),
+    ),
+    Item(
+        "consumers",
+        "named consumers and their lag",
+        (OwnCommand("consumers.jsonl", ("consumers", "-o", "json")),),
     ),
     Item(
         "store",
         "names and sizes of the store's files, and whether it can be read",
-        (Text("store.txt", "the state folder", texts.store),),
+        (MadeText("store.txt", "the state folder", texts.store),),
     ),
     Item(
         "resets",
         f"records of the last {RESETS_KEPT} resets, evidence of the last {EVIDENCE_KEPT}",
         (
-            Files("resets", "records of resets", _resets),
-            Files("resets", "evidence of resets", _evidence),
+            FoundFiles("resets", "records of resets", _resets),
+            FoundFiles("resets", "evidence of resets", _evidence),
         ),
     ),
     Item(
         "configuration",
         "nodeagent.toml, its drop-ins and the environment; secrets are left out",
         (
-            Own("configuration/values.json", ("config", "show", "-o", "json"), asks=False),
-            Own(
+            OwnCommand("configuration/values.json", ("config", "show", "-o", "json"), asks=False),
+            OwnCommand(
                 "configuration/check.json",
                 ("config", "check", "-o", "json"),
                 asks=False,
                 options={"also_ok": (1,)},
             ),
-            Files("configuration", "configuration file", _configuration),
+            FoundFiles("configuration", "configuration file", _configuration),
         ),
     ),
     Item(
         "tables",
         "digest and problems of the fault tables, and the tables of the site",
         (
-            Own(
+            OwnCommand(
                 "tables/check.json", ("tables", "check", "-o", "json"), asks=False, options={"also_ok": (1,)}
             ),
-            Files("tables", "tables of the site", _site_tables),
+            FoundFiles("tables", "tables of the site", _site_tables),
         ),
     ),
     Item(
         "metrics",
         "one scrape of the daemon's metrics",
-        (Text("metrics.txt", "metrics.listen", texts.metrics),),
+        (MadeText("metrics.txt", "metrics.listen", texts.metrics),),
     ),
     Item(
         "process",
         "the daemon's process, its workers, limits, and names in its environment",
-        (Text("process.txt", "/proc/PID of the daemon", texts.process),),
+        (MadeText("process.txt", "/proc/PID of the daemon", texts.process),),
     ),
     Item(
         "units",
         "state and files of the systemd units of nodeagent",
         (
-            Program(
+            OtherProgram(
                 "units/status.txt",
                 ("systemctl", "status", "--no-pager", "--lines=0", *_UNITS),
                 {"also_ok": (3, 4)},
             ),
-            Program("units/files.txt", ("systemctl", "cat", "--no-pager", *_UNITS)),
-            Program("units/properties.txt", ("systemctl", "show", "--no-pager", "nodeagent.service")),
+            OtherProgram("units/files.txt", ("systemctl", "cat", "--no-pager", *_UNITS)),
+            OtherProgram("units/properties.txt", ("systemctl", "show", "--no-pager", "nodeagent.service")),
         ),
     ),
     Item(
         "journal",
         "the journal of the units of nodeagent",
         (
-            Program(
+            OtherProgram(
                 "journal.txt",
                 (
                     *("journalctl", "--no-pager", "--quiet", "--output=short-iso-precise", "--lines=20000"),
@@ -177,8 +193,8 @@ ITEMS: Final = (
         "kernel",
         "lines of the kernel log",
         (
-            Program("kernel/dmesg.txt", ("dmesg", "--time-format=iso"), _END),
-            Program(
+            OtherProgram("kernel/dmesg.txt", ("dmesg", "--time-format=iso"), _END),
+            OtherProgram(
                 "kernel/journal.txt",
                 (
                     *("journalctl", "--no-pager", "--quiet", "--output=short-iso-precise", "--lines=20000"),
@@ -192,10 +208,10 @@ ITEMS: Final = (
         "nvidia",
         "reports of NVIDIA's driver",
         (
-            Program("nvidia/query.txt", ("nvidia-smi", "-q"), _VENDOR),
-            Program("nvidia/topology.txt", ("nvidia-smi", "topo", "-m"), _VENDOR),
-            Program("nvidia/nvlink.txt", ("nvidia-smi", "nvlink", "--status"), _VENDOR),
-            Files(
+            OtherProgram("nvidia/query.txt", ("nvidia-smi", "-q"), _VENDOR),
+            OtherProgram("nvidia/topology.txt", ("nvidia-smi", "topo", "-m"), _VENDOR),
+            OtherProgram("nvidia/nvlink.txt", ("nvidia-smi", "nvlink", "--status"), _VENDOR),
+            FoundFiles(
                 "nvidia",
                 "driver of NVIDIA",
                 these("/proc/driver/nvidia/version", "/proc/driver/nvidia/params"),
@@ -206,10 +222,10 @@ ITEMS: Final = (
         "ascend",
         "reports of Ascend's driver",
         (
-            Program("ascend/info.txt", ("npu-smi", "info"), _VENDOR),
-            Program("ascend/list.txt", ("npu-smi", "info", "-l"), _VENDOR),
-            Program("ascend/mapping.txt", ("npu-smi", "info", "-m"), _VENDOR),
-            Files(
+            OtherProgram("ascend/info.txt", ("npu-smi", "info"), _VENDOR),
+            OtherProgram("ascend/list.txt", ("npu-smi", "info", "-l"), _VENDOR),
+            OtherProgram("ascend/mapping.txt", ("npu-smi", "info", "-m"), _VENDOR),
+            FoundFiles(
                 "ascend",
                 "driver of Ascend",
                 these(
@@ -224,31 +240,33 @@ ITEMS: Final = (
         "hardware",
         "product and serial numbers of the machine, PCI devices",
         (
-            Program(
+            OtherProgram(
                 "hardware/dmidecode.txt", ("dmidecode", "-t", "system", "-t", "baseboard", "-t", "chassis")
             ),
-            Program("hardware/pci.txt", ("lspci", "-nnk")),
+            OtherProgram("hardware/pci.txt", ("lspci", "-nnk")),
         ),
     ),
     Item(
         "versions",
         "of nodeagent, its interpreter, the kernel, the distribution, packages",
         (
-            Own("versions/nodeagent.json", ("version", "-o", "json"), asks=False),
-            Program("versions/kernel.txt", ("uname", "-a")),
-            Files("versions", "os-release", these("/usr/lib/os-release")),
-            Program("versions/packages-deb.txt", ("dpkg-query", "--list", *_PACKAGES), {"also_ok": (1,)}),
-            Program("versions/packages-rpm.txt", ("rpm", "-qa", *_PACKAGES)),
+            OwnCommand("versions/nodeagent.json", ("version", "-o", "json"), asks=False),
+            OtherProgram("versions/kernel.txt", ("uname", "-a")),
+            FoundFiles("versions", "os-release", these("/usr/lib/os-release")),
+            OtherProgram(
+                "versions/packages-deb.txt", ("dpkg-query", "--list", *_PACKAGES), {"also_ok": (1,)}
+            ),
+            OtherProgram("versions/packages-rpm.txt", ("rpm", "-qa", *_PACKAGES)),
         ),
     ),
     Item(
         "machine",
         "memory, disks, load, processes that the kernel holds",
         (
-            Program("machine/disks.txt", ("df", "-hPl")),
-            Program("machine/inodes.txt", ("df", "-iPl")),
-            Program("machine/processes.txt", ("ps", "-eo", "pid,ppid,stat,wchan:32,etimes,rss,comm")),
-            Files(
+            OtherProgram("machine/disks.txt", ("df", "-hPl")),
+            OtherProgram("machine/inodes.txt", ("df", "-iPl")),
+            OtherProgram("machine/processes.txt", ("ps", "-eo", "pid,ppid,stat,wchan:32,etimes,rss,comm")),
+            FoundFiles(
                 "machine",
                 "/proc",
                 these(

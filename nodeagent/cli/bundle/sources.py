@@ -35,7 +35,7 @@ _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class BundledNode:
     """What the sources need to know. ``config_path`` None: the usual place. ``since`` is of the caller."""
 
     agent: AgentConfig
@@ -66,11 +66,11 @@ class Source(Protocol):
     @property
     def about(self) -> str: ...
 
-    def parts(self, item: str, node: Node) -> Iterator[Part | Absent]: ...
+    def parts(self, item: str, node: BundledNode) -> Iterator[Part | Absent]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnCommand:
     """A command of nodeagent. ``asks``: the daemon, else its store."""
 
     file: str
@@ -83,7 +83,7 @@ class Own:
     def about(self) -> str:
         return f"nodeagent {' '.join(self.words)}"
 
-    def parts(self, item: str, node: Node) -> Iterator[Part | Absent]:
+    def parts(self, item: str, node: BundledNode) -> Iterator[Part | Absent]:
         words = [*self.words]
         if self.asks:
             words += ["--timeout", f"{DAEMON_LIMIT_S:g}"]
@@ -101,7 +101,7 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class OtherProgram:
     """A program of the node; ``{since}`` in its words is the time from which journals are read."""
 
     file: str
@@ -112,7 +112,7 @@ class Program:
     def about(self) -> str:
         return " ".join(word for word in self.words if "{" not in word)
 
-    def parts(self, item: str, node: Node) -> Iterator[Part | Absent]:
+    def parts(self, item: str, node: BundledNode) -> Iterator[Part | Absent]:
         words = [word.replace("{since}", f"@{node.journal_since.timestamp():.0f}") for word in self.words]
         path = shutil.which(words[0], path=_search_path())
         if path is None:
@@ -126,15 +126,15 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class MadeText:
     """What a function here finds out."""
 
     file: str
     about: str
-    make: Callable[[Node], Iterator[str]]
+    make: Callable[[BundledNode], Iterator[str]]
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def parts(self, item: str, node: Node) -> Iterator[Part | Absent]:
+    def parts(self, item: str, node: BundledNode) -> Iterator[Part | Absent]:
         def run() -> int:
             with _standard_output():
                 for line in self.make(node):
@@ -145,15 +145,15 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FoundFiles:
     """Files, each under its own path below ``folder``; ``about`` names them for people."""
 
     folder: str
     about: str
-    paths: Callable[[Node], Sequence[Path]]
+    paths: Callable[[BundledNode], Sequence[Path]]
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def parts(self, item: str, node: Node) -> Iterator[Part | Absent]:
+    def parts(self, item: str, node: BundledNode) -> Iterator[Part | Absent]:
         found, error = self._found(node)
         for path in found:
             name = f"{self.folder}/{str(path.absolute()).lstrip('/')}"
@@ -161,7 +161,7 @@ class Files:
         if not found:
             yield Absent(item, f"{self.about}: {error or 'none'}")
 
-    def _found(self, node: Node) -> tuple[list[Path], str]:
+    def _found(self, node: BundledNode) -> tuple[list[Path], str]:
         """The paths, or why there are none: folders are listed by a process too, which may hang."""
 
         def run() -> int:
@@ -175,7 +175,7 @@ class Files:
         return [Path(name) for name in names if name and not listed.error], listed.error
 
 
-def these(*paths: str) -> Callable[[Node], Sequence[Path]]:
+def these(*paths: str) -> Callable[[BundledNode], Sequence[Path]]:
     """Those of the paths that are there."""
     return lambda _node: [Path(path) for path in paths if os.path.lexists(path)]
 

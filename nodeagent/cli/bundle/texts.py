@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from nodeagent.cli.bundle.sources import DAEMON_LIMIT_S, Node
+from nodeagent.cli.bundle.sources import DAEMON_LIMIT_S, BundledNode
 
 _ENDPOINT_LIMIT_S: Final = 5.0
 _PUBLIC_VARIABLES: Final = ("NODEAGENT_", "LD_LIBRARY_PATH", "PATH", "LANG", "LC_", "TZ", "PYTHON", "MALLOC_")
 _SHOWN_OF_A_PROCESS: Final = ("status", "limits", "cgroup", "wchan", "stack", "oom_score_adj")
 
 
-def why(node: Node) -> Iterator[str]:
+def why(node: BundledNode) -> Iterator[str]:
     """One JSON object a device that takes no work or is not observed, as ``nodeagent why`` prints it."""
     from nodeagent.cli.ask.reading import read
     from nodeagent.cli.shared import json_forms
@@ -46,7 +46,7 @@ def why(node: Node) -> Iterator[str]:
         yield json_line(form).decode().rstrip("\n")
 
 
-def store(node: Node) -> Iterator[str]:
+def store(node: BundledNode) -> Iterator[str]:
     """The files with mode, owner, size and time, and what SQLite finds of the store."""
     from nodeagent.replay import store_file
     from nodeagent.replay.reading import ReplayError
@@ -87,7 +87,7 @@ def _listed(folder: Path) -> Iterator[str]:
         yield f"  {stat.filemode(file.st_mode)} {owner:>9} {file.st_size:>12} {at} {path.name}"
 
 
-def metrics(node: Node) -> Iterator[str]:
+def metrics(node: BundledNode) -> Iterator[str]:
     """Raises ``OSError`` and ``http.client.HTTPException``."""
     host, _, port = node.metrics.listen.rpartition(":")
     if not port:
@@ -102,7 +102,7 @@ def metrics(node: Node) -> Iterator[str]:
     yield answer.read().decode(errors="replace").rstrip("\n")
 
 
-def process(node: Node) -> Iterator[str]:
+def process(node: BundledNode) -> Iterator[str]:
     """Of the process that listens at the daemon's socket."""
     from nodeagent.cli.ask.reading import listening_process
 

@@ -109,7 +109,7 @@ def test_a_store_that_cannot_be_read_is_reported_after_the_daemon_with_what_repa
     assert "the daemon is not running" in first
     assert "the store cannot be read either" in second
     assert reason in second
-    assert "the daemon repairs what it can at its start" in third
+    assert "a damaged store is repaired by the daemon at its start" in third
     assert (ran.status, ran.out) == (NO_ANSWER, "")
 
 

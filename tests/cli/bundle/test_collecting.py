@@ -5,14 +5,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from nodeagent.cli.bundle.collecting import Collected, Part, collect
 
 LONG_S = 600
 
 
-def part(run: Callable[[], int], file: str = "a", **options: object) -> Part:
-    return Part(item="test", file=file, source=file, run=run, **options)  # type: ignore[arg-type]
+def part(run: Callable[[], int], file: str = "a", **options: Any) -> Part:
+    return Part(item="test", file=file, source=file, run=run, **options)
 
 
 def printing(text: bytes) -> Callable[[], int]:
@@ -25,7 +26,7 @@ def printing(text: bytes) -> Callable[[], int]:
     return run
 
 
-def alone(run: Callable[[], int], **options: object) -> Collected:
+def alone(run: Callable[[], int], **options: Any) -> Collected:
     return collect([part(run, **options)], LONG_S)[0]
 
 

@@ -35,9 +35,9 @@ def test_without_a_socket_the_daemon_is_not_running(
     ran = nodeagent(*command)
 
     assert (ran.status, ran.out) == (69, "")
-    assert ran.err == (
+    assert ran.err.splitlines()[0] == (
         f"nodeagent: the daemon is not running: no socket {tmp_path}/n.sock; start it with "
-        '"systemctl start nodeagent" or "nodeagent run", or name its socket with --socket\n'
+        '"systemctl start nodeagent" or "nodeagent run", or name its socket with --socket'
     )
 
 
