@@ -66,8 +66,7 @@ class EventExporter:
                     while True:
                         self._take(stream.next())
             except ClientError as failure:
-                ended = failure
-            time.sleep(self._session.pause_s(ended))
+                time.sleep(self._session.pause_s(failure))
 
     def _begin(self) -> None:
         """A new name gets its position before the first event, so that no crash can skip one."""

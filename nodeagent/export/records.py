@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from nodeagent.client import Position
 from nodeagent.client.received import position
 from nodeagent.core.model import Verdict
-from nodeagent.export.severity import Severity, severity_of
+from nodeagent.export.severity import LogSeverity, severity_of
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -74,7 +74,7 @@ class ExportRecord:
     node_id: str
     at_ns: int
     kind: str
-    severity: Severity
+    severity: LogSeverity
     device: str
     device_id: str
     code: str
@@ -93,7 +93,7 @@ class ExportRecord:
 
     def keys(self) -> dict[str, str | int | bool]:
         """All of ``MEANINGS`` that have a value, in that order."""
-        own = {
+        own: dict[str, str | int | bool] = {
             "id": self.id,
             "seq": self.position.seq,
             "node": self.node,
@@ -103,7 +103,7 @@ class ExportRecord:
             "device_id": self.device_id,
             "code": self.code,
         }
-        values = own | {key: self.data.get(key) for key in _FROM_DATA}
+        values: dict[str, Any] = own | {key: self.data.get(key) for key in _FROM_DATA}
         return {key: value for key, value in values.items() if value not in (None, "", 0)}
 
 
@@ -152,7 +152,7 @@ def _of_snapshot(response: pb.WatchResponse) -> ExportRecord:
         node_id=response.node.node_id,
         at_ns=snapshot.at.ToNanoseconds(),
         kind=RESYNC,
-        severity=Severity.ERROR,
+        severity=LogSeverity.ERROR,
         device="",
         device_id="",
         code="",

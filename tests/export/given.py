@@ -63,6 +63,12 @@ def snapshot(content: pb.Snapshot) -> pb.WatchResponse:
     return pb.WatchResponse(node=NODE, store_id=STORE, durable=True, snapshot=content)
 
 
+def record_of(*events: types_pb2.Event) -> ExportRecord:
+    """Of the one event."""
+    (record,) = records_of(batch(*events), form)
+    return record
+
+
 def records() -> list[ExportRecord]:
     """Of the event, of the hostile one, and of the loss."""
     return [*records_of(batch(RAISED, HOSTILE), form), *records_of(snapshot(LOST), form)]
