@@ -9,6 +9,7 @@ This module needs the packages of the extra ``otlp``.
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 from urllib.parse import SplitResult
 
@@ -56,8 +57,9 @@ def log_record(record: ExportRecord) -> ReadableLogRecord:
     )
 
 
+@cache
 def _resource(node: str, node_id: str) -> Resource:
-    """With what ``OTEL_RESOURCE_ATTRIBUTES`` has in addition."""
+    """With what ``OTEL_RESOURCE_ATTRIBUTES`` has in addition. A process exports one node."""
     return Resource.create(
         {
             "service.name": "nodeagent",

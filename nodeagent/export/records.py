@@ -108,13 +108,9 @@ class ExportRecord:
 
 
 def records_of(response: pb.WatchResponse, form: Form) -> Iterator[ExportRecord]:
-    """The events of one message of the stream; of a snapshot one resync; of a bookmark none."""
-    match response.WhichOneof("payload"):
-        case "batch":
-            for event in response.batch.events:
-                yield _of_event(response, event, form)
-        case "snapshot":
-            yield _of_snapshot(response)
+    """The events of one message of the stream; of another message none."""
+    for event in response.batch.events:
+        yield _of_event(response, event, form)
 
 
 def _of_event(response: pb.WatchResponse, event: types_pb2.Event, form: Form) -> ExportRecord:
@@ -140,14 +136,14 @@ def _text(event: types_pb2.Event) -> str:
     return f"{' '.join(subject)}: {enums.VERDICT_OF.get(event.verdict, Verdict.UNKNOWN)}"
 
 
-def _of_snapshot(response: pb.WatchResponse) -> ExportRecord:
-    """What was lost, and the devices that take no work now: what the lost events led to."""
+def resync_of(response: pb.WatchResponse, last: int) -> ExportRecord:
+    """Of a snapshot: what was lost, up to event ``last``, and the devices that take no work now."""
     snapshot = response.snapshot
     devices = [_state(each) for each in snapshot.devices if each.verdict != types_pb2.VERDICT_ALLOW]
     first = snapshot.missed_from_seq
     reason = _REASON_OF.get(snapshot.reason, "unknown")
     return ExportRecord(
-        position=position(response.store_id, snapshot.seq),
+        position=position(response.store_id, last),
         node=response.node.node_name,
         node_id=response.node.node_id,
         at_ns=snapshot.at.ToNanoseconds(),
@@ -156,11 +152,11 @@ def _of_snapshot(response: pb.WatchResponse) -> ExportRecord:
         device="",
         device_id="",
         code="",
-        text=f"{_lost(first, snapshot.seq, reason)}; {_now(devices)}",
+        text=f"{_lost(first, last, reason)}; {_now(devices)}",
         data={
             "reason": reason,
             "missed_from_seq": first,
-            "missed_to_seq": snapshot.seq if first else 0,
+            "missed_to_seq": last if first else 0,
             "devices": devices,
         },
     )

@@ -100,10 +100,11 @@ async def test_killed_twice_and_with_a_receiver_that_fails_no_event_is_lost_or_o
 
 
 async def test_events_that_were_deleted_first_are_reported_to_the_receiver(stage: Stage, place: Path) -> None:
-    await stage.commit(event(), event(), long_ago=True)
     with receivers.http(CloudEventsReceiver(receivers.always, SECRET)) as receiver:
-        export = Export(place, "cloudevents", receiver.url, ("--start", "beginning"))
+        export = Export(place, "cloudevents", receiver.url, ())
         async with export.running():
+            await comes_to(stage, 0)
+            await stage.commit(event(), event(), long_ago=True)
             await comes_to(stage, 2)
         await stage.commit(event(), event(), event(), long_ago=True)
         await stage.commit(event())
@@ -113,9 +114,21 @@ async def test_events_that_were_deleted_first_are_reported_to_the_receiver(stage
             await comes_to(stage, 6)
 
     resync = receiver.records[2]
-    assert resync["type"] == "nodeagent.resync"
-    assert resync["data"]["missed_from_seq"] == 3
-    assert "were deleted before they were exported" in export.log
+    assert (resync["type"], resync["id"].split(":", 1)[1]) == ("nodeagent.resync", "1:5:resync")
+    assert (resync["data"]["missed_from_seq"], resync["data"]["missed_to_seq"]) == (3, 5)
+    assert [each["id"].rsplit(":", 1)[1] for each in receiver.records[3:]] == ["6"]  # it is still kept
+    assert "events 3 to 5 were deleted before they were exported" in export.log
+
+
+async def test_a_new_exporter_begins_with_the_oldest_event_where_that_is_wanted(
+    stage: Stage, place: Path
+) -> None:
+    await stage.commit(event(), event())
+    with receivers.syslog(SyslogReceiver(receivers.always)) as receiver:
+        async with Export(place, "syslog", receiver.url, ("--start", "beginning")).running():
+            await comes_to(stage, 2)
+
+    assert [key.rsplit(":", 1)[1] for key in receiver.taken] == ["1", "2"]
 
 
 async def test_a_slow_receiver_gets_what_came_meanwhile_together(stage: Stage, place: Path) -> None:
