@@ -11,15 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.api import messages
+from nodeagent.client import Client, received
+from nodeagent.export.connection import TlsFiles
+from nodeagent.export.delivery import RecordDelivery
+from nodeagent.export.lag import LagReporter
+from nodeagent.export.syslog_connection import SyslogDestination, syslog_url
 from tests.api.samples import event
 from tests.api.stage import IMPATIENT, Stage
-from tests.export import receivers
+from tests.export import given, receivers
 from tests.export.receivers import CloudEventsReceiver, Mood, OtlpReceiver, Receiver, SyslogReceiver
 from tests.waiting import until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjwS"
 COMMAND = (sys.executable, "-m", "nodeagent.cli", "export")
 EVENTS = 300
+NO_TLS = TlsFiles(None, None, None)
 
 
 class Export:
@@ -156,3 +163,19 @@ async def test_what_the_filter_holds_back_is_acknowledged_too(place: Path) -> No
     await stage.close()
 
     assert [key.rsplit(":", 1)[1] for key in receiver.taken] == ["2"]
+
+
+async def test_the_service_manager_gets_how_many_events_wait(stage: Stage) -> None:
+    await stage.commit(*[event() for _ in range(5)])
+    async with stage.client() as client:
+        await client.ack("test", received.position(messages.store_id(stage.ledger.store_id), 2))
+    lines: list[str] = []
+    with receivers.syslog(SyslogReceiver(receivers.always)) as receiver, Client(stage.socket) as daemon:
+        destination = SyslogDestination(
+            syslog_url(receiver.url, NO_TLS), tls=NO_TLS, facility=3, data_id="nodeagent@0", timeout_s=5.0
+        )
+        delivery = RecordDelivery(destination, None)
+        await asyncio.to_thread(list, delivery.deliver(given.numbered(1, 2)))
+        await asyncio.to_thread(LagReporter(daemon, delivery, "test", lines.append).report)
+
+    assert lines == ["STATUS=2 events delivered, 3 waiting"]
