@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT = Path(__file__).parent.parent
-PACKAGES: Final = ("cli", "fleet", "replay", "schedulers")
+PACKAGES: Final = ("cli", "export", "fleet", "replay", "schedulers")
 """Commands, and what runs in their processes. The lines of the daemon go to the log: see ``foreground``."""
 
 WAYS_OUT: Final = frozenset(

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, quote
 import nodeagent
 from nodeagent.export.connection import HttpConnection, TlsFiles
 from nodeagent.export.records import RESYNC, ExportRecord
-from nodeagent.export.retries import Outcome, SendResult, http_result
+from nodeagent.export.retries import SendOutcome, SendResult, http_result
 from nodeagent.export.signatures import signature_headers
 
 _ONE: Final = "application/cloudevents+json; charset=UTF-8"
@@ -89,7 +89,9 @@ class CloudEventsDestination:
         try:
             answer = self._connection.post(body, headers)
         except (OSError, http.client.HTTPException) as error:
-            return SendResult(outcome=Outcome.FAILED, reason=f"no answer: {error or type(error).__name__}")
+            return SendResult(
+                outcome=SendOutcome.FAILED, reason=f"no answer: {str(error) or type(error).__name__}"
+            )
         return http_result(answer.status, answer.reason, answer.retry_after, now_s)
 
     def close(self) -> None:

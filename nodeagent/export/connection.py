@@ -60,7 +60,7 @@ def checked_url(text: str, schemes: Mapping[str, int]) -> SplitResult:
         url = urlsplit(text)
         is_good = url.scheme in schemes and bool(url.hostname) and (url.port is None or url.port > 0)
     except ValueError:
-        is_good = False
+        url, is_good = urlsplit(""), False
     if not is_good:
         raise SetupError(f"{text!r} is no address of a receiver: {forms} is needed")
     if url.username or url.password:

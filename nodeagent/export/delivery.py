@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from nodeagent.client import Position
 from nodeagent.export.records import ExportRecord
 from nodeagent.export.rejected import RejectedRecords
-from nodeagent.export.retries import Outcome, SendResult, pause_s
+from nodeagent.export.retries import SendOutcome, SendResult, pause_s
 
 _log = logging.getLogger(__name__)
 
@@ -21,10 +21,10 @@ _REPORTED_ATTEMPT: Final = 4
 """With the pauses before it, after half a second."""
 
 _WHAT_TO_DO: Final = {
-    Outcome.FAILED: "trying again",
-    Outcome.MISCONFIGURED: "trying again, but something has to be changed first",
-    Outcome.REJECTED: "nothing after it is exported until the receiver takes it; --rejected FILE puts such"
-    " events aside",
+    SendOutcome.FAILED: "trying again",
+    SendOutcome.MISCONFIGURED: "trying again, but something has to be changed first",
+    SendOutcome.REJECTED: "nothing after it is exported until the receiver takes it;"
+    " --rejected FILE puts such events aside",
 }
 
 
@@ -68,11 +68,11 @@ class RecordDelivery:
 
     def _deliver_together(self, records: Sequence[ExportRecord]) -> None:
         attempt = 0
-        while (result := self._destination.send(records)).outcome is not Outcome.TAKEN:
-            if result.outcome is Outcome.REJECTED and len(records) > 1:
+        while (result := self._destination.send(records)).outcome is not SendOutcome.TAKEN:
+            if result.outcome is SendOutcome.REJECTED and len(records) > 1:
                 self._deliver_halves(records)
                 return
-            if result.outcome is Outcome.REJECTED and self._is_put_aside(records[0], result):
+            if result.outcome is SendOutcome.REJECTED and self._is_put_aside(records[0], result):
                 return
             attempt += 1
             self._note(records, result, attempt)
@@ -96,12 +96,12 @@ class RecordDelivery:
     def _note(self, records: Sequence[ExportRecord], result: SendResult, attempt: int) -> None:
         """Each reason is reported once, and a failure that the next attempts mend is not."""
         self.trouble = result.reason
-        is_brief = result.outcome is Outcome.FAILED and attempt < _REPORTED_ATTEMPT
+        is_brief = result.outcome is SendOutcome.FAILED and attempt < _REPORTED_ATTEMPT
         if is_brief or result.reason in self._reported:
             return
         self._reported.add(result.reason)
         _log.log(
-            logging.WARNING if result.outcome is Outcome.FAILED else logging.ERROR,
+            logging.WARNING if result.outcome is SendOutcome.FAILED else logging.ERROR,
             "event %s is not taken: %s; %s",
             records[0].id,
             result.reason,

@@ -7,6 +7,8 @@ receiver takes nothing, little is read: the events wait in the daemon's store.
 import logging
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Final
 
 from nodeagent.client import Client, ClientError, EventKind, Level, Position
@@ -14,7 +16,7 @@ from nodeagent.client.received import position
 from nodeagent.client.session import WatchSession
 from nodeagent.export.delivery import RecordDelivery
 from nodeagent.export.read_ahead import ReadAhead
-from nodeagent.export.records import RESYNC, Form, records_of
+from nodeagent.export.records import Form, records_of, resync_of
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 ACKNOWLEDGE_EVERY_S: Final = 1.0
@@ -23,6 +25,14 @@ ACKNOWLEDGE_EVERY_S: Final = 1.0
 _STORE_IS_NEW: Final = "FAILED_PRECONDITION"
 
 _log = logging.getLogger(__name__)
+
+
+class _StreamBeginsElsewhere(Exception):
+    """The stream is to go on after this position."""
+
+    def __init__(self, position: Position) -> None:
+        super().__init__(str(position))
+        self.position = position
 
 
 class EventExporter:
@@ -50,9 +60,15 @@ class EventExporter:
         self._from_beginning = from_beginning
         self._acknowledged: Position | None = None
         self._acknowledged_s = 0.0
-        self._session = WatchSession(
-            consumer=consumer, kinds=kinds, devices=devices, minimum_level=minimum_level, codes=codes
+        self._filter = partial(
+            WatchSession,
+            consumer=consumer,
+            kinds=tuple(kinds),
+            devices=tuple(devices),
+            minimum_level=minimum_level,
+            codes=tuple(codes),
         )
+        self._session = self._filter()
 
     def run(self) -> None:
         """Without end. Raises ``ClientError`` where the daemon refuses to be followed under this name."""
@@ -65,9 +81,10 @@ class EventExporter:
                 with ReadAhead(self._client.stream(self._session.request())) as stream:
                     while True:
                         self._take(stream.next())
+            except _StreamBeginsElsewhere as other:
+                self._session = self._filter(after=other.position)
             except ClientError as failure:
-                ended = failure
-            time.sleep(self._session.pause_s(ended))
+                time.sleep(self._session.pause_s(failure))
 
     def _begin(self) -> None:
         """A new name gets its position before the first event, so that no crash can skip one."""
@@ -81,15 +98,41 @@ class EventExporter:
 
     def _take(self, responses: Sequence[pb.WatchResponse]) -> None:
         """Messages of the stream, to the receiver and then to the daemon."""
+        for is_snapshot, together in groupby(responses, lambda each: bool(each.HasField("snapshot"))):
+            if is_snapshot:
+                for response in together:
+                    self._resync(response)
+            else:
+                self._deliver(list(together))
+
+    def _deliver(self, responses: Sequence[pb.WatchResponse]) -> None:
         updates = [update for response in responses for update in self._session.updates(response)]
         records = [record for response in responses for record in records_of(response, self._form)]
-        for record in records:
-            if record.kind == RESYNC:
-                _log.error("%s", record.text)
         for reached in self._delivery.deliver(records):
             if time.monotonic() - self._acknowledged_s >= ACKNOWLEDGE_EVERY_S:
                 self._acknowledge(reached)
         self._acknowledge(updates[-1].position)
+
+    def _resync(self, response: pb.WatchResponse) -> None:
+        """Reports the loss. The events behind it that are still kept are not lost: they come next."""
+        (update,) = self._session.updates(response)
+        record = resync_of(response, self._last_missing(response))
+        _log.error("%s", record.text)
+        for reached in self._delivery.deliver([record]):
+            self._acknowledge(reached)
+        if record.position != update.position:
+            raise _StreamBeginsElsewhere(record.position)
+
+    def _last_missing(self, response: pb.WatchResponse) -> int:
+        """The number before the first event that is kept; that of the snapshot where none is."""
+        first, last = response.snapshot.missed_from_seq, int(response.snapshot.seq)
+        if not first:
+            return last
+        kept = self._client.call(pb.ListEventsRequest(after_seq=first - 1, limit=1))
+        if kept.store_id != response.store_id or not kept.events:
+            return last
+        before = int(kept.events[0].seq) - 1
+        return before if first <= before < last else last
 
     def _acknowledge(self, latest: Position) -> None:
         if latest == self._acknowledged:

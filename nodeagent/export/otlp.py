@@ -9,6 +9,7 @@ This module needs the packages of the extra ``otlp``.
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 from urllib.parse import SplitResult
 
@@ -26,7 +27,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 import nodeagent
 from nodeagent.export.connection import TlsFiles, tls_context
 from nodeagent.export.records import ExportRecord
-from nodeagent.export.retries import TAKEN, Outcome, SendResult, http_result
+from nodeagent.export.retries import TAKEN, SendOutcome, SendResult, http_result
 
 MOST_TOGETHER: Final = 64
 _PATH: Final = "/v1/logs"
@@ -56,8 +57,9 @@ def log_record(record: ExportRecord) -> ReadableLogRecord:
     )
 
 
+@cache
 def _resource(node: str, node_id: str) -> Resource:
-    """With what ``OTEL_RESOURCE_ATTRIBUTES`` has in addition."""
+    """With what ``OTEL_RESOURCE_ATTRIBUTES`` has in addition. A process exports one node."""
     return Resource.create(
         {
             "service.name": "nodeagent",
@@ -91,22 +93,22 @@ class OtlpDestination:
         )
 
     def send(self, records: Sequence[ExportRecord]) -> SendResult:
-        self._session.answer, self._session.failure = None, ""
+        self._session.forget()
         result = self._exporter.export([log_record(record) for record in records])
         answer = self._session.answer
         if answer is None:
             return SendResult(
-                outcome=Outcome.FAILED, reason=f"no answer: {self._session.failure or 'unknown'}"
+                outcome=SendOutcome.FAILED, reason=f"no answer: {self._session.failure or 'unknown'}"
             )
         sent = http_result(answer.status_code, answer.reason, answer.headers.get("Retry-After"), time.time())
-        if sent.outcome is not Outcome.TAKEN:
+        if sent.outcome is not SendOutcome.TAKEN:
             return sent
         if result is not LogRecordExportResult.SUCCESS:
-            return SendResult(outcome=Outcome.FAILED, reason="the exporter failed after an answer")
+            return SendResult(outcome=SendOutcome.FAILED, reason="the exporter failed after an answer")
         return _partial(answer.content)
 
     def close(self) -> None:
-        self._exporter.shutdown()
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _partial(content: bytes) -> SendResult:
@@ -120,7 +122,7 @@ def _partial(content: bytes) -> SendResult:
     if not rejected:
         return TAKEN
     reason = f"{rejected} records rejected: {response.partial_success.error_message or 'no reason given'}"
-    return SendResult(outcome=Outcome.REJECTED, reason=reason)
+    return SendResult(outcome=SendOutcome.REJECTED, reason=reason)
 
 
 class _RecordingSession(requests.Session):
@@ -132,8 +134,11 @@ class _RecordingSession(requests.Session):
         self.failure = ""
         self.trust_env = False  # no proxy, and no password of ~/.netrc
 
+    def forget(self) -> None:
+        self.answer, self.failure = None, ""
+
     def request(self, *arguments: Any, **others: Any) -> requests.Response:
-        self.answer = None
+        self.forget()
         try:
             self.answer = super().request(*arguments, **others)
         except requests.RequestException as error:

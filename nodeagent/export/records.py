@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from nodeagent.client import Position
 from nodeagent.client.received import position
 from nodeagent.core.model import Verdict
-from nodeagent.export.severity import Severity, severity_of
+from nodeagent.export.severity import LogSeverity, severity_of
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -74,7 +74,7 @@ class ExportRecord:
     node_id: str
     at_ns: int
     kind: str
-    severity: Severity
+    severity: LogSeverity
     device: str
     device_id: str
     code: str
@@ -93,7 +93,7 @@ class ExportRecord:
 
     def keys(self) -> dict[str, str | int | bool]:
         """All of ``MEANINGS`` that have a value, in that order."""
-        own = {
+        own: dict[str, str | int | bool] = {
             "id": self.id,
             "seq": self.position.seq,
             "node": self.node,
@@ -103,18 +103,14 @@ class ExportRecord:
             "device_id": self.device_id,
             "code": self.code,
         }
-        values = own | {key: self.data.get(key) for key in _FROM_DATA}
+        values: dict[str, Any] = own | {key: self.data.get(key) for key in _FROM_DATA}
         return {key: value for key, value in values.items() if value not in (None, "", 0)}
 
 
 def records_of(response: pb.WatchResponse, form: Form) -> Iterator[ExportRecord]:
-    """The events of one message of the stream; of a snapshot one resync; of a bookmark none."""
-    match response.WhichOneof("payload"):
-        case "batch":
-            for event in response.batch.events:
-                yield _of_event(response, event, form)
-        case "snapshot":
-            yield _of_snapshot(response)
+    """The events of one message of the stream; of another message none."""
+    for event in response.batch.events:
+        yield _of_event(response, event, form)
 
 
 def _of_event(response: pb.WatchResponse, event: types_pb2.Event, form: Form) -> ExportRecord:
@@ -140,27 +136,27 @@ def _text(event: types_pb2.Event) -> str:
     return f"{' '.join(subject)}: {enums.VERDICT_OF.get(event.verdict, Verdict.UNKNOWN)}"
 
 
-def _of_snapshot(response: pb.WatchResponse) -> ExportRecord:
-    """What was lost, and the devices that take no work now: what the lost events led to."""
+def resync_of(response: pb.WatchResponse, last: int) -> ExportRecord:
+    """Of a snapshot: what was lost, up to event ``last``, and the devices that take no work now."""
     snapshot = response.snapshot
     devices = [_state(each) for each in snapshot.devices if each.verdict != types_pb2.VERDICT_ALLOW]
     first = snapshot.missed_from_seq
     reason = _REASON_OF.get(snapshot.reason, "unknown")
     return ExportRecord(
-        position=position(response.store_id, snapshot.seq),
+        position=position(response.store_id, last),
         node=response.node.node_name,
         node_id=response.node.node_id,
         at_ns=snapshot.at.ToNanoseconds(),
         kind=RESYNC,
-        severity=Severity.ERROR,
+        severity=LogSeverity.ERROR,
         device="",
         device_id="",
         code="",
-        text=f"{_lost(first, snapshot.seq, reason)}; {_now(devices)}",
+        text=f"{_lost(first, last, reason)}; {_now(devices)}",
         data={
             "reason": reason,
             "missed_from_seq": first,
-            "missed_to_seq": snapshot.seq if first else 0,
+            "missed_to_seq": last if first else 0,
             "devices": devices,
         },
     )

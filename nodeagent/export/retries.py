@@ -17,7 +17,7 @@ LONGEST_PAUSE_S: Final = 30.0
 LONGEST_RETRY_AFTER_S: Final = 3600.0
 
 
-class Outcome(Enum):
+class SendOutcome(Enum):
     """What became of records that were sent."""
 
     TAKEN = auto()
@@ -39,26 +39,26 @@ class Outcome(Enum):
 class SendResult:
     """``reason`` is a text for people; ``retry_after_s`` is when the receiver wants to be asked again."""
 
-    outcome: Outcome
+    outcome: SendOutcome
     reason: str = ""
     retry_after_s: float | None = None
 
 
-TAKEN: Final = SendResult(outcome=Outcome.TAKEN)
+TAKEN: Final = SendResult(outcome=SendOutcome.TAKEN)
 
-_OUTCOMES: Final[Mapping[int, Outcome]] = {
-    400: Outcome.REJECTED,
-    408: Outcome.FAILED,
-    413: Outcome.REJECTED,
-    422: Outcome.REJECTED,
-    425: Outcome.FAILED,
-    429: Outcome.FAILED,
-    501: Outcome.MISCONFIGURED,
-    505: Outcome.MISCONFIGURED,
+_OUTCOMES: Final[Mapping[int, SendOutcome]] = {
+    400: SendOutcome.REJECTED,
+    408: SendOutcome.FAILED,
+    413: SendOutcome.REJECTED,
+    422: SendOutcome.REJECTED,
+    425: SendOutcome.FAILED,
+    429: SendOutcome.FAILED,
+    501: SendOutcome.MISCONFIGURED,
+    505: SendOutcome.MISCONFIGURED,
 }
 """Statuses that differ from their class. 429 is Too Many Requests, 425 Too Early, 413 Content Too Large."""
 
-_OF_CLASS: Final[Mapping[int, Outcome]] = {2: Outcome.TAKEN, 5: Outcome.FAILED}
+_OF_CLASS: Final[Mapping[int, SendOutcome]] = {2: SendOutcome.TAKEN, 5: SendOutcome.FAILED}
 
 
 def http_result(status: int, reason: str, retry_after: str | None, now_s: float) -> SendResult:
@@ -66,7 +66,7 @@ def http_result(status: int, reason: str, retry_after: str | None, now_s: float)
 
     A redirection is not followed: it would send credentials to an address that nobody has configured.
     """
-    outcome = _OUTCOMES.get(status, _OF_CLASS.get(status // 100, Outcome.MISCONFIGURED))
+    outcome = _OUTCOMES.get(status, _OF_CLASS.get(status // 100, SendOutcome.MISCONFIGURED))
     return SendResult(
         outcome=outcome,
         reason=f"{status} {reason}".rstrip(),
@@ -94,7 +94,7 @@ def pause_s(attempt: int, result: SendResult, jitter: float) -> float:
     the receiver asks for.
     """
     doublings = min(attempt - 1, math.ceil(math.log2(LONGEST_PAUSE_S / FIRST_PAUSE_S)))
-    whole_s = min(FIRST_PAUSE_S * 2**doublings, LONGEST_PAUSE_S)
-    if result.outcome is not Outcome.FAILED:
+    whole_s = min(math.ldexp(FIRST_PAUSE_S, doublings), LONGEST_PAUSE_S)
+    if result.outcome is not SendOutcome.FAILED:
         whole_s = LONGEST_PAUSE_S
     return max(result.retry_after_s or 0.0, whole_s * (0.5 + jitter / 2))

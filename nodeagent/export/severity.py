@@ -9,7 +9,7 @@ from typing import Final
 from nodeagent.messages.pb import types_pb2
 
 
-class Severity(Enum):
+class LogSeverity(Enum):
     """(number of syslog, RFC 5424 section 6.2.1; number of OpenTelemetry; its short text).
 
     OpenTelemetry's numbers are those that its logs data model gives for syslog (appendix B).
@@ -34,9 +34,9 @@ class Severity(Enum):
 
 
 _BY_VERDICT: Final = {
-    types_pb2.VERDICT_ISOLATE: Severity.ERROR,
-    types_pb2.VERDICT_NO_NEW_JOBS: Severity.WARNING,
-    types_pb2.VERDICT_UNKNOWN: Severity.WARNING,
+    types_pb2.VERDICT_ISOLATE: LogSeverity.ERROR,
+    types_pb2.VERDICT_NO_NEW_JOBS: LogSeverity.WARNING,
+    types_pb2.VERDICT_UNKNOWN: LogSeverity.WARNING,
 }
 _QUIET: Final = frozenset(
     {
@@ -48,11 +48,11 @@ _QUIET: Final = frozenset(
 )
 
 
-def severity_of(event: types_pb2.Event) -> Severity:
+def severity_of(event: types_pb2.Event) -> LogSeverity:
     """By the verdict after it; a fault that ended, and a rehearsal, only inform."""
     if event.kind in _QUIET or event.injected:
-        return Severity.INFO
+        return LogSeverity.INFO
     if event.code:
-        return _BY_VERDICT.get(event.verdict, Severity.NOTICE)
+        return _BY_VERDICT.get(event.verdict, LogSeverity.NOTICE)
     is_of_verdict = event.kind == types_pb2.EVENT_KIND_VERDICT_CHANGED
-    return _BY_VERDICT.get(event.verdict, Severity.INFO) if is_of_verdict else Severity.INFO
+    return _BY_VERDICT.get(event.verdict, LogSeverity.INFO) if is_of_verdict else LogSeverity.INFO

@@ -5,6 +5,7 @@ end of its text, never within the keys.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import nodeagent
@@ -76,7 +77,7 @@ def message(record: ExportRecord, facility: int, data_id: str) -> bytes:
         )
     )
     keys = record.keys()
-    own = {key: keys[key] for key in _IN_DATA if key in keys}
+    own: dict[str, str | int | bool] = {key: keys[key] for key in _IN_DATA if key in keys}
     origin = {"software": "nodeagent", "swVersion": nodeagent.__version__}
     head = f"{header} {_element('origin', origin)}{_element(data_id, own)} ".encode()
     text = _printable(record.text)
@@ -106,7 +107,7 @@ def _header_field(text: str, size: int) -> str:
     return _NOT_PRINTABLE.sub("_", text)[:size] or "-"
 
 
-def _element(data_id: str, values: dict[str, str | int | bool]) -> str:
+def _element(data_id: str, values: Mapping[str, str | int | bool]) -> str:
     pairs = "".join(f' {key}="{_value(value)}"' for key, value in values.items())
     return f"[{data_id}{pairs}]"
 

@@ -22,7 +22,7 @@ from urllib.parse import SplitResult
 
 from nodeagent.export.connection import SetupError, TlsFiles, checked_url, tls_context
 from nodeagent.export.records import ExportRecord
-from nodeagent.export.retries import TAKEN, Outcome, SendResult
+from nodeagent.export.retries import TAKEN, SendOutcome, SendResult
 from nodeagent.export.syslog import counted, message
 
 _PORTS: Final = {"tcp": 601, "tls": 6514}
@@ -71,11 +71,13 @@ class SyslogDestination:
                 else:
                     self._send_encrypted(self._context, connection, group)
         except ssl.SSLCertVerificationError as error:
-            return SendResult(outcome=Outcome.MISCONFIGURED, reason=f"certificate: {error.verify_message}")
+            return SendResult(
+                outcome=SendOutcome.MISCONFIGURED, reason=f"certificate: {error.verify_message}"
+            )
         except TimeoutError:
-            return SendResult(outcome=Outcome.FAILED, reason=f"no answer within {self._timeout_s:g} s")
+            return SendResult(outcome=SendOutcome.FAILED, reason=f"no answer within {self._timeout_s:g} s")
         except OSError as error:
-            return SendResult(outcome=Outcome.FAILED, reason=f"connection: {error.strerror or error}")
+            return SendResult(outcome=SendOutcome.FAILED, reason=f"connection: {error.strerror or error}")
         return TAKEN
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # build.sh [--all | --arch ARCHITECTURE]: builds an image for containers of the Debian packages in dist, for x86_64 or
 # aarch64, by default for this machine; --all is one image for both. It holds the package's own files, the client of
-# Kubernetes that the bridge needs, and the few libraries of Debian that both need: no shell, no packager. The same
+# Kubernetes that the bridge needs, what the export of OpenTelemetry logs needs, and the few libraries of Debian that
+# these need: no shell, no packager. The same
 # commit and the same packages of Debian give the same bytes. It goes to dist as an OCI layout: a folder, and one file.
 # Called by ./dev image, which has built the packages.
 set -euo pipefail
@@ -50,12 +51,12 @@ get_libraries() {
     printf 'passwd: files\ngroup: files\nhosts: files dns\n' >"$tree/etc/nsswitch.conf"
 }
 
-# What kubernetes.lock has and the package does not.
-get_kubernetes() {
-    local site=$1/$SITE lock=$BUILD/$ARCHITECTURE/kubernetes.lock target
+# What these locks have and the package does not, each once.
+get_modules() {
+    local site=$1/$SITE lock=$BUILD/$ARCHITECTURE/modules.lock target
     mapfile -t target < <(for_target)
-    awk 'NR == FNR { if (/^[a-z]/) packaged[$1]; next } /^[a-z]/ { ours = !($1 in packaged) } ours' \
-        packaging/runtime.lock packaging/kubernetes.lock >"$lock"
+    awk 'NR == FNR { if (/^[a-z]/) got[$1]; next } /^[a-z]/ { ours = !($1 in got); got[$1] } ours' \
+        packaging/runtime.lock packaging/kubernetes.lock packaging/otlp.lock >"$lock"
     pip install --target "$site" --require-hashes --no-deps --no-compile "${target[@]}" -r "$lock"
     rm -rf "${site:?}"/{bin,include,share}
     # The bridge writes its requests itself. It uses the client's connection and account, and none of a thousand classes.
@@ -81,13 +82,13 @@ add_layer() {
 
 # What changes with each version comes last: a node that has another version gets only this.
 make_image() {
-    local trees=$BUILD/$ARCHITECTURE of_libraries of_kubernetes
+    local trees=$BUILD/$ARCHITECTURE of_libraries of_modules
     of_libraries=$(find "$trees/libraries/usr/lib" -type f -printf '%Ts\n' | sort -n | tail -n 1)
-    of_kubernetes=$(git log -1 --format=%ct packaging/kubernetes.lock 2>/dev/null || echo "$SOURCE_DATE_EPOCH")
+    of_modules=$(git log -1 --format=%ct packaging/{kubernetes,otlp}.lock 2>/dev/null || echo "$SOURCE_DATE_EPOCH")
     add_layer scratch "libraries-$ARCH" "libraries of Debian $SUITE" "$trees/libraries" "$of_libraries"
-    add_layer "libraries-$ARCH" "kubernetes-$ARCH" "Python modules for the bridge to Kubernetes" "$trees/kubernetes" \
-        "$of_kubernetes"
-    add_layer "kubernetes-$ARCH" "nodeagent-$ARCH" "nodeagent $VERSION" "$trees/nodeagent" "$SOURCE_DATE_EPOCH" \
+    add_layer "libraries-$ARCH" "modules-$ARCH" "Python modules for the bridge to Kubernetes and the export to OpenTelemetry" \
+        "$trees/modules" "$of_modules"
+    add_layer "modules-$ARCH" "nodeagent-$ARCH" "nodeagent $VERSION" "$trees/nodeagent" "$SOURCE_DATE_EPOCH" \
         --entrypoint '["/usr/lib/nodeagent/bin/nodeagent"]' --user "$NOBODY:$NOBODY" --env PATH=/usr/sbin:/usr/bin \
         --annotation org.opencontainers.image.base.name- --annotation org.opencontainers.image.base.digest- \
         "${LABELS[@]}"
@@ -143,9 +144,9 @@ names=()
 for ARCHITECTURE in "${architectures[@]}"; do
     ARCH=$(go_name "$ARCHITECTURE")
     [[ -r dist/nodeagent_${VERSION}_$ARCH.deb ]] || die "dist lacks the Debian package for $ARCHITECTURE: ./dev image builds it, too"
-    mkdir -p "$BUILD/$ARCHITECTURE"/{libraries,kubernetes,nodeagent}
+    mkdir -p "$BUILD/$ARCHITECTURE"/{libraries,modules,nodeagent}
     step "getting the libraries for $ARCHITECTURE" get_libraries "$BUILD/$ARCHITECTURE/libraries"
-    step "getting the client of Kubernetes" get_kubernetes "$BUILD/$ARCHITECTURE/kubernetes"
+    step "getting the client of Kubernetes and the exporter of OpenTelemetry" get_modules "$BUILD/$ARCHITECTURE/modules"
     step "unpacking the package" get_package "$BUILD/$ARCHITECTURE/nodeagent"
     step "making the image for $ARCHITECTURE" make_image
     names+=("$ARCH")

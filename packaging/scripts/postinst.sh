@@ -32,4 +32,5 @@ if [ -d /run/systemd/system ]; then
         echo "nodeagent: it does not start yet, and systemd goes on trying (journalctl -u nodeagent)" >&2
     allow_resets configure
     systemctl try-restart nodeagent-slurm.service # it is off unless somebody has enabled it
+    systemctl try-restart 'nodeagent-export@*.service' || true # there may be none
 fi

@@ -14,5 +14,5 @@ if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
         deb-systemd-helper purge nodeagent.service nodeagent-slurm.service >/dev/null
     fi
-    rm -rf /var/lib/nodeagent /var/lib/nodeagent-reset /var/cache/nodeagent
+    rm -rf /var/lib/nodeagent /var/lib/nodeagent-reset /var/lib/nodeagent-export /var/cache/nodeagent
 fi

@@ -77,12 +77,14 @@ fi
 case "$manager-$action" in
 dpkg-remove)
     if [ -d /run/systemd/system ]; then
+        systemctl stop 'nodeagent-export@*.service' || true # there may be none
         deb-systemd-invoke stop nodeagent-slurm.service nodeagent.service
     fi
     ;;
 rpm-remove)
     systemctl --no-reload --quiet disable nodeagent-slurm.service nodeagent.service || true # masked ones cannot be
     if [ -d /run/systemd/system ]; then
+        systemctl stop 'nodeagent-export@*.service' || true
         systemctl stop nodeagent-slurm.service nodeagent.service
     fi
     ;;

@@ -16,3 +16,4 @@ if nodeagent status 2>/dev/null | grep -q '^quiesced by rpm'; then
     nodeagent resume --owner rpm --reason "upgrade of the package" >/dev/null || true
 fi
 systemctl try-restart nodeagent-slurm.service # it is off unless somebody has enabled it
+systemctl try-restart 'nodeagent-export@*.service' || true # there may be none

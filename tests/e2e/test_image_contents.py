@@ -95,13 +95,13 @@ def test_what_the_package_has_is_there_as_it_is(tree: Unpacked, tmp_path: Path) 
     assert {path: what for path, what in tree.files().items() if path in packaged} == wanted
 
 
-def test_beside_the_package_there_are_the_modules_of_the_bridge_and_debians_libraries(
+def test_beside_the_package_there_are_the_modules_of_bridge_and_export_and_debians_libraries(
     tree: Unpacked, tmp_path: Path
 ) -> None:
     subprocess.run(["dpkg-deb", "--extract", tree.package, tmp_path / "package"], check=True)
     added = tree.files().keys() - _files(tmp_path / "package").keys()
-    modules = importlib.metadata.distributions(path=[str(tree.root / SITE)])
-    versions = {_normal(each.name): each.version for each in modules}
+    found = importlib.metadata.distributions(path=[str(tree.root / SITE)])
+    versions = {_normal(each.name): each.version for each in found}
     allowed = re.compile(
         rf"({SITE}|(usr/)?lib(64)?|usr/lib/[^/]*-linux-gnu|etc|var/lib/dpkg/status\.d)/.*"
         r"|lib(64)?|usr/lib/os-release|usr/lib64|usr/share/(doc/.*|common-licenses(/.*)?)"
@@ -109,8 +109,9 @@ def test_beside_the_package_there_are_the_modules_of_the_bridge_and_debians_libr
     )
 
     assert {path for path in added if not allowed.fullmatch(path)} == set()
-    assert versions.items() >= _locked("kubernetes.lock").items()
-    assert versions.keys() == {"nodeagent", "nodeagent-client", *_locked("kubernetes.lock")}
+    modules_of_both = {**_locked("kubernetes.lock"), **_locked("otlp.lock")}
+    assert versions.items() >= modules_of_both.items()
+    assert versions.keys() == {"nodeagent", "nodeagent-client", *modules_of_both}
     assert {path.name for path in (tree.root / "usr/bin").iterdir()} == {"nodeagent"}
 
 

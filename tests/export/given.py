@@ -3,7 +3,7 @@
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared.json_forms import form
-from nodeagent.export.records import ExportRecord, records_of
+from nodeagent.export.records import ExportRecord, records_of, resync_of
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
@@ -63,9 +63,15 @@ def snapshot(content: pb.Snapshot) -> pb.WatchResponse:
     return pb.WatchResponse(node=NODE, store_id=STORE, durable=True, snapshot=content)
 
 
+def record_of(*events: types_pb2.Event) -> ExportRecord:
+    """Of the one event."""
+    (record,) = records_of(batch(*events), form)
+    return record
+
+
 def records() -> list[ExportRecord]:
     """Of the event, of the hostile one, and of the loss."""
-    return [*records_of(batch(RAISED, HOSTILE), form), *records_of(snapshot(LOST), form)]
+    return [*records_of(batch(RAISED, HOSTILE), form), resync_of(snapshot(LOST), 4999)]
 
 
 def numbered(*numbers: int) -> list[ExportRecord]:

@@ -139,7 +139,8 @@ class OtlpReceiver(HttpReceiver):
 
 
 def _uid(record: Any) -> str:
-    return next(each.value.string_value for each in record.attributes if each.key == "log.record.uid")
+    values = {each.key: each.value.string_value for each in record.attributes}
+    return str(values["log.record.uid"])
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from nodeagent.export.cloudevents import CloudEventsDestination
 from nodeagent.export.connection import SetupError, TlsFiles, checked_url, http_url, read_headers
 from nodeagent.export.delivery import Destination
 from nodeagent.export.otlp import OtlpDestination
-from nodeagent.export.retries import Outcome, SendResult
+from nodeagent.export.retries import SendOutcome, SendResult
 from nodeagent.export.signatures import read_secret
 from nodeagent.export.syslog_connection import SyslogDestination, syslog_url
 from tests.api.certificates import Authority
@@ -57,7 +57,7 @@ def test_a_receiver_with_either_secret_takes_what_is_signed_with_both(tmp_path: 
         (tmp_path / str(place)).write_text(text + "\n")
         secrets.append(read_secret(tmp_path / str(place)))
     with receivers.http(CloudEventsReceiver(receivers.always, SECRETS[number])) as receiver:
-        assert sent(cloudevents(receiver.url, secrets=tuple(secrets)), 7).outcome is Outcome.TAKEN
+        assert sent(cloudevents(receiver.url, secrets=tuple(secrets)), 7).outcome is SendOutcome.TAKEN
 
     assert receiver.taken == [f"{given.STORE.uuid}:2:7"]
     assert receiver.headers["webhook-id"] == receiver.taken[0]
@@ -66,7 +66,7 @@ def test_a_receiver_with_either_secret_takes_what_is_signed_with_both(tmp_path: 
 @pytest.mark.parametrize(("most", "content_type"), [(1, "cloudevents+json"), (8, "cloudevents-batch+json")])
 def test_one_event_is_structured_and_several_are_a_batch(most: int, content_type: str) -> None:
     with receivers.http(CloudEventsReceiver(receivers.always, "")) as receiver:
-        assert sent(cloudevents(receiver.url, most=most), 7).outcome is Outcome.TAKEN
+        assert sent(cloudevents(receiver.url, most=most), 7).outcome is SendOutcome.TAKEN
 
     assert receiver.headers["Content-Type"] == f"application/{content_type}; charset=UTF-8"
 
@@ -76,7 +76,7 @@ def test_the_receivers_wish_to_be_left_alone_is_passed_on() -> None:
         receiver.retry_after = "17"
         result = sent(cloudevents(receiver.url), 1)
 
-    assert (result.outcome, result.retry_after_s) == (Outcome.FAILED, 17.0)
+    assert (result.outcome, result.retry_after_s) == (SendOutcome.FAILED, 17.0)
 
 
 def test_a_kept_connection_that_the_receiver_has_closed_is_replaced() -> None:
@@ -85,13 +85,13 @@ def test_a_kept_connection_that_the_receiver_has_closed_is_replaced() -> None:
     with receivers.http(receiver), closing(cloudevents(receiver.url)) as destination:
         results = [destination.send(given.numbered(seq)).outcome for seq in (1, 2)]
 
-    assert results == [Outcome.TAKEN, Outcome.TAKEN]
+    assert results == [SendOutcome.TAKEN, SendOutcome.TAKEN]
     assert receiver.requests == 3
 
 
 def test_opentelemetry_goes_to_the_path_of_logs_and_compressed_where_wanted() -> None:
     with receivers.http(OtlpReceiver(receivers.always)) as receiver:
-        assert sent(otlp(receiver.url, gzip=True), 1, 2).outcome is Outcome.TAKEN
+        assert sent(otlp(receiver.url, gzip=True), 1, 2).outcome is SendOutcome.TAKEN
 
     assert receiver.path == "/v1/logs"
     assert receiver.headers["Content-Encoding"] == "gzip"
@@ -110,13 +110,14 @@ def test_a_partial_success_of_opentelemetry_is_a_rejection() -> None:
     with receivers.http(Partial(receivers.always)) as receiver:
         result = sent(otlp(receiver.url), 1, 2)
 
-    assert (result.outcome, result.reason) == (Outcome.REJECTED, "1 records rejected: too old")
+    assert (result.outcome, result.reason) == (SendOutcome.REJECTED, "1 records rejected: too old")
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"), [(302, Outcome.MISCONFIGURED), (400, Outcome.REJECTED), (500, Outcome.FAILED)]
+    ("status", "outcome"),
+    [(302, SendOutcome.MISCONFIGURED), (400, SendOutcome.REJECTED), (500, SendOutcome.FAILED)],
 )
-def test_what_the_exporter_of_opentelemetry_hides_is_seen(status: int, outcome: Outcome) -> None:
+def test_what_the_exporter_of_opentelemetry_hides_is_seen(status: int, outcome: SendOutcome) -> None:
     with receivers.http(OtlpReceiver(receivers.always)) as receiver:
         receiver.status = lambda _body: status
         assert sent(otlp(receiver.url), 1).outcome is outcome
@@ -131,20 +132,20 @@ def test_no_receiver_is_a_failure() -> None:
         sent(syslog(f"tcp://{address}"), 1),
     ]
 
-    assert [each.outcome for each in results] == [Outcome.FAILED] * 3
+    assert [each.outcome for each in results] == [SendOutcome.FAILED] * 3
     assert all("refused" in each.reason for each in results)
 
 
 @pytest.mark.parametrize(
     ("mood", "outcome", "taken"),
     [
-        (Mood.TAKES, Outcome.TAKEN, 40),
-        (Mood.FAILS, Outcome.FAILED, 0),
-        (Mood.HANGS_UP, Outcome.FAILED, 0),
-        (Mood.FORGETS, Outcome.FAILED, 40),
+        (Mood.TAKES, SendOutcome.TAKEN, 40),
+        (Mood.FAILS, SendOutcome.FAILED, 0),
+        (Mood.HANGS_UP, SendOutcome.FAILED, 0),
+        (Mood.FORGETS, SendOutcome.FAILED, 40),
     ],
 )
-def test_syslog_is_taken_once_the_receiver_has_read_all(mood: Mood, outcome: Outcome, taken: int) -> None:
+def test_syslog_is_taken_once_the_receiver_has_read_all(mood: Mood, outcome: SendOutcome, taken: int) -> None:
     """The groups fit into the socket's buffer: without the wait for the end each would pass for taken."""
     with receivers.syslog(SyslogReceiver(lambda: mood)) as receiver:
         assert sent(syslog(receiver.url), *range(1, 41)).outcome is outcome
@@ -167,7 +168,7 @@ def test_a_syslog_receiver_whose_end_comes_before_ours_has_taken_nothing() -> No
         result = sent(syslog(f"tcp://127.0.0.1:{listening.getsockname()[1]}"), 1)
         held[0].close()
 
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is SendOutcome.FAILED
     assert result.reason == "connection: the receiver ended it before it had read all"
 
 
@@ -176,7 +177,7 @@ def test_a_syslog_receiver_that_reads_nothing_has_taken_nothing() -> None:
         url = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
         result = sent(syslog(url, timeout_s=0.2), 1)
 
-    assert (result.outcome, result.reason) == (Outcome.FAILED, "no answer within 0.2 s")
+    assert (result.outcome, result.reason) == (SendOutcome.FAILED, "no answer within 0.2 s")
 
 
 def tls_server(authority: Authority) -> ssl.SSLContext:
@@ -188,10 +189,10 @@ def tls_server(authority: Authority) -> ssl.SSLContext:
 
 @pytest.mark.parametrize(
     ("reads", "answers", "outcome"),
-    [(True, True, Outcome.TAKEN), (True, False, Outcome.TAKEN), (False, False, Outcome.FAILED)],
+    [(True, True, SendOutcome.TAKEN), (True, False, SendOutcome.TAKEN), (False, False, SendOutcome.FAILED)],
 )
 def test_syslog_over_tls_is_taken_once_the_receiver_has_read_all(
-    authority: Authority, reads: bool, answers: bool, outcome: Outcome
+    authority: Authority, reads: bool, answers: bool, outcome: SendOutcome
 ) -> None:
     """Whether it answers by ``close_notify`` or only ends the connection."""
     context, read = tls_server(authority), list[bytes]()
@@ -231,7 +232,7 @@ def test_a_receiver_with_a_certificate_of_others_gets_nothing(authority: Authori
         result = sent(syslog(f"tls://localhost:{listening.getsockname()[1]}"), 1)
         thread.join()
 
-    assert result.outcome is Outcome.MISCONFIGURED
+    assert result.outcome is SendOutcome.MISCONFIGURED
     assert "certificate" in result.reason
 
 

@@ -19,7 +19,7 @@ from nodeagent.export.severity import severity_of
 from nodeagent.messages import enums
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.records import StoredEvent
-from tests.export import given
+from tests.export import given, reference
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -56,8 +56,7 @@ def test_syslog(request: pytest.FixtureRequest) -> None:
 
 
 def test_a_syslog_message_is_cut_within_its_text_and_between_characters() -> None:
-    long = given.batch(types_pb2.Event(seq=1, device="d", why="é" * 3000, at=given.AT))
-    (record,) = list(given.records_of(long, given.form))
+    record = given.record_of(types_pb2.Event(seq=1, device="d", why="é" * 3000, at=given.AT))
 
     text = syslog.message(record, 3, syslog.OWN_ID)
 
@@ -104,3 +103,9 @@ def test_an_event_is_as_severe_as_in_the_journal() -> None:
         expected = journal.priority(StoredEvent(seq=1, wall_ns=0, event=event))
 
         assert severity_of(message).syslog == expected, (kind, verdict, code, injected)
+
+
+def test_the_document_has_the_fields_of_today() -> None:
+    text = reference.DOCUMENT.read_text(encoding="utf-8")
+
+    assert text == reference.written(text)

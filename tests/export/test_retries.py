@@ -10,24 +10,27 @@ from nodeagent.export.delivery import RecordDelivery
 from nodeagent.export.lag import LagState
 from nodeagent.export.records import ExportRecord
 from nodeagent.export.rejected import RejectedRecords
-from nodeagent.export.retries import TAKEN, Outcome, SendResult, http_result, pause_s
+from nodeagent.export.retries import TAKEN, SendOutcome, SendResult, http_result, pause_s
 from tests.export import given
 
 NOW_S = 1_767_323_045.0
-FAILED = SendResult(outcome=Outcome.FAILED, reason="503")
-REJECTED = SendResult(outcome=Outcome.REJECTED, reason="400 no such field")
+FAILED = SendResult(outcome=SendOutcome.FAILED, reason="503")
+REJECTED = SendResult(outcome=SendOutcome.REJECTED, reason="400 no such field")
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        *((status, Outcome.TAKEN) for status in (200, 201, 202, 204)),
-        *((status, Outcome.FAILED) for status in (408, 425, 429, 500, 502, 503, 504, 599)),
-        *((status, Outcome.REJECTED) for status in (400, 413, 422)),
-        *((status, Outcome.MISCONFIGURED) for status in (301, 302, 401, 403, 404, 405, 410, 415, 501, 505)),
+        *((status, SendOutcome.TAKEN) for status in (200, 201, 202, 204)),
+        *((status, SendOutcome.FAILED) for status in (408, 425, 429, 500, 502, 503, 504, 599)),
+        *((status, SendOutcome.REJECTED) for status in (400, 413, 422)),
+        *(
+            (status, SendOutcome.MISCONFIGURED)
+            for status in (301, 302, 401, 403, 404, 405, 410, 415, 501, 505)
+        ),
     ],
 )
-def test_what_a_status_of_http_means(status: int, outcome: Outcome) -> None:
+def test_what_a_status_of_http_means(status: int, outcome: SendOutcome) -> None:
     assert http_result(status, "", None, NOW_S).outcome is outcome
 
 
@@ -57,9 +60,9 @@ def test_when_the_receiver_wants_to_be_asked_again(header: str | None, expected_
         (20, FAILED, 15.0, 30.0),
         (1_000_000, FAILED, 15.0, 30.0),
         (1, REJECTED, 15.0, 30.0),
-        (1, SendResult(outcome=Outcome.MISCONFIGURED), 15.0, 30.0),
-        (1, SendResult(outcome=Outcome.FAILED, retry_after_s=40.0), 40.0, 40.0),
-        (20, SendResult(outcome=Outcome.FAILED, retry_after_s=1.0), 15.0, 30.0),
+        (1, SendResult(outcome=SendOutcome.MISCONFIGURED), 15.0, 30.0),
+        (1, SendResult(outcome=SendOutcome.FAILED, retry_after_s=40.0), 40.0, 40.0),
+        (20, SendResult(outcome=SendOutcome.FAILED, retry_after_s=1.0), 15.0, 30.0),
     ],
 )
 def test_how_long_to_wait_after_an_attempt(

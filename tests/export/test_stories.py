@@ -11,15 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.api import messages
+from nodeagent.client import Client, received
+from nodeagent.export.connection import TlsFiles
+from nodeagent.export.delivery import RecordDelivery
+from nodeagent.export.lag import LagReporter
+from nodeagent.export.syslog_connection import SyslogDestination, syslog_url
 from tests.api.samples import event
 from tests.api.stage import IMPATIENT, Stage
-from tests.export import receivers
+from tests.export import given, receivers
 from tests.export.receivers import CloudEventsReceiver, Mood, OtlpReceiver, Receiver, SyslogReceiver
 from tests.waiting import until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjwS"
 COMMAND = (sys.executable, "-m", "nodeagent.cli", "export")
 EVENTS = 300
+NO_TLS = TlsFiles(None, None, None)
 
 
 class Export:
@@ -100,10 +107,11 @@ async def test_killed_twice_and_with_a_receiver_that_fails_no_event_is_lost_or_o
 
 
 async def test_events_that_were_deleted_first_are_reported_to_the_receiver(stage: Stage, place: Path) -> None:
-    await stage.commit(event(), event(), long_ago=True)
     with receivers.http(CloudEventsReceiver(receivers.always, SECRET)) as receiver:
-        export = Export(place, "cloudevents", receiver.url, ("--start", "beginning"))
+        export = Export(place, "cloudevents", receiver.url, ())
         async with export.running():
+            await comes_to(stage, 0)
+            await stage.commit(event(), event(), long_ago=True)
             await comes_to(stage, 2)
         await stage.commit(event(), event(), event(), long_ago=True)
         await stage.commit(event())
@@ -113,9 +121,21 @@ async def test_events_that_were_deleted_first_are_reported_to_the_receiver(stage
             await comes_to(stage, 6)
 
     resync = receiver.records[2]
-    assert resync["type"] == "nodeagent.resync"
-    assert resync["data"]["missed_from_seq"] == 3
-    assert "were deleted before they were exported" in export.log
+    assert (resync["type"], resync["id"].split(":", 1)[1]) == ("nodeagent.resync", "1:5:resync")
+    assert (resync["data"]["missed_from_seq"], resync["data"]["missed_to_seq"]) == (3, 5)
+    assert [each["id"].rsplit(":", 1)[1] for each in receiver.records[3:]] == ["6"]  # it is still kept
+    assert "events 3 to 5 were deleted before they were exported" in export.log
+
+
+async def test_a_new_exporter_begins_with_the_oldest_event_where_that_is_wanted(
+    stage: Stage, place: Path
+) -> None:
+    await stage.commit(event(), event())
+    with receivers.syslog(SyslogReceiver(receivers.always)) as receiver:
+        async with Export(place, "syslog", receiver.url, ("--start", "beginning")).running():
+            await comes_to(stage, 2)
+
+    assert [key.rsplit(":", 1)[1] for key in receiver.taken] == ["1", "2"]
 
 
 async def test_a_slow_receiver_gets_what_came_meanwhile_together(stage: Stage, place: Path) -> None:
@@ -143,3 +163,19 @@ async def test_what_the_filter_holds_back_is_acknowledged_too(place: Path) -> No
     await stage.close()
 
     assert [key.rsplit(":", 1)[1] for key in receiver.taken] == ["2"]
+
+
+async def test_the_service_manager_gets_how_many_events_wait(stage: Stage) -> None:
+    await stage.commit(*[event() for _ in range(5)])
+    async with stage.client() as client:
+        await client.ack("test", received.position(messages.store_id(stage.ledger.store_id), 2))
+    lines: list[str] = []
+    with receivers.syslog(SyslogReceiver(receivers.always)) as receiver, Client(stage.socket) as daemon:
+        destination = SyslogDestination(
+            syslog_url(receiver.url, NO_TLS), tls=NO_TLS, facility=3, data_id="nodeagent@0", timeout_s=5.0
+        )
+        delivery = RecordDelivery(destination, None)
+        await asyncio.to_thread(list, delivery.deliver(given.numbered(1, 2)))
+        await asyncio.to_thread(LagReporter(daemon, delivery, "test", lines.append).report)
+
+    assert lines == ["STATUS=2 events delivered, 3 waiting"]

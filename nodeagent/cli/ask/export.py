@@ -3,8 +3,9 @@
 No option takes a secret: every user of the node can read a command line. Secrets are read from files.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,38 +17,31 @@ from nodeagent.cli.shared.options import socket_option
 from nodeagent.export import syslog
 
 if TYPE_CHECKING:
-    from nodeagent.export.connection import TlsFiles
+    from nodeagent.cli.ask.export_run import ExportOptions
     from nodeagent.export.delivery import Destination
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+OTLP_MODULES: Final = Path("/usr/local/lib/nodeagent-otlp")
+"""Where the packages of the extra are looked for that this Python does not have: next to the package of a
+distribution, which brings a Python of its own.
+"""
+
+
+class _CredentialPath(click.Path):
+    """A file; a name without a slash is a credential of the service where there is one of that name."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "str | bytes | os.PathLike[str]":
+        folder = os.environ.get("CREDENTIALS_DIRECTORY")
+        if folder and "/" not in str(value) and (Path(folder) / value).exists():
+            value = Path(folder) / value
+        return super().convert(value, param, ctx)
+
+
+_FILE: Final = _CredentialPath(path_type=Path, dir_okay=False)
 _MOST_SECRETS: Final = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """What all forms have in common; its fields are the parameters of ``_export_options``."""
-
-    consumer: str
-    start: str
-    devices: Sequence[str]
-    codes: Sequence[str]
-    kinds: Sequence[str]
-    min_level: str | None
-    rejected: Path | None
-    timeout_s: float
-    ca: Path | None
-    cert: Path | None
-    key: Path | None
-    socket: Path | None
-    config_path: Path | None
-
-    @property
-    def tls(self) -> "TlsFiles":
-        from nodeagent.export.connection import TlsFiles
-
-        return TlsFiles(self.ca, self.cert, self.key)
 
 
 _OPTIONS: Final = (
@@ -115,14 +109,15 @@ def command() -> None:
 @click.option("--gzip", is_flag=True, help="Compress what is sent.")
 @_export_options
 def otlp_command(destination: str, headers: Path | None, gzip: bool, **common: Any) -> None:
-    """Send events as OpenTelemetry logs, by OTLP over HTTP: to a collector, Loki, or a cloud.
+    """Send events as OpenTelemetry logs, by OTLP over HTTP: to a collector, or a store that takes OTLP.
 
     Without a path in the URL, it is /v1/logs. It needs the packages of the extra otlp.
     """
 
-    def destined(options: ExportOptions) -> "Destination":
+    def destined(options: "ExportOptions") -> "Destination":
         from nodeagent.export.connection import http_url, read_headers
 
+        sys.path.append(str(OTLP_MODULES))
         try:
             from nodeagent.export.otlp import OtlpDestination
         except ImportError as error:
@@ -171,7 +166,7 @@ def cloudevents_command(
     if len(secrets) > _MOST_SECRETS:
         raise click.UsageError(f"--secret: {_MOST_SECRETS} at most")
 
-    def destined(options: ExportOptions) -> "Destination":
+    def destined(options: "ExportOptions") -> "Destination":
         from nodeagent.export.cloudevents import CloudEventsDestination
         from nodeagent.export.connection import http_url, read_headers
         from nodeagent.export.signatures import read_secret
@@ -210,7 +205,7 @@ def cloudevents_command(
 def syslog_command(destination: str, facility: str, data_id: str, **common: Any) -> None:
     """Send events as syslog of RFC 5424, to tcp://HOST[:601] or tls://HOST[:6514], counted by octets."""
 
-    def destined(options: ExportOptions) -> "Destination":
+    def destined(options: "ExportOptions") -> "Destination":
         from nodeagent.export.syslog_connection import SyslogDestination, syslog_url
 
         return SyslogDestination(
@@ -230,9 +225,9 @@ def _data_id(text: str) -> str:
     return text
 
 
-def _export(form: str, destined: Callable[[ExportOptions], "Destination"], common: dict[str, Any]) -> None:
+def _export(form: str, destined: "Callable[[ExportOptions], Destination]", common: dict[str, Any]) -> None:
     """Raises ``CommandFailure`` before anything is sent where an option or a file cannot be used."""
-    from nodeagent.cli.ask.export_run import run
+    from nodeagent.cli.ask.export_run import ExportOptions, run
     from nodeagent.export.connection import SetupError
 
     options = ExportOptions(**common | {"consumer": common["consumer"] or f"export-{form}"})

@@ -5,9 +5,11 @@ A signal ends it at once: what was sent and not acknowledged is sent again by th
 
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
 
@@ -18,16 +20,37 @@ from nodeagent.cli.shared.foreground import begin_log
 from nodeagent.cli.shared.json_forms import form
 from nodeagent.cli.shared.options import public_socket
 from nodeagent.client import Client, ClientError, EventKind, Level
+from nodeagent.export.connection import TlsFiles
 from nodeagent.export.delivery import Destination, RecordDelivery
 from nodeagent.export.exporter import EventExporter
 from nodeagent.export.lag import LagReporter
 from nodeagent.export.rejected import RejectedRecords
 
-if TYPE_CHECKING:
-    from nodeagent.cli.ask.export import ExportOptions
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What all forms have in common; its fields are the parameters of the common options."""
+
+    consumer: str
+    start: str
+    devices: Sequence[str]
+    codes: Sequence[str]
+    kinds: Sequence[str]
+    min_level: str | None
+    rejected: Path | None
+    timeout_s: float
+    ca: Path | None
+    cert: Path | None
+    key: Path | None
+    socket: Path | None
+    config_path: Path | None
+
+    @property
+    def tls(self) -> TlsFiles:
+        return TlsFiles(self.ca, self.cert, self.key)
 
 
-def run(options: "ExportOptions", destination: Destination) -> None:
+def run(options: ExportOptions, destination: Destination) -> None:
     """Until a signal. Raises ``CommandFailure`` where the daemon refuses."""
     socket = public_socket(options.socket, options.config_path)
     begin_log()
