@@ -119,6 +119,14 @@ def next_step(device: types_pb2.Device, current: pb.Snapshot) -> str:
     return _DeviceState(device, current).next_step()
 
 
+def pending_reset(hold: types_pb2.Hold, current: pb.Snapshot) -> str:
+    """What a device is held for where that is a reset, by the device that asks for it; else ""."""
+    if hold.kind != types_pb2.HOLD_KIND_RESET_PENDING:
+        return ""
+    asker = next((each.devices[0] for each in current.resets if each.id and each.id in hold.reason), "")
+    return f"the reset of {asker} is pending" if asker else "a reset is pending"
+
+
 class _DeviceState:
     """One device, and what is open on it, the worst first."""
 
@@ -182,7 +190,8 @@ class _DeviceState:
             promotion = self._promotions[0]
             return promotion.code, promotion.fired_at, promotion.name
         if self._holds:
-            return "", self._holds[0].since, self._holds[0].reason
+            hold = self._holds[0]
+            return "", hold.since, pending_reset(hold, self._current) or hold.reason
         return "", None, next((each.text for each in self.device.reasons), "")
 
     def _further(self, condition: types_pb2.Condition) -> DeviceRow:

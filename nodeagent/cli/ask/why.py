@@ -9,7 +9,7 @@ from typing import Final
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.ask.overview import next_step, reset_lines
+from nodeagent.cli.ask.overview import next_step, pending_reset, reset_lines
 from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import completion, json_forms, texts
 from nodeagent.cli.shared.connection import Reader, take_snapshot
@@ -114,12 +114,7 @@ def _since(contribution: pb.Contribution) -> Timestamp | None:
 
 
 def _text(contribution: pb.Contribution, current: pb.Snapshot) -> str:
-    """The reason; the hold of a reset names that by its device, and not by its id."""
-    hold = contribution.hold
-    if not contribution.HasField("hold") or hold.kind != types_pb2.HOLD_KIND_RESET_PENDING:
-        return contribution.reason.text
-    first = next((each.devices[0] for each in current.resets if each.id and each.id in hold.reason), "")
-    return f"the reset of {first} is pending" if first else "a reset is pending"
+    return pending_reset(contribution.hold, current) or contribution.reason.text
 
 
 def _write_contribution(contribution: pb.Contribution, current: pb.Snapshot) -> None:
