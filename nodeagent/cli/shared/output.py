@@ -29,12 +29,17 @@ _STYLES: Final[dict[str, str]] = {
     "NO_NEW_JOBS": "yellow",
     "UNKNOWN": "magenta",
     "ALLOW": "green",
+    "GIVE_UP": "red",
+    "RESCHEDULE_ISOLATED": "red",
+    "RESCHEDULE": "yellow",
+    "HOLD": "yellow",
+    "RESTART_IN_PLACE": "yellow",
     "raised": "red",
     "promoted": "red",
     "cleared": "green",
     "released": "green",
 }
-"""The colours of verdicts and kinds of events."""
+"""The colours of verdicts, of what is recommended for jobs and of kinds of events."""
 
 _LEAST_ROOM: Final = 16
 """The least width of a column that is wrapped: with less it would be one word a line."""

@@ -1,5 +1,6 @@
 """``nodeagent top``: draws what the feed knows as the choices ask, until a key or a signal ends it."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -22,9 +23,13 @@ _DRAWN_EACH_S: Final = 1.0
 """Ages grow."""
 
 _SIGNALLED: Final = 128
+_UNABLE: Final = ("", "dumb", "unknown")
+"""Terminals whose cursor cannot be moved."""
+
 _NO_TERMINAL: Final = (
-    'top needs a terminal for its input and output; "nodeagent devices" and "nodeagent status" print once,'
-    ' "nodeagent status --watch" again and again, "nodeagent events --follow" what happens'
+    "top needs a terminal for its input and output, and $TERM to name it;"
+    ' "nodeagent devices" and "nodeagent status" print once, "nodeagent status --watch" again and again,'
+    ' "nodeagent events --follow" what happens'
 )
 
 
@@ -36,7 +41,8 @@ def command(socket: Path | None, config_path: Path | None) -> None:
     What happens is shown at once; what is measured, every two seconds. It needs a terminal. Where the daemon
     does not answer any more, the last state stays on the screen with its time, until the daemon is back.
     """
-    if not sys.stdin.isatty() or not sys.stdout.isatty():
+    is_able = os.environ.get("TERM", "") not in _UNABLE
+    if not (is_able and sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandFailure(_NO_TERMINAL, EXIT_USAGE)
     raise SystemExit(_run(public_socket(socket, config_path)))
 

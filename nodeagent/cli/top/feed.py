@@ -81,7 +81,10 @@ class NodeFeed:
                         self._wanted.put(None)
             except ClientError:
                 pass  # the other thread learns why, and reports it
-            self._follows = False
+            if self._follows:
+                self._follows = False
+                self._report("the event stream broke off")
+                self._wanted.put(None)
             time.sleep(_RETRY_S)
 
     def _ask(self) -> None:
@@ -132,7 +135,7 @@ class NodeFeed:
         )
 
     def _report(self, reason: str) -> None:
-        """The last state stays, with why there is no newer one."""
+        """The last state stays, with why there is no newer one. An answer that comes later ends that."""
         if self.seen is not None and not self._stopped:
             self.seen = replace(self.seen, silent=reason)
             self._changed()

@@ -73,5 +73,7 @@ def test_a_fault_appears_by_itself_and_the_terminal_is_given_back(chips: tuple[E
 def test_without_a_terminal_it_names_what_to_use(nodeagent: Nodeagent) -> None:
     ran = nodeagent("top")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("nodeagent: top needs a terminal for its input and output; ")
+    assert ran.err.startswith(
+        "nodeagent: top needs a terminal for its input and output, and $TERM to name it; "
+    )
     assert '"nodeagent status --watch"' in ran.err
