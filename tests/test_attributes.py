@@ -106,4 +106,4 @@ def test_the_types_that_are_explained_are_those_that_are_checked() -> None:
         for line in re.findall(r"^\| ([^|`]+) \|", explained, re.MULTILINE)
         for name in line.split(",")
     }
-    assert cells - {"---"} == {*TYPES, "words"}
+    assert cells - {"---"} == {*TYPES, "choice"}

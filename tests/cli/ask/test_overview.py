@@ -148,15 +148,6 @@ def test_devices_that_only_wait_for_the_reset_of_another_share_a_line() -> None:
     assert {asker: named(devices) for asker, devices in shown.held.items()} == {"npu3": "npu0-2"}
 
 
-def test_the_row_of_a_chip_that_is_reset_with_another_names_that_one() -> None:
-    held = hold("npu5", "RESET_PENDING")
-    held.reason = "reset pending: f078/reset#1"
-    current = snapshot(
-        devices=[device("npu5")], holds=[held], resets=[reset("npu4", "npu5", id="f078/reset#1")]
-    )
-    assert row_of(current.devices[0], current).fault == "the reset of npu4 is pending"
-
-
 def test_a_well_chip_of_a_reset_that_is_only_recorded_has_nothing_before_it() -> None:
     dry_run = reset("npu4", "npu5", mode="DRY_RUN")
     assert next_step(well("npu5"), snapshot(devices=[well("npu5")], resets=[dry_run])) == ""
