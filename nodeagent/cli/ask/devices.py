@@ -17,7 +17,6 @@ from nodeagent.cli.shared.connection import Reader, take_snapshot, unknown_devic
 from nodeagent.cli.shared.errors import CommandFailure
 from nodeagent.cli.shared.options import Output, output_option, socket_option
 from nodeagent.cli.shared.output import (
-    captured,
     coloured,
     on_one_screen,
     write,
@@ -112,23 +111,16 @@ def why_command(
             write_json(form)
         else:
             with on_one_screen():
-                _write_why(response, current)
+                write_why(response, current)
 
     read(socket, config_path, timeout_s, ask, show)
-
-
-def why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str]:
-    """What ``nodeagent why`` shows, for people elsewhere than at a terminal."""
-    with captured() as lines:
-        _write_why(response, current)
-    return lines
 
 
 _PART: Final = ("product", "model", "serial", "slot", "pci", "firmware", "driver", "location", "label")
 """Attributes by which a person orders and finds the part: see docs/attributes.md."""
 
 
-def _write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
+def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
     """What a person needs first, then where it comes from."""
     device = response.device
     verdict = coloured(f"{enum_text(enums.VERDICT_OF, device.verdict)},")

@@ -102,8 +102,8 @@ def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None
     """One line, the pieces with a blank between them. Without a terminal, or with $NO_COLOR, there are no
     colours.
     """
-    if (captured := _captured.get()) is not None and file is None and not err:
-        captured.append(" ".join(map(_plain, pieces)).rstrip(" "))
+    if (plain_lines := _plain_lines.get()) is not None and file is None and not err:
+        plain_lines.append(" ".join(map(_plain, pieces)).rstrip(" "))
         return
     line = " ".join(map(_shown, pieces)).rstrip(" ")
     screen = _screen.get()
@@ -121,19 +121,19 @@ _screen: Final = ContextVar[list[str] | None]("screen", default=None)
 """The lines of a screen that is not shown yet."""
 
 
-_captured: Final = ContextVar[list[str] | None]("captured", default=None)
+_plain_lines: Final = ContextVar[list[str] | None]("plain_lines", default=None)
 """The lines of a text that is shown elsewhere than at our standard output."""
 
 
 @contextmanager
-def captured() -> Iterator[list[str]]:
+def captured_plain() -> Iterator[list[str]]:
     """What is written meanwhile is kept in the list, as in a pipe: plain, one item a line, printable."""
     lines: list[str] = []
-    token = _captured.set(lines)
+    token = _plain_lines.set(lines)
     try:
         yield lines
     finally:
-        _captured.reset(token)
+        _plain_lines.reset(token)
 
 
 @contextmanager
@@ -263,7 +263,7 @@ def shortened(text: str, size: int) -> str:
 
 
 def on_terminal() -> bool:
-    return _captured.get() is None and sys.stdout.isatty()
+    return _plain_lines.get() is None and sys.stdout.isatty()
 
 
 def width() -> int:
