@@ -18,10 +18,10 @@ from typing import Final
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
 
 from nodeagent.cli.ask import fleet_forms
-from nodeagent.cli.ask.why import why_lines
+from nodeagent.cli.ask.why import write_why
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
-from nodeagent.cli.shared.output import clear, note, on_terminal, write, write_json
+from nodeagent.cli.shared.output import captured, clear, note, on_terminal, write, write_json
 from nodeagent.client import EventKind
 from nodeagent.fleet import prometheus
 from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials, CredentialsError
@@ -33,6 +33,7 @@ from nodeagent.fleet.page.listening import ListenError, PageAddress
 from nodeagent.fleet.page.page import Page
 from nodeagent.fleet.positions import Positions, PositionsError
 from nodeagent.fleet.state import NodeState, NodeStates
+from nodeagent.messages.pb import fault_service_pb2 as pb
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def _page(asked: FleetOptions, node_states: NodeStates, credentials: Credentials
     """Listens already. Raises ``ListenError``."""
     if asked.page is None:
         return None
-    page = Page(asked.page, node_states, credentials, why_lines)
+    page = Page(asked.page, node_states, credentials, _why_lines)
     _log.info("the page is at %s", page.url)
     return page
 
@@ -200,6 +201,13 @@ def _show_states(asked: FleetOptions, states: list[NodeState]) -> None:
             prometheus.write(asked.file_sd, prometheus.targets(states, asked.file_sd_port))
         except OSError as error:
             raise CommandFailure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
+
+
+def _why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str]:
+    """What ``nodeagent why`` shows."""
+    with captured(is_plain=True) as lines:
+        write_why(response, current)
+    return lines
 
 
 async def _draw(asked: FleetOptions, node_states: NodeStates, url: str) -> None:

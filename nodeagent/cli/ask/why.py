@@ -15,7 +15,6 @@ from nodeagent.cli.shared import completion, json_forms, texts
 from nodeagent.cli.shared.connection import Reader, take_snapshot
 from nodeagent.cli.shared.options import Output, output_option, socket_option
 from nodeagent.cli.shared.output import (
-    captured,
     coloured,
     on_one_screen,
     write,
@@ -87,13 +86,6 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
     for contribution in response.contributions:
         write()
         _write_contribution(contribution, device, current.at)
-
-
-def why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str]:
-    """The same for people elsewhere than at a terminal."""
-    with captured(is_plain=True) as lines:
-        write_why(response, current)
-    return lines
 
 
 def _period(condition: types_pb2.Condition, now: Timestamp) -> str:

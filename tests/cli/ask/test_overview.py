@@ -11,7 +11,6 @@ from nodeagent.cli.ask.overview import (
     overview,
     reset_lines,
     rest_line,
-    row_of,
 )
 from nodeagent.cli.shared.texts import age, named
 from nodeagent.messages.pb import fault_service_pb2 as pb
