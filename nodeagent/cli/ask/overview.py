@@ -216,6 +216,8 @@ class _DeviceState:
         for reset in self._resets:
             if reset.mode == types_pb2.RESET_MODE_DRY_RUN:
                 return "" if self.is_well else "no reset: dry-run"
+            if _needs_approval(reset):
+                return _BY_STAGE[types_pb2.RESET_STAGE_ASKING]
             if reset.stage == types_pb2.RESET_STAGE_ANNOUNCED:
                 return f"reset in {age(self._current.at, reset.due_at)}"
             return _BY_STAGE.get(reset.stage, "reset")
@@ -243,8 +245,8 @@ def reset_lines(current: pb.Snapshot) -> list[tuple[types_pb2.Reset, str]]:
 def _reset_line(reset: types_pb2.Reset, current: pb.Snapshot) -> str:
     asker, *others = reset.devices
     which = f"{asker} (and with it {named(others)})" if others else asker
-    why = f", ordered by {reset.who}: {reset.reason}," if reset.who else f" for {', '.join(reset.codes)}"
-    head = f"reset of {which}{why}"
+    why = f"ordered by {reset.who} ({reset.reason})" if reset.who else f"for {', '.join(reset.codes)}"
+    head = f"reset of {which} {why}"
     if reset.stage == types_pb2.RESET_STAGE_ENDED:
         ended_at = reset.ended_at if reset.HasField("ended_at") else reset.proposed_at
         return f"{head}: {reset.result or 'ended'}, {age(ended_at, current.at)} ago"
@@ -253,6 +255,8 @@ def _reset_line(reset: types_pb2.Reset, current: pb.Snapshot) -> str:
             f"{head}: only recorded, resets are not done here (reset.mode is dry-run);"
             f' nodeagent reset {asker} --once --reason "..." does it'
         )
+    if _needs_approval(reset) and reset.stage == types_pb2.RESET_STAGE_ANNOUNCED:
+        return f"{head} needs an approval: nodeagent approve {asker}"
     due = for_people(reset.due_at, current.at) if reset.HasField("due_at") else "?"
     stage = _STAGES.get(reset.stage, "goes on").format(due=due, asker=asker)
     waits = ""
@@ -261,6 +265,11 @@ def _reset_line(reset: types_pb2.Reset, current: pb.Snapshot) -> str:
         waits = f": {reset.blocked_by[0]}{more}"
     attempt = f", attempt {reset.attempt}" if reset.attempt > 1 else ""
     return f"{head}{attempt} {stage}{waits}"
+
+
+def _needs_approval(reset: types_pb2.Reset) -> bool:
+    is_asked = reset.stage in (types_pb2.RESET_STAGE_ANNOUNCED, types_pb2.RESET_STAGE_ASKING)
+    return is_asked and reset.mode == types_pb2.RESET_MODE_ASK and not reset.approved
 
 
 def job_counts(current: pb.Snapshot, *, every: bool) -> tuple[list[types_pb2.Job], int]:
@@ -278,7 +287,8 @@ def rest_line(shown: Overview) -> str:
     """What has no row, "" where there is nothing more."""
     parts = []
     if shown.well:
-        parts.append(f"{counted(shown.well, 'other device')} {'is' if shown.well == 1 else 'are'} well")
+        what = "other device" if shown.rows else "device"
+        parts.append(f"{counted(shown.well, what)} {'is' if shown.well == 1 else 'are'} well")
     if shown.harmless:
         affect = "affects" if shown.harmless == 1 else "affect"
         parts.append(f"{counted(shown.harmless, 'open condition')} that {affect} no work")

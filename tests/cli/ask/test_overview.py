@@ -160,6 +160,7 @@ def test_what_happens_next_is_what_the_reset_or_else_the_hold_or_the_handling_br
     announced = reset("npu3", stage="ANNOUNCED", due_at=Timestamp(seconds=NOW_S + 25))
     assert of(chip, resets=[announced], holds=[hold("npu3", "RESET_PENDING")]) == "reset in 25 s"
     assert of(chip, resets=[reset("npu3")]) == "reset waits"
+    assert of(chip, resets=[reset("npu3", stage="ANNOUNCED", mode="ASK")]) == "reset: approve it"
     assert of(chip, resets=[reset("npu3", mode="DRY_RUN")]) == "no reset: dry-run"
     ended = reset("npu3", "npu2", stage="ENDED", result="refused: it has dropped")
     assert of(chip, resets=[ended], conditions=[condition("npu3", "C1", "RESTART_NPU")]) == "reset refused"
@@ -183,7 +184,7 @@ def test_a_reset_is_one_line_with_the_first_thing_that_it_waits_for() -> None:
             " latest: npu0 is claimed (and 1 more)"
         ),
         "reset of npu3 for C1: failed: no answer, 3 min ago",
-        "reset of npu3, ordered by uid:0: hung, begins at 1970-01-12T13:47:05.000Z",
+        "reset of npu3 ordered by uid:0 (hung) begins at 1970-01-12T13:47:05.000Z",
     ]
 
 

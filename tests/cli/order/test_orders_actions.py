@@ -98,7 +98,7 @@ def test_a_reset_that_is_ordered_holds_its_group_until_it_is_refused(
     assert {(each["kind"], each["owner"]) for each in holds} == {("reset_pending", "nodeagent")}
     assert sorted(each["device"] for each in holds) == CHIPS
     assert isolated == {"ISOLATE"}
-    assert "\nreset of npu3 (and with it npu0-2, npu4-7), ordered by uid:0: bench, begins at " in shown
+    assert "\nreset of npu3 (and with it npu0-2, npu4-7) ordered by uid:0 (bench) begins at " in shown
     assert "\nnpu0-2, npu4-7: isolated until the reset of npu3 is over\n" in shown
     assert (refused.status, refused.out) == (0, f"refused {action['id']}\n")
     assert patient.stream.until("action_finished")
