@@ -178,7 +178,7 @@ def _since_before(state: NodeState, device_id: str, verdict: Verdict) -> datetim
 def _part(
     device_id: str, name: str, kind: Kind | None, given: Device | Event, since: datetime | None
 ) -> DeviceState:
-    codes = tuple(reason.code for reason in given.reasons if reason.code)
+    codes = tuple(dict.fromkeys(reason.code for reason in given.reasons if reason.code))
     if len(device_id) + len(name) + sum(map(len, codes)) > MAX_PART_CHARACTERS:
         raise TooMuch(f"the id, name and codes of one device have more than {MAX_PART_CHARACTERS} characters")
     cause = next((reason.text for reason in given.reasons), "")[:MAX_CAUSE_CHARACTERS]

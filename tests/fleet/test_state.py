@@ -22,7 +22,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(CHIPS), st.sampled_from(list(Verdic
 def test_the_strictest_of_the_node_and_its_chips_decides() -> None:
     devices = [
         device("node", Verdict.ALLOW, kind=Kind.HOST),
-        device("gpu0", Verdict.ISOLATE, Handling.RESCHEDULE, codes=("XID_79",)),
+        device("gpu0", Verdict.ISOLATE, Handling.RESCHEDULE, codes=("XID_79", "XID_79")),
         device("gpu1", Verdict.NO_NEW_JOBS),
         device("gpu2", Verdict.UNKNOWN),
     ]
@@ -92,7 +92,9 @@ def test_a_node_has_no_more_devices_than_a_daemon_may_have() -> None:
         state.with_devices(answering(), [*devices, device("one more")], position(7))
 
 
-@pytest.mark.parametrize("said", [event(8, "x" * 32768), event(8, codes=("x" * 1000,) * 40)])
+@pytest.mark.parametrize(
+    "said", [event(8, "x" * 32768), event(8, codes=tuple(f"{number:04}" * 250 for number in range(40)))]
+)
 def test_of_one_device_no_more_is_kept_than_a_daemon_shows(said: Event) -> None:
     with pytest.raises(state.TooMuch, match="more than 32768 characters"):
         state.with_event(answering(), said)
