@@ -40,6 +40,8 @@ _BY_STAGE: Final[Mapping[int, str]] = {
 _BY_RESULT: Final[Mapping[str, str]] = {"": "", "done": "", "refused": "reset refused"}
 """How a reset ended for a fault that is still open; any other is a failure."""
 
+_AT_WORK: Final = (types_pb2.RESET_STAGE_RUNNING, types_pb2.RESET_STAGE_VERIFYING)
+
 _STAGES: Final[Mapping[int, str]] = {
     types_pb2.RESET_STAGE_ASKING: "is refused unless approved before {due}: nodeagent approve {asker}",
     types_pb2.RESET_STAGE_WAITING: "waits, until {due} at the latest",
@@ -148,9 +150,15 @@ class _DeviceState:
         others = [each for each in self._resets if each.devices[0] != self.device.name]
         only_held = {each.kind for each in self._holds} == {types_pb2.HOLD_KIND_RESET_PENDING}
         is_faulty = any(each.level != types_pb2.LEVEL_NOT_HANDLE_FAULT for each in self.conditions)
-        if not others or not only_held or is_faulty or self._promotions or not self.device.observed:
+        is_seen = self.device.observed or self._is_reset_now
+        if not others or not only_held or is_faulty or self._promotions or not is_seen:
             return ""
         return others[0].devices[0]
+
+    @property
+    def _is_reset_now(self) -> bool:
+        """No device is observed meanwhile."""
+        return any(each.stage in _AT_WORK for each in self._resets)
 
     @property
     def explained(self) -> list[str]:
@@ -211,7 +219,7 @@ class _DeviceState:
         return f"{first} +{len(jobs) - 1}" if len(jobs) > 1 else first
 
     def next_step(self) -> str:
-        if not self.device.observed and self.device.name != NODE:
+        if not self.device.observed and self.device.name != NODE and not self._is_reset_now:
             return "is not observed"
         for reset in self._resets:
             if reset.mode == types_pb2.RESET_MODE_DRY_RUN:

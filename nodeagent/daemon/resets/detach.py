@@ -72,7 +72,7 @@ class Detachment:
 
 
 def _why(attempt: RequestedAttempt) -> str:
-    return f"not read during {attempt.action}"
+    return f"not read during the reset of {attempt.names[0]}"
 
 
 def _needs_closed(attempt: RequestedAttempt) -> bool:

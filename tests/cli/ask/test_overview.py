@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.ask.overview import (
@@ -134,13 +135,14 @@ def test_a_node_that_a_port_keeps_work_from_has_the_fault_of_the_port_and_its_ag
     assert (first.device, first.code, first.age, first.fault) == ("node", "C1", "1 min", "fault C1 on eth7")
 
 
-def test_devices_that_only_wait_for_the_reset_of_another_share_a_line() -> None:
+@pytest.mark.parametrize(("stage", "observed"), [("WAITING", True), ("RUNNING", False)])
+def test_devices_that_only_wait_for_the_reset_of_another_share_a_line(stage: str, observed: bool) -> None:
     chips = ["npu3", "npu0", "npu1", "npu2"]
     current = snapshot(
-        devices=[device(name, handling="NONE") for name in chips],
+        devices=[device(name, handling="NONE", observed=observed) for name in chips],
         conditions=[condition("npu3", "C1", "RESTART_NPU")],
         holds=[hold(name, "RESET_PENDING") for name in chips],
-        resets=[reset(*chips)],
+        resets=[reset(*chips, stage=stage)],
     )
     shown = overview(current, every=False)
     assert [row.device for row in shown.rows] == ["npu3"]
@@ -169,7 +171,9 @@ def test_what_happens_next_is_what_the_reset_or_else_the_hold_or_the_handling_br
     assert of(chip, holds=[hold("npu3", "ISOLATION", "alice")]) == "isolated by alice"
     assert of(chip, promotions=[types_pb2.Promotion(device_id="id-npu3")]) == "release or replace"
     assert of(device("npu3", handling="RESTART_JOB")) == "the job runs again"
-    assert of(device("npu3", "UNKNOWN", "NONE", observed=False)) == "is not observed"
+    away = device("npu3", "UNKNOWN", "NONE", observed=False)
+    assert of(away) == "is not observed"
+    assert of(away, resets=[reset("npu3", stage="RUNNING")]) == "is reset now"
 
 
 def test_a_reset_is_one_line_with_the_first_thing_that_it_waits_for() -> None:

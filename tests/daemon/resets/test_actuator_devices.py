@@ -7,7 +7,7 @@ from pathlib import Path
 from nodeagent.core.model import ActiveSet, DeviceGone, Loss, SourceAbsent, SourceBack, SourceLost
 from tests.daemon.staged import HANG_S, fake, is_alive, put, release_fifo, staged
 
-REASON = "not read during chip1/reset#1"
+REASON = "not read during the reset of chip1"
 
 
 async def test_a_device_that_is_let_alone_is_told_as_not_observed_and_is_not_asked(control: Path) -> None:
