@@ -141,7 +141,7 @@ class HttpConnection:
         except BaseException:
             self.close()
             raise
-        if not answer.isclosed():  # more than is read: the next answer could not be told from its rest
+        if not answer.isclosed():  # more than is read: its rest would pass for the next answer
             self.close()
         return HttpAnswer(answer.status, answer.reason, answer.headers.get("Retry-After"))
 
