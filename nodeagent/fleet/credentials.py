@@ -12,6 +12,7 @@ from typing import Final
 import grpc
 
 from nodeagent.system.last_good import LastGood, Stamp, stamp_of
+from nodeagent.system.pem_files import PemError, read_each, use_authorities, use_chain
 
 _OPTIONS: Final = ("--ca", "--cert", "--key")
 
@@ -38,24 +39,16 @@ class ClientCertificateFiles:
 
     def read(self) -> grpc.ChannelCredentials:
         """Raises ``CredentialsError`` unless they can be read and fit together."""
-        texts = []
-        for option, path in zip(_OPTIONS, self._all, strict=True):
-            try:
-                texts.append(path.read_bytes())
-            except OSError as error:
-                raise CredentialsError(f"{option} {path}: {error.strerror}") from error
+        authorities, certificate, key = named = tuple(zip(_OPTIONS, self._all, strict=True))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
-            context.load_verify_locations(self.authorities)
-        except ssl.SSLError as error:
-            raise CredentialsError(f"--ca {self.authorities}: holds no certificate: {error}") from error
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-        except ssl.SSLError as error:
-            both = f"--cert {self.certificate}, --key {self.key}"
-            raise CredentialsError(f"{both}: they do not fit together: {error}") from error
-        authorities, certificate, key = texts
-        return grpc.ssl_channel_credentials(authorities, key, certificate)
+            texts = read_each(*named)
+            use_authorities(context, authorities)
+            use_chain(context, certificate, key)
+        except PemError as error:
+            raise CredentialsError(str(error)) from error
+        trusted, chain, own = texts
+        return grpc.ssl_channel_credentials(trusted, own, chain)
 
 
 class Credentials(LastGood[grpc.ChannelCredentials]):

@@ -13,6 +13,7 @@ import grpc
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.config.sections import GrpcConfig
 from nodeagent.system.last_good import LastGood, Stamp, stamp_of
+from nodeagent.system.pem_files import PemError, read_each, use_authorities, use_chain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,36 +37,20 @@ class ServerCertificateFiles:
 
     def check(self) -> None:
         """Raises ``OutletError`` unless they can be read and fit together."""
-        for key, path in (
-            ("tls_cert", self.certificate),
-            ("tls_key", self.key),
-            ("tls_client_ca", self.client_ca),
-        ):
-            try:
-                path.read_bytes()
-            except OSError as error:
-                raise OutletError(f"grpc.{key}: {path}: {error.strerror}") from error
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-        except ssl.SSLError as error:
-            raise OutletError(
-                f"grpc.tls_cert, grpc.tls_key: {self.certificate} and {self.key} do not fit together: {error}"
-            ) from error
-        try:
-            context.load_verify_locations(self.client_ca)
-        except ssl.SSLError as error:
-            raise OutletError(
-                f"grpc.tls_client_ca: {self.client_ca} holds no certificate: {error}"
-            ) from error
+        self.configuration()
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
         """Raises ``OutletError`` as ``check`` does."""
-        self.check()
-        return grpc.ssl_server_certificate_configuration(
-            [(self.key.read_bytes(), self.certificate.read_bytes())],
-            root_certificates=self.client_ca.read_bytes(),
-        )
+        certificate, key = ("grpc.tls_cert:", self.certificate), ("grpc.tls_key:", self.key)
+        client_ca = ("grpc.tls_client_ca:", self.client_ca)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            chain, own, authorities = read_each(certificate, key, client_ca)
+            use_chain(context, certificate, key)
+            use_authorities(context, client_ca)
+        except PemError as error:
+            raise OutletError(str(error)) from error
+        return grpc.ssl_server_certificate_configuration([(own, chain)], root_certificates=authorities)
 
 
 def server_credentials(files: ServerCertificateFiles) -> grpc.ServerCredentials:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.system.last_good import LastGood, Stamp, stamp_of
+from nodeagent.system.pem_files import PemError, read_each, use_authorities, use_chain
 
 BACKLOG: Final = 64
 
@@ -40,31 +41,17 @@ class PageCertificateFiles:
         ``ListenError``.
         """
         paths = (self.certificate, self.key, self.client_ca)
-        for option, path in zip(_OPTIONS, paths, strict=True):
-            try:
-                path.read_bytes()
-            except OSError as error:
-                raise ListenError(f"{option} {path}: {error.strerror}") from error
+        certificate, key, client_ca = named = tuple(zip(_OPTIONS, paths, strict=True))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_REQUIRED
         try:
-            # Without a passphrase OpenSSL would ask for one at the terminal.
-            context.load_cert_chain(self.certificate, self.key, password=_no_passphrase)
-        except (ssl.SSLError, ValueError) as error:
-            both = f"--listen-cert {self.certificate}, --listen-key {self.key}"
-            raise ListenError(f"{both}: they cannot be used together: {error}") from error
-        try:
-            context.load_verify_locations(self.client_ca)
-        except ssl.SSLError as error:
-            raise ListenError(
-                f"--listen-client-ca {self.client_ca}: holds no certificate: {error}"
-            ) from error
+            read_each(*named)
+            use_chain(context, certificate, key)
+            use_authorities(context, client_ca)
+        except PemError as error:
+            raise ListenError(str(error)) from error
         return context
-
-
-def _no_passphrase() -> str:
-    raise ValueError("the key is protected by a passphrase; give one without")
 
 
 class PageCertificates(LastGood[ssl.SSLContext]):
