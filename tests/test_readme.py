@@ -66,7 +66,7 @@ LINKING: Final = [
         if not {"node_modules", "website"} & set(path.parts)
     ),
 ]
-"""Also what stands beside code: its links lead somewhere too. Sphinx checks those of the site."""
+"""Also what is next to code: its links lead somewhere too. Sphinx checks those of the site."""
 
 
 class Subscriber:

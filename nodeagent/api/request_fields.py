@@ -148,8 +148,8 @@ class DeviceNames:
         there = ", ".join(device.name for device in self._devices[:_MOST_NAMED]) or "none yet"
         more = len(self._devices) - _MOST_NAMED
         listed = f"there are: {there}{f' and {more} more' if more > 0 else ''}"
-        said = "; ".join(filter(None, (problem, why, nearest, listed)))
-        return Refusal(Status.NOT_FOUND, f"{field}: {said}")
+        text = "; ".join(filter(None, (problem, why, nearest, listed)))
+        return Refusal(Status.NOT_FOUND, f"{field}: {text}")
 
     def _shown(self, word: str) -> str:
         device = self._exact.get(word) or self._others[word][0]

@@ -1,7 +1,7 @@
 """CloudEvents 1.0 over HTTP: a record as JSON, in structured mode, or several as a batch.
 
 A dict of a dozen keys is made here in place of the SDK, which would bring a date library to each node. Each
-request is signed anew, so that a late attempt is not refused as an old one.
+request is signed again, so that a late attempt is not refused as an old one.
 """
 
 import http.client

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from nodeagent.system.pem_files import PemError, use_chain
+
 LARGEST_ANSWER: Final = 64 << 10
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -41,16 +43,10 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
         raise SetupError(f"--ca {files.ca}: holds no certificate that can be read: {error}") from error
     if files.cert is not None and files.key is not None:
         try:
-            context.load_cert_chain(files.cert, files.key, password=_no_password)
-        except (OSError, ssl.SSLError) as error:
-            both = f"--cert {files.cert}, --key {files.key}"
-            raise SetupError(f"{both}: cannot be used together: {error}") from error
+            use_chain(context, ("--cert", files.cert), ("--key", files.key))
+        except PemError as error:
+            raise SetupError(str(error)) from error
     return context
-
-
-def _no_password() -> str:
-    """Otherwise OpenSSL asks for it at the terminal."""
-    raise ssl.SSLError("the key has a password; store it without one, readable only by this service")
 
 
 def checked_url(text: str, schemes: Mapping[str, int]) -> SplitResult:
@@ -141,7 +137,7 @@ class HttpConnection:
         except BaseException:
             self.close()
             raise
-        if not answer.isclosed():  # more than is read: the next answer could not be told from its rest
+        if not answer.isclosed():  # more than is read: its rest would pass for the next answer
             self.close()
         return HttpAnswer(answer.status, answer.reason, answer.headers.get("Retry-After"))
 

@@ -68,7 +68,7 @@ class ReadAhead:
             self._stream.close()
 
     def _is_put(self, message: Any) -> bool:
-        """Waits for room; False once nobody reads any more."""
+        """Waits for room; False once the reader has left."""
         while not self._is_left.is_set():
             try:
                 self._read.put(message, timeout=_ROOM_S)

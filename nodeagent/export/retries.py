@@ -64,7 +64,7 @@ _OF_CLASS: Final[Mapping[int, SendOutcome]] = {2: SendOutcome.TAKEN, 5: SendOutc
 def http_result(status: int, reason: str, retry_after: str | None, now_s: float) -> SendResult:
     """``retry_after`` is the header of that name, ``now_s`` unix time.
 
-    A redirection is not followed: it would send credentials to an address that nobody has configured.
+    A redirection is not followed: it would send credentials to an address that is not configured.
     """
     outcome = _OUTCOMES.get(status, _OF_CLASS.get(status // 100, SendOutcome.MISCONFIGURED))
     return SendResult(

@@ -22,7 +22,7 @@ of the text, so a text that does not need it has none.
 
 OWN_ID: Final = "nodeagent@0"
 """The name of our structured data. It needs a private enterprise number, and the project has none: 0 is
-reserved by IANA, so nobody else's data has this name. 32473 is for documentation only (RFC 5612).
+reserved by IANA, so no other data has this name. 32473 is for documentation only (RFC 5612).
 """
 
 FACILITIES: Final = {

@@ -93,7 +93,7 @@ class SyslogDestination:
     def _end(self, connection: socket.socket) -> None:
         """Raises ``OSError`` where the receiver has not read all.
 
-        Its kernel answers what nobody reads any more by a reset, which may come later than the end.
+        Its kernel answers what is no longer read with a reset, which may come later than the end.
         """
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):

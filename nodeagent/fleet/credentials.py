@@ -4,7 +4,6 @@ An open connection continues with its old certificate; the next one takes the ne
 not fit together at that moment are reported, and the last good ones are used.
 """
 
-import logging
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import Final
 
 import grpc
 
-_log = logging.getLogger(__name__)
-
-Stamp = tuple[tuple[int, int, int], ...]
+from nodeagent.system.last_good import LastGood, Stamp, stamp_of
+from nodeagent.system.pem_files import PemError, read_each, use_authorities, use_chain
 
 _OPTIONS: Final = ("--ca", "--cert", "--key")
 
@@ -37,46 +35,24 @@ class ClientCertificateFiles:
 
     def stamp(self) -> Stamp:
         """Whether any was changed or replaced. Raises ``OSError``."""
-        stats = [path.stat() for path in self._all]
-        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in stats)
+        return stamp_of(*self._all)
 
     def read(self) -> grpc.ChannelCredentials:
         """Raises ``CredentialsError`` unless they can be read and fit together."""
-        texts = []
-        for option, path in zip(_OPTIONS, self._all, strict=True):
-            try:
-                texts.append(path.read_bytes())
-            except OSError as error:
-                raise CredentialsError(f"{option} {path}: {error.strerror}") from error
+        authorities, certificate, key = named = tuple(zip(_OPTIONS, self._all, strict=True))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
-            context.load_verify_locations(self.authorities)
-        except ssl.SSLError as error:
-            raise CredentialsError(f"--ca {self.authorities}: holds no certificate: {error}") from error
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-        except ssl.SSLError as error:
-            both = f"--cert {self.certificate}, --key {self.key}"
-            raise CredentialsError(f"{both}: they do not fit together: {error}") from error
-        authorities, certificate, key = texts
-        return grpc.ssl_channel_credentials(authorities, key, certificate)
+            texts = read_each(*named)
+            use_authorities(context, authorities)
+            use_chain(context, certificate, key)
+        except PemError as error:
+            raise CredentialsError(str(error)) from error
+        trusted, chain, own = texts
+        return grpc.ssl_channel_credentials(trusted, own, chain)
 
 
-class Credentials:
+class Credentials(LastGood[grpc.ChannelCredentials]):
     """What is good now. Raises ``CredentialsError`` where the files are not good at the start."""
 
     def __init__(self, files: ClientCertificateFiles) -> None:
-        self._files = files
-        self._good = files.read()
-        self._seen = files.stamp()
-
-    def current(self) -> grpc.ChannelCredentials:
-        try:
-            found = self._files.stamp()
-            if found != self._seen:
-                self._seen = found
-                self._good = self._files.read()
-                _log.info("certificates changed: new connections use the new ones")
-        except (OSError, CredentialsError) as error:
-            _log.error("certificates changed but cannot be used; the last good ones stay in use: %s", error)
-        return self._good
+        super().__init__("certificates", stamp=files.stamp, make=files.read, unusable=CredentialsError)

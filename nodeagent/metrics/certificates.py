@@ -12,11 +12,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from nodeagent.api.access.certificates import ReadCertificate, certificates_in
 from nodeagent.api.access.sockets import OutletError
-from nodeagent.api.access.tls import ServerCertificateFiles, Stamp
+from nodeagent.api.access.tls import ServerCertificateFiles
+from nodeagent.system.last_good import Stamp
 
 SERVER: Final = "server"
 CLIENT_CA: Final = "client_ca"
-
 
 _LABELS: Final = ("use", "common_name", "serial")
 

@@ -6,10 +6,12 @@ a device that does not answer has no series, rather than its last value for ever
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Final
 
 from prometheus_client.core import Metric
 
+from nodeagent.api.base_units import in_base_units
 from nodeagent.metrics.daemon import SourceHealth
 
 PREFIX: Final = "nodeagent_"
@@ -18,13 +20,6 @@ SOURCE: Final = "*"
 """The name under which a worker reports readings of its source as a whole."""
 
 COUNTER_SUFFIX: Final = "_total"
-_BASE_UNITS: Final = (
-    ("_minutes_total", "_seconds_total", 60.0),
-    ("_bits_per_second", "_bytes_per_second", 1 / 8),
-)
-"""The end of a reading's name, the end for Prometheus, which has base units alone (its naming guide), and
-what a value is multiplied by.
-"""
 
 _UNKNOWN: Final = "Reading of a device or a source, as its driver names it."
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
@@ -41,9 +36,8 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
             of_source = device == SOURCE
             prefix = SOURCE_PREFIX if of_source else PREFIX
             at = ("source", source.source) if of_source else ("device", device)
-            for reading, value in readings.items():
+            for reading, value in starmap(in_base_units, readings.items()):
                 name, _, part = reading.partition(".")
-                name, value = _in_base_units(name, value)
                 metric = prefix + _NOT_IN_A_NAME.sub("_", name)
                 if (metric, *at, part) in shown or metric.removesuffix(COUNTER_SUFFIX) in taken:
                     continue
@@ -55,13 +49,6 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
                 family.add_sample(metric, labels, value)
     for metric in sorted(families):
         yield families[metric]
-
-
-def _in_base_units(name: str, value: float) -> tuple[str, float]:
-    for ending, base_ending, factor in _BASE_UNITS:
-        if name.endswith(ending):
-            return name.removesuffix(ending) + base_ending, value * factor
-    return name, value
 
 
 def _family(metric: str, name: str) -> Metric:

@@ -48,7 +48,7 @@ class _File:
         (head, *_) = [
             each.leading_detached_comments or [each.leading_comments]
             for each in described.source_code_info.location
-            if list(each.path) == [12]  # the line "syntax", before which the file says what it is
+            if list(each.path) == [12]  # the line "syntax", before which is what the file is for
         ]
         self.purpose = "\n\n".join(head)
 

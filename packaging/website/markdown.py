@@ -9,7 +9,7 @@ _CODE: Final = re.compile(r"(`[^`]+`)")
 
 
 def prose(text: str) -> str:
-    """On one line; what stands in backticks stays code."""
+    """On one line; what is in backticks stays code."""
     parts = _CODE.split(" ".join(text.split()))
     return "".join(part if place % 2 else _SPECIAL.sub(r"\\\1", part) for place, part in enumerate(parts))
 

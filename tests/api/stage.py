@@ -67,6 +67,7 @@ class Stage:
         self._facts = facts
         self._devices: dict[str, DeviceView] = {}
         self._conditions: dict[str, Condition] = {}
+        self.readings: dict[str, dict[str, float]] = {}
         self.ledger = Ledger(self._state, "machine-a", limits=PATIENT)
         self.feed = EventFeed()
         self.server = self._server()
@@ -140,6 +141,7 @@ class Stage:
             config=self.config,
             pace=self._pace,
             served=self._served(),
+            readings=lambda: self.readings,
         )
 
     def _served(self) -> Mapping[str, Serve]:

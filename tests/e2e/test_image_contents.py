@@ -95,7 +95,7 @@ def test_what_the_package_has_is_there_as_it_is(tree: Unpacked, tmp_path: Path) 
     assert {path: what for path, what in tree.files().items() if path in packaged} == wanted
 
 
-def test_beside_the_package_there_are_the_modules_of_bridge_and_export_and_debians_libraries(
+def test_next_to_the_package_are_the_modules_of_bridge_and_export_and_debians_libraries(
     tree: Unpacked, tmp_path: Path
 ) -> None:
     subprocess.run(["dpkg-deb", "--extract", tree.package, tmp_path / "package"], check=True)

@@ -87,14 +87,17 @@ def test_new_certificates_are_taken_and_bad_ones_left_alone(
     assert len(said) == 2
     assert said[0].startswith(
         "certificates changed but cannot be used; the last good ones stay in use:"
-        f" --cert {files.certificate}, --key {files.key}: they do not fit together: "
+        f" --cert {files.certificate}, --key {files.key}: they cannot be used together: "
     )
     assert said[1] == "certificates changed: new connections use the new ones"
 
 
 @pytest.mark.parametrize(
     ("broken", "said"),
-    [("authorities", "--ca {}: holds no certificate: "), ("key", "--cert {}, --key {}: they do not fit")],
+    [
+        ("authorities", "--ca {}: holds no certificate: "),
+        ("key", "--cert {}, --key {}: they cannot be used together"),
+    ],
 )
 def test_files_that_are_no_certificates_are_named(
     files: ClientCertificateFiles, broken: str, said: str

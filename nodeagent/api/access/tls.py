@@ -4,9 +4,7 @@ A change that does not fit together (a new certificate without its key, text tha
 reported once, and the last good ones stay in use.
 """
 
-import logging
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +12,8 @@ import grpc
 
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.config.sections import GrpcConfig
-
-_log = logging.getLogger(__name__)
-
-Stamp = tuple[tuple[int, int, int], ...]
+from nodeagent.system.last_good import LastGood, Stamp, stamp_of
+from nodeagent.system.pem_files import PemError, read_each, use_authorities, use_chain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,66 +33,30 @@ class ServerCertificateFiles:
 
     def stamp(self) -> Stamp:
         """Whether any of them was changed or replaced. Raises ``OSError``."""
-        stats = [path.stat() for path in (self.certificate, self.key, self.client_ca)]
-        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in stats)
+        return stamp_of(self.certificate, self.key, self.client_ca)
 
     def check(self) -> None:
         """Raises ``OutletError`` unless they can be read and fit together."""
-        for key, path in (
-            ("tls_cert", self.certificate),
-            ("tls_key", self.key),
-            ("tls_client_ca", self.client_ca),
-        ):
-            try:
-                path.read_bytes()
-            except OSError as error:
-                raise OutletError(f"grpc.{key}: {path}: {error.strerror}") from error
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-        except ssl.SSLError as error:
-            raise OutletError(
-                f"grpc.tls_cert, grpc.tls_key: {self.certificate} and {self.key} do not fit together: {error}"
-            ) from error
-        try:
-            context.load_verify_locations(self.client_ca)
-        except ssl.SSLError as error:
-            raise OutletError(
-                f"grpc.tls_client_ca: {self.client_ca} holds no certificate: {error}"
-            ) from error
+        self.configuration()
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
-        return grpc.ssl_server_certificate_configuration(
-            [(self.key.read_bytes(), self.certificate.read_bytes())],
-            root_certificates=self.client_ca.read_bytes(),
-        )
+        """Raises ``OutletError`` as ``check`` does."""
+        certificate, key = ("grpc.tls_cert:", self.certificate), ("grpc.tls_key:", self.key)
+        client_ca = ("grpc.tls_client_ca:", self.client_ca)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            chain, own, authorities = read_each(certificate, key, client_ca)
+            use_chain(context, certificate, key)
+            use_authorities(context, client_ca)
+        except PemError as error:
+            raise OutletError(str(error)) from error
+        return grpc.ssl_server_certificate_configuration([(own, chain)], root_certificates=authorities)
 
 
 def server_credentials(files: ServerCertificateFiles) -> grpc.ServerCredentials:
     """Requires a client certificate. Raises ``OutletError`` if the files are not good now."""
-    files.check()
+    certificates = LastGood("certificates", stamp=files.stamp, make=files.configuration, unusable=OutletError)
+    # gRPC asks before each handshake whether there are new ones.
     return grpc.dynamic_ssl_server_credentials(
-        files.configuration(), _fetcher(files), require_client_authentication=True
+        certificates.current(), certificates.renewed, require_client_authentication=True
     )
-
-
-def _fetcher(files: ServerCertificateFiles) -> Callable[[], grpc.ServerCertificateConfiguration | None]:
-    """gRPC asks it before each handshake; None means as before."""
-    seen = files.stamp()
-
-    def fetch() -> grpc.ServerCertificateConfiguration | None:
-        nonlocal seen
-        try:
-            found = files.stamp()
-            if found == seen:
-                return None
-            seen = found
-            files.check()
-            fresh = files.configuration()
-        except (OSError, OutletError) as error:
-            _log.error("certificates changed but cannot be used; the last good ones stay in use: %s", error)
-            return None
-        _log.info("certificates changed: the new ones are in use")
-        return fresh
-
-    return fetch

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from itertools import starmap
 
 import grpc
 
 from nodeagent.api import interface, messages
 from nodeagent.api.access.credentials import Caller, Identify, reader
 from nodeagent.api.access.quota import FairQueue, Quota
+from nodeagent.api.base_units import in_base_units
 from nodeagent.api.faults import explain
 from nodeagent.api.faults.consumers import checked_name
 from nodeagent.api.faults.filters import Filter, device_names, level_of
@@ -147,7 +149,11 @@ class FaultService:
         return pb.ListReadingsResponse(
             node=self._shown.node,
             readings=[
-                pb.DeviceReadings(device=each.name, device_id=each.id, values=values[each.name])
+                pb.DeviceReadings(
+                    device=each.name,
+                    device_id=each.id,
+                    values=dict(starmap(in_base_units, values[each.name].items())),
+                )
                 for each in published.devices()
                 if each.name in values
             ],

@@ -75,8 +75,8 @@ def _state(now: DeviceNow) -> str:
 
 
 def _rate(now: DeviceNow) -> str:
-    rate = now.readings.get("link_rate_bits_per_second")
-    return UNKNOWN if rate is None else f"{rate / 1e9:g} Gb/s"
+    rate = now.readings.get("link_rate_bytes_per_second")
+    return UNKNOWN if rate is None else f"{rate * 8 / 1e9:g} Gb/s"
 
 
 def _sum(name: str) -> Show:

@@ -7,20 +7,18 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from nodeagent.cli.shared.errors import EXIT_CONFIG, CommandFailure
 from nodeagent.cli.shared.event_filter import event_filter_options
-from nodeagent.cli.shared.options import socket_option
+from nodeagent.cli.shared.options import socket_option, with_options
 from nodeagent.export import syslog
 
 if TYPE_CHECKING:
     from nodeagent.cli.ask.export_run import ExportOptions
     from nodeagent.export.delivery import Destination
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 OTLP_MODULES: Final = Path("/usr/local/lib/nodeagent-otlp")
 """Where the packages of the extra are looked for that this Python does not have: next to the package of a
@@ -43,8 +41,7 @@ class _CredentialPath(click.Path):
 _FILE: Final = _CredentialPath(path_type=Path, dir_okay=False)
 _MOST_SECRETS: Final = 4
 
-
-_OPTIONS: Final = (
+_export_options: Final = with_options(
     click.option(
         "--consumer",
         metavar="NAME",
@@ -78,13 +75,6 @@ _OPTIONS: Final = (
     click.option("--key", type=_FILE, help="Its key."),
     socket_option,
 )
-
-
-def _export_options(command: Command) -> Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
 
 _headers_option: Final = click.option(
     "--headers",

@@ -3,13 +3,12 @@ them.
 """
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from nodeagent.cli.shared.options import Output, output_option
+from nodeagent.cli.shared.options import Output, output_option, with_options
 from nodeagent.client import EventKind
 from nodeagent.fleet.credentials import ClientCertificateFiles
 from nodeagent.fleet.page.listening import ListenError, PageAddress
@@ -19,6 +18,61 @@ if TYPE_CHECKING:
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _PORT: Final = click.IntRange(1, 65535)
+
+_of_events: Final = with_options(
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice([str(kind) for kind in EventKind]),
+        metavar="KIND",
+        help="Events of this kind only; may be repeated. As for nodeagent events.",
+    ),
+    click.option(
+        "--exec",
+        "execute",
+        metavar="COMMAND",
+        default="",
+        help="Run this for each event and each whole state, which it gets as JSON on its standard input.",
+    ),
+    click.option(
+        "--exec-at-once",
+        type=click.IntRange(1, 256),
+        default=8,
+        show_default=True,
+        help="The number of commands that run at once, for all nodes together.",
+    ),
+    click.option(
+        "--positions", type=_FILE, help="Keep here how far each node was followed, and continue there."
+    ),
+)
+_of_certificates: Final = with_options(
+    click.option("--ca", type=_FILE, help="The authorities that sign the nodes' certificates, PEM."),
+    click.option("--cert", type=_FILE, help="Our certificate for the nodes, PEM."),
+    click.option("--key", type=_FILE, help="Its key."),
+)
+_of_prometheus: Final = with_options(
+    click.option("--file-sd", type=_FILE, help="Keep this file of targets for Prometheus."),
+    click.option(
+        "--file-sd-port",
+        type=_PORT,
+        default=9108,
+        show_default=True,
+        help="The port of the targets: that of the nodes' metrics.",
+    ),
+)
+_of_page: Final = with_options(
+    click.option(
+        "--listen",
+        metavar="HOST:PORT",
+        help="Serve a page of the nodes to browsers, read only. Without certificates on loopback only.",
+    ),
+    click.option("--listen-cert", type=_FILE, help="The page's certificate, PEM."),
+    click.option("--listen-key", type=_FILE, help="Its key."),
+    click.option(
+        "--listen-client-ca", type=_FILE, help="The authorities whose clients may see the page, PEM."
+    ),
+)
 
 
 def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> ClientCertificateFiles | None:
@@ -59,80 +113,6 @@ def check_together(asked: "FleetOptions") -> None:
     ):
         if is_given:
             raise click.UsageError(f"{option} is about events: leave it out, or leave out --once")
-
-
-def _of_events(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--positions", type=_FILE, help="Keep here how far each node was followed, and continue there."
-        ),
-        click.option(
-            "--exec-at-once",
-            type=click.IntRange(1, 256),
-            default=8,
-            show_default=True,
-            help="The number of commands that run at once, for all nodes together.",
-        ),
-        click.option(
-            "--exec",
-            "execute",
-            metavar="COMMAND",
-            default="",
-            help="Run this for each event and each whole state, which it gets as JSON on its standard input.",
-        ),
-        click.option(
-            "--kind",
-            "kinds",
-            multiple=True,
-            type=click.Choice([str(kind) for kind in EventKind]),
-            metavar="KIND",
-            help="Events of this kind only; may be repeated. As for nodeagent events.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def _of_certificates(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--key", type=_FILE, help="Its key."),
-        click.option("--cert", type=_FILE, help="Our certificate for the nodes, PEM."),
-        click.option("--ca", type=_FILE, help="The authorities that sign the nodes' certificates, PEM."),
-    ):
-        function = option(function)
-    return function
-
-
-def _of_prometheus(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--file-sd-port",
-            type=_PORT,
-            default=9108,
-            show_default=True,
-            help="The port of the targets: that of the nodes' metrics.",
-        ),
-        click.option("--file-sd", type=_FILE, help="Keep this file of targets for Prometheus."),
-    ):
-        function = option(function)
-    return function
-
-
-def _of_page(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--listen-client-ca", type=_FILE, help="The authorities whose clients may see the page, PEM."
-        ),
-        click.option("--listen-key", type=_FILE, help="Its key."),
-        click.option("--listen-cert", type=_FILE, help="The page's certificate, PEM."),
-        click.option(
-            "--listen",
-            metavar="HOST:PORT",
-            help="Serve a page of the nodes to browsers, read only. Without certificates on loopback only.",
-        ),
-    ):
-        function = option(function)
-    return function
 
 
 @click.command("fleet")

@@ -196,7 +196,7 @@ class _DeviceState:
 
     def _of_another(self) -> tuple[str, Timestamp | None, str]:
         """The worst of what another device has against this one, as a port may against its node."""
-        reason = max(self.device.reasons, key=_reason_rank, default=types_pb2.Reason())
+        reason = max(self.device.reasons, key=severity, default=types_pb2.Reason())
         opened = {each.id: (each.opened_at, each.device) for each in self._current.conditions}
         fired = {each.id: (each.fired_at, each.device) for each in self._current.promotions}
         since, device = (opened | fired).get(reason.id, (None, ""))
@@ -303,7 +303,8 @@ def rest_line(shown: Overview) -> str:
     return f"{'; '.join(parts)}; --all shows each" if parts else ""
 
 
-def _reason_rank(reason: types_pb2.Reason) -> int:
+def severity(reason: types_pb2.Reason) -> int:
+    """The place of its level among the levels; 0 for none, and for one that only a newer daemon knows."""
     level = enums.LEVEL_OF.get(reason.level)
     return PRECEDENCE[level] if level else 0
 

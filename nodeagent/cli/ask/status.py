@@ -16,7 +16,6 @@ from nodeagent.cli.shared.output import (
     clear,
     on_one_screen,
     on_terminal,
-    printable,
     shortened,
     width,
     write,
@@ -26,6 +25,7 @@ from nodeagent.cli.shared.output import (
     write_table,
     write_wrapped,
 )
+from nodeagent.cli.shared.printable import printable
 from nodeagent.cli.shared.texts import counted, for_people, headline, job_line, named, rfc3339
 from nodeagent.core.model import NODE
 from nodeagent.messages.pb import fault_service_pb2 as pb

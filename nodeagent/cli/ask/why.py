@@ -9,7 +9,7 @@ from typing import Final
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.ask.overview import next_step, reset_lines
+from nodeagent.cli.ask.overview import next_step, reset_lines, severity
 from nodeagent.cli.ask.reading import read, timeout_option
 from nodeagent.cli.shared import completion, json_forms, texts
 from nodeagent.cli.shared.connection import Reader, take_snapshot
@@ -23,7 +23,6 @@ from nodeagent.cli.shared.output import (
     write_prose,
 )
 from nodeagent.cli.shared.texts import enum_text, for_people, write_event
-from nodeagent.core.catalog.levels import PRECEDENCE
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -72,7 +71,7 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
     write(f"{device.name}:", verdict, f"handling {enum_text(enums.HANDLING_OF, device.handling)}")
     for line in texts.unanswered_lines(device):
         write(line)
-    worst = max(response.contributions, key=_severity, default=None)
+    worst = max(response.contributions, key=lambda each: severity(each.reason), default=None)
     if worst is None:
         write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
     else:
@@ -91,11 +90,6 @@ def write_why(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> None:
 def _period(condition: types_pb2.Condition, now: Timestamp) -> str:
     first, last = (for_people(each, now) for each in (condition.opened_at, condition.last_at))
     return first if first == last else f"{first} to {last}"
-
-
-def _severity(contribution: pb.Contribution) -> int:
-    level = enums.LEVEL_OF.get(contribution.reason.level)
-    return PRECEDENCE[level] if level else 0
 
 
 def _write_cause(contribution: pb.Contribution, device: types_pb2.Device, current: pb.Snapshot) -> None:

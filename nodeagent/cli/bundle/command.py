@@ -140,13 +140,7 @@ def command(
     place = _place(path, name)
     _refuse_place(place)
     if not yes:
-        if not (sys.stdin.isatty() and on_terminal()):
-            raise click.UsageError(
-                "without a terminal --yes is needed; --list shows what the archive would hold"
-            )
-        _write_list(wanted, output)
-        if not confirmed(f"Write {place}?"):
-            raise CommandFailure("nothing was written", EXIT_FAILED)
+        _confirm(wanted, place, output)
     _end_by_exception()
     node, why_not = _node(config_path, since)
     if why_not:
@@ -163,13 +157,7 @@ def command(
         "configuration": why_not or "used",
     }
     content = archive.packed(name, archive.manifest(head, listed, absent, without), listed, at)
-    try:
-        archive.write(place, content)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CommandFailure(
-            f"{place} cannot be written: {reason}; nothing of it is left; see --file"
-        ) from error
+    _write(place, content)
     _write_result(place, len(content), listed, seconds, output)
 
 
@@ -185,6 +173,25 @@ def _refuse_place(place: Path) -> None:
         archive.check_place(place)
     except OSError as error:
         raise CommandFailure(f"{error}; name another place with --file") from error
+
+
+def _confirm(wanted: BundleScope, place: Path, output: Output) -> None:
+    """Raises ``UsageError`` without a terminal, and ``CommandFailure`` where the person does not agree."""
+    if not (sys.stdin.isatty() and on_terminal()):
+        raise click.UsageError("without a terminal --yes is needed; --list shows what the archive would hold")
+    _write_list(wanted, output)
+    if not confirmed(f"Write {place}?"):
+        raise CommandFailure("nothing was written", EXIT_FAILED)
+
+
+def _write(place: Path, content: bytes) -> None:
+    try:
+        archive.write(place, content)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CommandFailure(
+            f"{place} cannot be written: {reason}; nothing of it is left; see --file"
+        ) from error
 
 
 def _node(config_path: Path | None, since: Timestamp | None) -> tuple[BundledNode, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from nodeagent.cli.shared.output import printable
+from nodeagent.cli.shared.printable import printable
 
 if TYPE_CHECKING:
     from nodeagent.client import Client

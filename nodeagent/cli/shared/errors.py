@@ -8,7 +8,8 @@ from typing import IO, Any, Final
 
 import click
 
-from nodeagent.cli.shared.output import note, printable
+from nodeagent.cli.shared.output import note
+from nodeagent.cli.shared.printable import printable
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2

@@ -1,16 +1,14 @@
 """The options that select events, the same for every command that shows or passes on events."""
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from nodeagent.cli.shared import completion
+from nodeagent.cli.shared.options import with_options
 from nodeagent.core.model import EventKind, Level
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_OPTIONS: Final = (
+event_filter_options: Final = with_options(
     click.option(
         "--device",
         "devices",
@@ -40,10 +38,4 @@ _OPTIONS: Final = (
         help="With this level or a worse one before or after it.",
     ),
 )
-
-
-def event_filter_options(command: Command) -> Command:
-    """``devices``, ``codes``, ``kinds`` and ``min_level``, as texts."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""``devices``, ``codes``, ``kinds`` and ``min_level``, as texts."""

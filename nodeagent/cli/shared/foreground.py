@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
-from nodeagent.cli.shared.output import printable
+from nodeagent.cli.shared.printable import printable
 from nodeagent.system.streams import runs_under_journal
 
 _PRIORITIES: Final = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}

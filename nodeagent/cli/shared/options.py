@@ -35,6 +35,17 @@ _TIME_FORMS: Final = "2026-01-02T03:04:05Z, 2026-01-02, or how long ago: 90m"
 _LONGEST_NS: Final = 3650 * 86_400 * 10**9
 
 
+def with_options(*each: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """A decorator that adds these options, in the order in which the help shows them."""
+
+    def with_them(command: Command) -> Command:
+        for option in reversed(each):
+            command = option(command)
+        return command
+
+    return with_them
+
+
 class Output(StrEnum):
     TEXT = "text"
     JSON = "json"

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared.output import coloured, on_terminal, printable, width, wrapped, write
+from nodeagent.cli.shared.output import coloured, on_terminal, width, wrapped, write
+from nodeagent.cli.shared.printable import printable
 from nodeagent.core.model import Handling, Verdict
 from nodeagent.core.state.names import natural
 from nodeagent.messages import enums

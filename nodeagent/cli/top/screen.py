@@ -12,7 +12,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from nodeagent.cli.ask.device_tables import DeviceNow, in_tables, now
 from nodeagent.cli.ask.measured import Readings, celsius, count, memory_ratio, percent, watts
 from nodeagent.cli.ask.overview import DeviceRow, reset_lines, row_of, worst_first
-from nodeagent.cli.shared.output import Piece, Styled, coloured, printable, shortened
+from nodeagent.cli.shared.output import Piece, Styled, coloured, shortened
+from nodeagent.cli.shared.printable import printable
 from nodeagent.cli.shared.texts import headline, local_time
 from nodeagent.cli.top.choices import Choices, OnScreen, Pane, Sort, first_of_text, place_of
 from nodeagent.core.model import NODE

@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from nodeagent.cli.shared.output import Styled, printable
+from nodeagent.cli.shared.output import Styled
+from nodeagent.cli.shared.printable import printable
 from nodeagent.cli.top.keys import is_begun
 from nodeagent.cli.top.screen import Line, Size, WrittenLine
 

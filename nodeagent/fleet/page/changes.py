@@ -28,7 +28,7 @@ QUIET_AFTER_S: Final = 45.0
 
 RETRY_MS: Final = 2_000
 MAX_REMOVED: Final = 10_000
-"""How many removals are remembered for those who come back."""
+"""How many removals are remembered for readers that come back."""
 
 
 class FleetChanges:

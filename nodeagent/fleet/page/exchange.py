@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageReply:
-    """``stream`` follows the body where it is not None; it has to be closed by who sends it."""
+    """``stream`` follows the body where it is not None; the sender closes it."""
 
     status: HTTPStatus
     content_type: str = "text/plain; charset=utf-8"

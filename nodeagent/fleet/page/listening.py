@@ -6,19 +6,18 @@ reported, and the last good ones are used.
 """
 
 import ipaddress
-import logging
 import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from nodeagent.system.last_good import LastGood, Stamp, stamp_of
+from nodeagent.system.pem_files import PemError, read_each, use_authorities, use_chain
+
 BACKLOG: Final = 64
 
 _OPTIONS: Final = ("--listen-cert", "--listen-key", "--listen-client-ca")
-_log = logging.getLogger(__name__)
-
-Stamp = tuple[tuple[int, int, int], ...]
 
 
 class ListenError(Exception):
@@ -35,62 +34,33 @@ class PageCertificateFiles:
 
     def stamp(self) -> Stamp:
         """Whether any was changed or replaced. Raises ``OSError``."""
-        stats = [path.stat() for path in (self.certificate, self.key, self.client_ca)]
-        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in stats)
+        return stamp_of(self.certificate, self.key, self.client_ca)
 
     def context(self) -> ssl.SSLContext:
         """TLS 1.2 or newer; a client without a certificate of the authorities is refused. Raises
         ``ListenError``.
         """
         paths = (self.certificate, self.key, self.client_ca)
-        for option, path in zip(_OPTIONS, paths, strict=True):
-            try:
-                path.read_bytes()
-            except OSError as error:
-                raise ListenError(f"{option} {path}: {error.strerror}") from error
+        certificate, key, client_ca = named = tuple(zip(_OPTIONS, paths, strict=True))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_REQUIRED
         try:
-            # Without a passphrase OpenSSL would ask for one at the terminal.
-            context.load_cert_chain(self.certificate, self.key, password=_no_passphrase)
-        except (ssl.SSLError, ValueError) as error:
-            both = f"--listen-cert {self.certificate}, --listen-key {self.key}"
-            raise ListenError(f"{both}: they cannot be used together: {error}") from error
-        try:
-            context.load_verify_locations(self.client_ca)
-        except ssl.SSLError as error:
-            raise ListenError(
-                f"--listen-client-ca {self.client_ca}: holds no certificate: {error}"
-            ) from error
+            read_each(*named)
+            use_chain(context, certificate, key)
+            use_authorities(context, client_ca)
+        except PemError as error:
+            raise ListenError(str(error)) from error
         return context
 
 
-def _no_passphrase() -> str:
-    raise ValueError("the key is protected by a passphrase; give one without")
-
-
-class PageCertificates:
+class PageCertificates(LastGood[ssl.SSLContext]):
     """What is good now. Raises ``ListenError`` where the files are not good at the start."""
 
     def __init__(self, files: PageCertificateFiles) -> None:
-        self._files = files
-        self._good = files.context()
-        self._seen = files.stamp()
-
-    def current(self) -> ssl.SSLContext:
-        try:
-            found = self._files.stamp()
-            if found != self._seen:
-                self._seen = found
-                self._good = self._files.context()
-                _log.info("certificates of the page changed: new connections use the new ones")
-        except (OSError, ListenError) as error:
-            _log.error(
-                "certificates of the page changed but cannot be used; the last good ones stay in use: %s",
-                error,
-            )
-        return self._good
+        super().__init__(
+            "certificates of the page", stamp=files.stamp, make=files.context, unusable=ListenError
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

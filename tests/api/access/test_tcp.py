@@ -135,7 +135,7 @@ async def test_a_daemon_does_not_start_with_certificates_that_cannot_work(
     another = authority.issue("another.example.org")
     mixed = Certificate(server.certificate, another.key)
     missing = Certificate(place / "missing.pem", server.key)
-    assert "do not fit together" in await _failure(place, configured(authority, mixed))
+    assert "cannot be used together" in await _failure(place, configured(authority, mixed))
     assert await _failure(place, configured(authority, missing)) == (
         f"grpc.tls_cert: {missing.certificate}: No such file or directory"
     )

@@ -25,6 +25,19 @@ async def test_devices_are_listed_with_their_verdicts_the_node_first(stage: Stag
     assert [device.name for device in one] == ["gpu1"]
 
 
+async def test_readings_are_in_base_units_as_the_metrics_are(stage: Stage) -> None:
+    await stage.commit(event("gpu0"), LOW)
+    stage.readings = {
+        "gpu0": {"thermal_slowdown_minutes_total.sw_thermal": 1.5, "temperature_celsius": 41.0},
+        "gpu1": {"link_rate_bits_per_second": 4e11},
+    }
+    async with stage.client() as client:
+        assert await client.readings() == {
+            "gpu0": {"thermal_slowdown_seconds_total.sw_thermal": 90.0, "temperature_celsius": 41.0},
+            "gpu1": {"link_rate_bytes_per_second": 5e10},
+        }
+
+
 async def test_conditions_are_listed_by_device_and_by_level(stage: Stage) -> None:
     await stage.commit(event("gpu0"), LOW)
     async with stage.client() as client:

@@ -106,7 +106,7 @@ def test_each_kind_has_its_own_table_and_well_parts_that_are_no_chips_are_left_o
         ["npu0", "eth2"],
         ["node", "ub0"],
     )
-    link = {"link_up": 0.0, "link_rate_bits_per_second": 2e11, "link_losses_total.needed": 3.0}
+    link = {"link_up": 0.0, "link_rate_bytes_per_second": 2.5e10, "link_losses_total.needed": 3.0}
     assert texts(port, switch, eth2=link) == [
         [
             ["DEVICE", "VERDICT", "STATE", "    RATE", "LOSSES", "ERRORS", "CHIPS"],

@@ -35,7 +35,7 @@ def without(*items: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
-    """A daemon was here, and has seen a fault. The configuration and a table of the site hold a secret."""
+    """A daemon ran here, and has seen a fault. A drop-in holds a secret."""
     node = Node.within(tmp_path_factory.mktemp("bundle"))
     with node.daemon() as stream:
         node.write(xid_line(79))
@@ -67,8 +67,10 @@ def test_without_a_daemon_the_store_is_collected_and_no_secret_is_in_it(collecte
     drop_in = next(text for name, text in collected.items() if name.endswith("nodeagent.d/10-site.toml"))
     assert drop_in.startswith('# webhook_token = "[redacted]"\n[agent]\n')
     assert not [name for name, text in collected.items() if SECRET in text]
-    from_store = {each["file"]: each["remarks"] for each in manifest["files"]}["status.json"]
-    assert "this is from its store" in from_store
+    by_file = {each["file"]: each for each in manifest["files"]}
+    assert "this is from its store" in by_file["status.json"]["remarks"]
+    commands = [each for each in manifest["files"] if each["source"].startswith("nodeagent ")]
+    assert [each["source"] for each in commands if each["error"]] == []
 
 
 @pytest.fixture

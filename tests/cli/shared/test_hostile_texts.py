@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.shared.output import json_line, printable, printable_json
+from nodeagent.cli.shared.output import json_line
+from nodeagent.cli.shared.printable import printable, printable_json
 from nodeagent.tables.export import to_toml
 from tests.cli.conftest import Nodeagent
 from tests.cli.shared import hostile

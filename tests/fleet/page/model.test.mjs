@@ -130,7 +130,7 @@ test("all nodes replace what was known, changes add to it, and the server's cloc
   assert.deepEqual([...fleet.nodes.keys()], ["a", "b"]);
 });
 
-test("a screen reader is told which nodes changed their verdict, or how many", () => {
+test("a screen reader announces which nodes changed their verdict, or how many", () => {
   const changed = ["a", "b", "c", "d"].map((name) => node(name, { verdict: "ISOLATE" }));
   assert.equal(model.announcement([]), "");
   assert.equal(model.announcement(changed.slice(0, 2)), "a is ISOLATE, b is ISOLATE");

@@ -208,7 +208,7 @@ async def test_so_many_pages_may_be_open_and_not_one_more(
             assert b" 200 " in await another.head()
 
 
-async def test_connections_that_send_nothing_keep_nobody_out(
+async def test_connections_that_send_nothing_do_not_keep_others_out(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
@@ -241,7 +241,7 @@ async def test_why_is_asked_of_the_node(site: Site, stage: Stage) -> None:
         ("node=gone&node=nodeagent&device=gpu0", 404, "no such node is followed"),
     ],
 )
-async def test_why_there_is_no_answer_is_told(site: Site, query: str, status: int, error: str) -> None:
+async def test_why_there_is_no_answer_is_reported(site: Site, query: str, status: int, error: str) -> None:
     got = await site.get(f"/why?{query}")
     assert (got.status, got.json["error"][: len(error)]) == (status, error)
 

@@ -153,7 +153,7 @@ export function title(groups) {
   return `${unwell.join(", ") || "all well"} – nodeagent fleet`;
 }
 
-/** What a screen reader is told about nodes whose verdict changed; "" for none. */
+/** What a screen reader announces about nodes whose verdict changed; "" for none. */
 export function announcement(changes) {
   if (!changes.length) return "";
   if (changes.length > 3) return `${changes.length} nodes changed their verdict`;
