@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 # Folders of the distribution: dpkg names them with each package, rpm would remove what nobody else names.
 OF_THE_DISTRIBUTION = {
     "/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/usr/lib/systemd", "/usr/lib/systemd/system",
-    "/usr/lib/systemd/system-preset",
+    "/usr/lib/systemd/system-preset", "/usr/lib/systemd/catalog",
     "/usr/lib/sysusers.d", "/usr/share", "/usr/share/doc",
     "/usr/share/lintian", "/usr/share/lintian/overrides",
     "/usr/share/man", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8",
