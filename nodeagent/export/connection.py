@@ -5,6 +5,7 @@ redirection and reads no proxy from the environment: events go to the address th
 """
 
 import http.client
+import re
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +17,10 @@ from nodeagent.system.pem_files import PemError, use_chain
 
 LARGEST_ANSWER: Final = 64 << 10
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_NOT_IN_AN_ADDRESS: Final = re.compile("[^\x21-\x7e]")
+_HEADER_NAME: Final = re.compile("[A-Za-z0-9-]+")
+_OWN_HEADERS: Final = ("connection", "content-length", "content-type", "transfer-encoding")
+"""What the exporter itself sends, as the request needs it."""
 
 
 class SetupError(Exception):
@@ -54,14 +59,26 @@ def checked_url(text: str, schemes: Mapping[str, int]) -> SplitResult:
     forms = " or ".join(f"{scheme}://HOST[:PORT]" for scheme in schemes)
     try:
         url = urlsplit(text)
-        is_good = url.scheme in schemes and bool(url.hostname) and (url.port is None or url.port > 0)
+        is_good = url.scheme in schemes and _is_host(url.hostname) and (url.port is None or url.port > 0)
     except ValueError:
         url, is_good = urlsplit(""), False
     if not is_good:
         raise SetupError(f"{text!r} is no address of a receiver: {forms} is needed")
     if url.username or url.password:
         raise SetupError("the address holds a password, which every user of the node can see: use --headers")
+    if _NOT_IN_AN_ADDRESS.search(text):
+        raise SetupError(
+            f"{text!r} holds a blank or a character that is not ASCII: write it as %20 or %C3%BC, in the name"
+            " of a host as xn--..."
+        )
     return url
+
+
+def _is_host(name: str | None) -> bool:
+    try:
+        return bool(name) and bool(name.encode("idna"))
+    except UnicodeError:  # an empty label, or one of more than 63 characters
+        return False
 
 
 def http_url(text: str, tls: TlsFiles) -> SplitResult:
@@ -80,10 +97,12 @@ def read_headers(path: Path | None) -> dict[str, str]:
     for number, line in enumerate(read_text(path, "--headers").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip().replace("-", "").isalnum() or not value.strip().isprintable():
-            raise SetupError(f"--headers {path}, line {number}: 'Name: value' is needed")
-        headers[name.strip()] = value.strip()
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not _HEADER_NAME.fullmatch(name) or not (value.isprintable() and value.isascii()):
+            raise SetupError(f"--headers {path}, line {number}: 'Name: value' is needed, in ASCII")
+        if name.lower() in _OWN_HEADERS:
+            raise SetupError(f"--headers {path}, line {number}: {name} is set by the exporter itself")
+        headers[name] = value
     return headers
 
 
@@ -91,8 +110,10 @@ def read_text(path: Path, option: str) -> str:
     """Raises ``SetupError``."""
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"{option} {path}: {error}") from error
+    except OSError as error:
+        raise SetupError(f"{option} {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SetupError(f"{option} {path}: no text in UTF-8: {error.reason}") from error
 
 
 class HttpAnswer(NamedTuple):
@@ -106,14 +127,22 @@ class HttpConnection:
 
     def __init__(self, url: SplitResult, tls: TlsFiles, timeout_s: float) -> None:
         host = url.hostname or ""
+        port = (
+            url.port or _DEFAULT_PORTS[url.scheme]
+        )  # without one, the last part of an IPv6 address is taken
         self._path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         if url.scheme == "https":
             context = tls_context(tls)
             self._client: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, url.port, timeout=timeout_s, context=context
+                host, port, timeout=timeout_s, context=context
             )
         else:
-            self._client = http.client.HTTPConnection(host, url.port, timeout=timeout_s)
+            self._client = http.client.HTTPConnection(host, port, timeout=timeout_s)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return self._client.host, self._client.port
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         """Raises ``OSError`` or ``HTTPException`` where no answer comes.

@@ -13,7 +13,14 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
 from nodeagent.export.cloudevents import CloudEventsDestination
-from nodeagent.export.connection import SetupError, TlsFiles, checked_url, http_url, read_headers
+from nodeagent.export.connection import (
+    HttpConnection,
+    SetupError,
+    TlsFiles,
+    checked_url,
+    http_url,
+    read_headers,
+)
 from nodeagent.export.delivery import Destination
 from nodeagent.export.otlp import OtlpDestination
 from nodeagent.export.retries import SendOutcome, SendResult
@@ -243,7 +250,13 @@ def test_a_receiver_with_a_certificate_of_others_gets_nothing(authority: Authori
         ("ftp://host", "'ftp://host' is no address"),
         ("http://host:99999", "'http://host:99999' is no address"),
         ("http://", "'http://' is no address"),
+        ("http://host..example", "'http://host..example' is no address"),
+        (f"http://{'a' * 64}.example", "'http://aaaa"),
+        ("http://a b/", "'http://a b/' holds a blank or a character that is not ASCII"),
+        ("http://host/ü", "'http://host/ü' holds a blank"),
+        ("http://host/\nx", r"'http://host/\nx' holds a blank"),
         ("https://user:secret@host", "the address holds a password"),
+        ("https://user:secret @host", "the address holds a password"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(text: str, problem: str) -> None:
@@ -274,10 +287,22 @@ def test_headers_are_read_from_a_file_and_an_error_names_the_line(tmp_path: Path
     file.write_text("# of the tenant\n\nAuthorization: Bearer a:b\nX-Scope: ops\n")
     assert read_headers(file) == {"Authorization": "Bearer a:b", "X-Scope": "ops"}
 
-    file.write_text("Authorization: Bearer a\nsecret\n")
-    with pytest.raises(SetupError) as refused:
-        read_headers(file)
-    assert str(refused.value) == f"--headers {file}, line 2: 'Name: value' is needed"
+    for line, problem in (
+        ("secret", "'Name: value' is needed, in ASCII"),
+        ("X-Ü: secret", "'Name: value' is needed, in ASCII"),
+        ("X-Scope: secret ü", "'Name: value' is needed, in ASCII"),
+        ("content-length: 3", "content-length is set by the exporter itself"),
+    ):
+        file.write_text(f"Authorization: Bearer a\n{line}\n")
+        with pytest.raises(SetupError) as refused:
+            read_headers(file)
+        assert str(refused.value) == f"--headers {file}, line 2: {problem}"
+
+
+def test_an_ipv6_address_without_a_port_is_that_of_the_scheme() -> None:
+    destination = HttpConnection(http_url("http://[::1]/x", NO_TLS), NO_TLS, 1.0)
+
+    assert destination.address == ("::1", 80)
 
 
 def test_the_body_that_is_signed_is_json_as_it_is_sent() -> None:

@@ -4,6 +4,7 @@ Devices and readings go in, texts come out. Nothing is judged or written.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from nodeagent.cli.ask.measured import (
@@ -46,8 +47,11 @@ class Column(NamedTuple):
 
 
 class DeviceTable(NamedTuple):
+    """``left_out``: the heads of columns for which there is no room."""
+
     heads: list[str]
     rows: list[list[str]]
+    left_out: list[str]
 
 
 def _attribute(*keys: str) -> Show:
@@ -147,6 +151,9 @@ _COLUMNS: Final[Mapping[int, Sequence[Column]]] = {
 }
 """By kind, in the order of the tables. The node has the kind of the host or one of its own."""
 
+_BETWEEN: Final = 2
+_LEAST_COLUMNS: Final = 2
+
 _ALWAYS: Final = (types_pb2.KIND_CHIP, types_pb2.KIND_INSTANCE)
 _SAME: Final[Mapping[int, int]] = {types_pb2.KIND_NODE: types_pb2.KIND_HOST}
 
@@ -158,26 +165,50 @@ def now(device: types_pb2.Device, readings: Mapping[str, Readings]) -> DeviceNow
 
 
 def device_tables(
-    devices: Iterable[types_pb2.Device], readings: Mapping[str, Readings], *, wide: bool
+    devices: Iterable[types_pb2.Device],
+    readings: Mapping[str, Readings],
+    *,
+    wide: bool,
+    room: int | None = None,
 ) -> list[DeviceTable]:
-    """A table for each kind that there is. ``readings`` by the names of the devices."""
+    """A table for each kind that there is. ``readings`` by the names of the devices.
+
+    ``room``: how many columns the terminal has; None for any.
+    """
     by_kind: dict[int, list[DeviceNow]] = {kind: [] for kind in _COLUMNS}
     for device in sorted(devices, key=lambda each: natural(each.name)):
         kind = _SAME.get(device.kind, device.kind)
         by_kind.setdefault(kind, []).append(now(device, readings))
-    return [_table(_COLUMNS.get(kind, _PLAIN), each, wide=wide) for kind, each in by_kind.items() if each]
+    return [
+        _table(_COLUMNS.get(kind, _PLAIN), each, wide=wide, room=room)
+        for kind, each in by_kind.items()
+        if each
+    ]
 
 
-def _table(columns: Sequence[Column], devices: Sequence[DeviceNow], *, wide: bool) -> DeviceTable:
-    """Numbers end below each other."""
+def _table(
+    columns: Sequence[Column], devices: Sequence[DeviceNow], *, wide: bool, room: int | None
+) -> DeviceTable:
+    """Numbers end below each other. The last of them are left out where a line would not fit; a text is not,
+    it can be wrapped.
+    """
     shown = [each for each in columns if wide or not each.is_wide]
     texts = [[column.head, *map(column.show, devices)] for column in shown]
     aligned = [
         [text.rjust(max(map(len, each))) for text in each] if column.is_number else each
         for column, each in zip(shown, texts, strict=True)
     ]
-    heads, *rows = (list(each) for each in zip(*aligned, strict=True))
-    return DeviceTable(heads, rows)
+    fitting = len(aligned)
+    if room is not None and shown[-1].is_number:
+        fitting = _fitting([max(map(len, each)) for each in aligned], room)
+    heads, *rows = (list(each) for each in zip(*aligned[:fitting], strict=True))
+    return DeviceTable(heads, rows, [each.head for each in shown[fitting:]])
+
+
+def _fitting(widths: Sequence[int], room: int) -> int:
+    """How many columns fit, with two blanks between them; device and verdict in any case."""
+    ends = accumulate(width + _BETWEEN for width in widths)
+    return max(_LEAST_COLUMNS, sum(end - _BETWEEN <= room for end in ends))
 
 
 def in_tables(devices: Iterable[types_pb2.Device]) -> tuple[list[types_pb2.Device], list[types_pb2.Device]]:

@@ -18,6 +18,8 @@ from nodeagent.cli.shared.options import Output, output_option, socket_option
 from nodeagent.cli.shared.output import (
     coloured,
     on_one_screen,
+    on_terminal,
+    width,
     write,
     write_json,
     write_prose,
@@ -110,10 +112,13 @@ def _form(device: types_pb2.Device, readings: Mapping[str, Readings]) -> json_fo
 
 def _write_tables(listed: Listed, *, every: bool, wide: bool) -> None:
     shown, well = (listed.devices, []) if every else in_tables(listed.devices)
-    for place, table in enumerate(device_tables(shown, listed.readings, wide=wide)):
+    room = width() if on_terminal() and not wide else None
+    for place, table in enumerate(device_tables(shown, listed.readings, wide=wide, room=room)):
         if place:
             write()
         write_table(table.heads, table.rows, is_whole=wide)
+        if table.left_out:
+            write_wrapped(f"no room for {', '.join(table.left_out)}; they are in a wider terminal")
     if well:
         are = "is" if len(well) == 1 else "are"
         write_wrapped(f"{texts.named(each.name for each in well)} {are} well; --all shows each")

@@ -21,7 +21,7 @@ from nodeagent.cli.ask import fleet_forms
 from nodeagent.cli.ask.why import write_why
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandFailure
 from nodeagent.cli.shared.foreground import begin_log, until_signalled
-from nodeagent.cli.shared.output import captured, clear, note, on_terminal, write, write_json
+from nodeagent.cli.shared.output import captured, draw, note, on_terminal, write, write_json
 from nodeagent.client import EventKind
 from nodeagent.fleet import prometheus
 from nodeagent.fleet.credentials import ClientCertificateFiles, Credentials, CredentialsError
@@ -213,13 +213,14 @@ def _why_lines(response: pb.WhyDeviceResponse, current: pb.Snapshot) -> list[str
 async def _draw(asked: FleetOptions, node_states: NodeStates, url: str) -> None:
     while True:
         node_states.changed.clear()
-        clear()
-        if url:
-            write(f"page: {url}")
-        fleet_forms.write_nodes(
-            list(node_states.states.values()),
-            every=asked.every,
-            most=fleet_forms.rows_that_fit(shutil.get_terminal_size().lines),
-        )
+        with captured() as lines:
+            if url:
+                write(f"page: {url}")
+            fleet_forms.write_nodes(
+                list(node_states.states.values()),
+                every=asked.every,
+                most=fleet_forms.rows_that_fit(shutil.get_terminal_size().lines),
+            )
+        draw(lines)
         await asyncio.sleep(DRAW_EVERY_S)
         await node_states.changed.wait()

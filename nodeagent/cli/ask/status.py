@@ -8,12 +8,14 @@ from typing import Final, NoReturn
 import click
 
 from nodeagent.cli.ask.overview import JOB, Overview, job_counts, overview, reset_lines, rest_line, texts_of
-from nodeagent.cli.ask.reading import read, timeout_option
-from nodeagent.cli.shared import connection, json_forms
-from nodeagent.cli.shared.connection import Reader, take_snapshot
+from nodeagent.cli.ask.reading import asked, patience_s, read, timeout_option
+from nodeagent.cli.shared import json_forms
+from nodeagent.cli.shared.connection import Reader, Unreachable, take_snapshot
+from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import (
-    clear,
+    captured,
+    draw,
     on_one_screen,
     on_terminal,
     shortened,
@@ -26,7 +28,7 @@ from nodeagent.cli.shared.output import (
     write_wrapped,
 )
 from nodeagent.cli.shared.printable import printable
-from nodeagent.cli.shared.texts import counted, for_people, headline, job_line, named, rfc3339
+from nodeagent.cli.shared.texts import counted, for_people, headline, job_line, named, present, rfc3339
 from nodeagent.core.model import NODE
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -71,8 +73,7 @@ def command(
     if watch and output == Output.JSON:
         raise click.UsageError('--watch is for people; programs read "nodeagent events --follow -o json"')
     if watch:
-        with connection.opened(query_socket(socket, config_path)) as daemon:
-            _watch(daemon, every=every, wide=wide)
+        _watch(query_socket(socket, config_path), patience_s(timeout_s), every=every, wide=wide)
 
     def show(asked: tuple[pb.WatchResponse, pb.GetNodeResponse]) -> None:
         state, node = asked
@@ -90,12 +91,25 @@ def _asked(daemon: Reader) -> tuple[pb.WatchResponse, pb.GetNodeResponse]:
     return take_snapshot(daemon), node
 
 
-def _watch(daemon: Reader, *, every: bool, wide: bool) -> NoReturn:
-    """Until Ctrl-C, or until no daemon answers."""
+def _watch(path: Path, limit_s: float, *, every: bool, wide: bool) -> NoReturn:
+    """Until Ctrl-C. What is no longer true keeps its time on the screen: the daemon may come back."""
+    lines: list[str] = []
+    at = present()
     while True:
-        state, node = _asked(daemon)
-        clear()
-        _write(state, node, every=every, wide=wide)
+        heading: list[str] = []
+        try:
+            with asked(path, limit_s) as daemon:
+                state, node = _asked(daemon)
+        except Unreachable as error:
+            if not lines or error.exit_code == EXIT_NOT_ALLOWED:
+                raise
+            with captured() as heading:
+                write(f"NO ANSWER, this is of {for_people(at)}: {error.message}")
+        else:
+            with captured() as lines:
+                _write(state, node, every=every, wide=wide)
+            at = present()
+        draw([*heading, *lines])
         time.sleep(WATCHED_EACH_S)
 
 

@@ -47,6 +47,9 @@ _COLUMNS: Final = 80
 _LINES: Final = 24
 """Of a terminal whose size is unknown."""
 
+_WITHOUT_PAGER: Final = ("", "dumb")
+"""Values of $TERM with which a pager can do nothing but ask."""
+
 
 @dataclass(frozen=True, slots=True)
 class Styled:
@@ -72,7 +75,28 @@ def _put(*pieces: Piece, err: bool = False, file: IO[Any] | None = None) -> None
     if captures:
         captures.lines.append(line)
         return
-    click.echo(line, file=file, err=err, color=_colour())
+    _echo(line, file=file, err=err)
+
+
+class OutputFailed(click.ClickException):
+    """The result cannot be written: a full disk behind it, a terminal that is gone."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        note(f"nodeagent: {self.message}", file)
+
+
+def _echo(content: str | bytes, *, file: IO[Any] | None = None, err: bool = False, end: bool = True) -> None:
+    """Raises ``OutputFailed``; ``BrokenPipeError`` where the reader went away: that ends quietly."""
+    try:
+        click.echo(content, file=file, err=err, nl=end, color=_colour())
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if file is None and not err:
+            # What is still in the buffer would fail once more at the end of the process.
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, sys.stdout.fileno())
+        raise OutputFailed(f"the output cannot be written: {error.strerror}") from error
 
 
 def _colour() -> bool | None:
@@ -121,8 +145,9 @@ def _show(lines: Sequence[str]) -> None:
     import shutil
 
     text = "\n".join(lines)
-    if len(lines) < shutil.get_terminal_size((_COLUMNS, _LINES)).lines or not sys.stdin.isatty():
-        click.echo(text, color=_colour())
+    fits = len(lines) < shutil.get_terminal_size((_COLUMNS, _LINES)).lines
+    if fits or not sys.stdin.isatty() or os.environ.get("TERM", "") in _WITHOUT_PAGER:
+        _echo(text)
     else:
         click.echo_via_pager(text + "\n", color=_colour())
 
@@ -155,7 +180,7 @@ def json_line(value: object) -> bytes:
 
 def write_json(value: object) -> None:
     """One object, one line, written out at once."""
-    click.echo(json_line(value), nl=False)
+    _echo(json_line(value), end=False)
 
 
 def problem_form(problem: "Problem") -> dict[str, object]:
@@ -188,9 +213,17 @@ def note(text: str, file: IO[Any] | None = None) -> None:
         _put(line, err=file is None, file=file)
 
 
-def clear() -> None:
-    """The screen, where the output is a terminal."""
+def draw(lines: Sequence[str]) -> None:
+    """Captured lines in place of what the terminal shows: the first ones, where it is too low for all."""
+    import shutil
+
     click.clear()
+    shown = list(lines)
+    room = max(2, shutil.get_terminal_size((_COLUMNS, _LINES)).lines) - 1
+    if on_terminal() and len(shown) > room:
+        left_out = len(shown) - room + 1
+        shown[room - 1 :] = [shortened(f"{left_out} more lines: enlarge the terminal", width())]
+    _echo("\n".join(shown))
 
 
 def write_field(label: str, text: str) -> None:

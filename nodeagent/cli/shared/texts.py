@@ -138,7 +138,8 @@ def local_time(stamp: Timestamp, now: Timestamp, zone: tzinfo | None = None, *, 
         datetime.fromtimestamp(max(0, min(each.seconds, _LAST_S)), UTC).astimezone(zone)
         for each in (stamp, now)
     )
-    shown = f"{at:%H:%M:%S %Z}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M:%S %Z}"
+    name = at.tzname() or f"{at:%z}"  # $TZ may have no name for it
+    shown = f"{at:%H:%M:%S} {name}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M:%S} {name}"
     if not with_age:
         return shown
     is_later = stamp.seconds > now.seconds

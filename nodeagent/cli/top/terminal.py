@@ -41,6 +41,8 @@ class Terminal:
     """A context. ``ended_by`` is the signal that asks the process to end, None for none."""
 
     def __init__(self) -> None:
+        for name in ("COLUMNS", "LINES"):  # as a shell has exported them they do not follow the terminal
+            os.environ.pop(name, None)
         self._console = Console()
         self._live = Live(
             console=self._console,

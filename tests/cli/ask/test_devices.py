@@ -96,6 +96,14 @@ def test_no_line_of_sixteen_chips_is_wider_than_a_terminal(capsys: Any) -> None:
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
+def test_on_a_narrow_terminal_the_last_measurements_are_left_out_and_named() -> None:
+    (table,) = device_tables([device("npu9")], {"npu9": NPU}, wide=False, room=40)
+    assert table.heads == ["DEVICE", "VERDICT", "TEMP", "POWER", "USE"]
+    assert table.left_out == ["MEMORY", "USERS", "ECC C/U", "LINKS"]
+    (table,) = device_tables([device("npu9")], {"npu9": NPU}, wide=False, room=3)
+    assert table.rows == [["npu9", "ALLOW"]]
+
+
 def test_each_kind_has_its_own_table_and_well_parts_that_are_no_chips_are_left_out() -> None:
     port = device(
         "eth2", "LINK", verdict="VERDICT_NO_NEW_JOBS", users=None, attributes={"chips": "npu1,npu2"}

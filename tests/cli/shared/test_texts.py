@@ -52,6 +52,11 @@ def test_a_time_on_a_terminal_is_local_and_has_its_age_and_the_date_of_another_d
     assert local_time(Timestamp(seconds=NOON), Timestamp(seconds=NOON + seconds_later), zone) == shown
 
 
+def test_a_zone_without_a_name_is_shown_by_its_offset() -> None:
+    now = Timestamp(seconds=NOON)
+    assert local_time(now, now, timezone(timedelta(hours=1), ""), with_age=False) == "13:04:05 +0100"
+
+
 ROWS = {"unjudged": "XID_63,XID_64", "unanswered": "nvmlDeviceGetRemappedRows_v2 NO_PERMISSION"}
 HEAT = {"unanswered": "MEMORY_TEMP NOT_SUPPORTED"}
 

@@ -33,7 +33,9 @@ def chips(tmp_path: Path) -> Iterator[tuple[EmulatedNode, Node]]:
 def test_a_fault_appears_by_itself_and_the_terminal_is_given_back(chips: tuple[EmulatedNode, Node]) -> None:
     emulated, node = chips
     daemon = daemon_of(node.folder / "n.sock")
-    with typing("top", "--config", node.configuration) as person:
+    # A size that the shell has exported does not follow the terminal; ASCII lacks the ellipsis.
+    odd = {"COLUMNS": "40", "LINES": "0", "PYTHONIOENCODING": "ascii"}
+    with typing("top", "--config", node.configuration, **odd) as person:
         before = person.modes
         assert "8 of 8 NPUs are well" in person.until("q quit")
         emulated.raise_code("npu3", 0x80E01801, severity=2)
