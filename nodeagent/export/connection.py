@@ -76,7 +76,7 @@ def checked_url(text: str, schemes: Mapping[str, int]) -> SplitResult:
 
 def _is_host(name: str | None) -> bool:
     try:
-        return name is not None and bool(name.encode("idna"))
+        return bool(name and name.encode("idna"))
     except UnicodeError:  # an empty label, or one of more than 63 characters
         return False
 

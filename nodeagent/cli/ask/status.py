@@ -10,7 +10,7 @@ import click
 from nodeagent.cli.ask.overview import JOB, Overview, job_counts, overview, reset_lines, rest_line, texts_of
 from nodeagent.cli.ask.reading import asked, patience_s, read, timeout_option
 from nodeagent.cli.shared import json_forms
-from nodeagent.cli.shared.connection import Reader, Unreachable, take_snapshot
+from nodeagent.cli.shared.connection import Reader, Unreachable, opened, take_snapshot
 from nodeagent.cli.shared.errors import EXIT_NOT_ALLOWED
 from nodeagent.cli.shared.options import Output, output_option, query_socket, socket_option
 from nodeagent.cli.shared.output import (
@@ -98,7 +98,8 @@ def _watch(path: Path, limit_s: float, *, every: bool, wide: bool) -> NoReturn:
     while True:
         heading: list[str] = []
         try:
-            with asked(path, limit_s) as daemon:
+            # A remark on standard error would push what is drawn off the screen.
+            with opened(path, limit_s) if lines else asked(path, limit_s) as daemon:
                 state, node = _asked(daemon)
         except Unreachable as error:
             if not lines or error.exit_code == EXIT_NOT_ALLOWED:

@@ -12,6 +12,7 @@ from nodeagent.client import Client
 from nodeagent.config.load import load_config
 from nodeagent.messages.pb import control_service_pb2
 from tests.cli.conftest import Nodeagent
+from tests.cli.terminal import typing
 from tests.harness.node import Node, daemon_of
 
 GPU = "0000:3b:00.0"
@@ -138,3 +139,21 @@ def test_a_daemon_that_hangs_is_reported_with_what_the_kernel_shows_and_its_stor
     assert f"nodeagent: {state}\n" in ran.err
     assert f"{GPU} " in ran.out
     assert ran.status == NO_ANSWER
+
+
+def test_a_status_that_is_watched_marks_what_is_old_and_goes_on_with_the_daemon(tmp_path: Path) -> None:
+    node = Node.within(tmp_path)
+    with node.daemon() as stream:
+        with typing("status", "--watch", "--timeout", "1", "--config", node.configuration) as person:
+            person.until(" events, tables ")
+            pid = daemon_of(node.folder / "n.sock")
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                person.until("NO ANSWER, this is of ")
+                node.write(XID)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            stream.until("XID_79")
+            person.until("1 unlisted chip isolated")
+            person.type("\x03")
+            assert person.ended() == 1
