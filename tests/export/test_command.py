@@ -23,7 +23,7 @@ def test_a_file_that_cannot_be_used_ends_it_at_once(tmp_path: Path) -> None:
     ended = nodeagent("cloudevents", "http://host", "--secret", tmp_path / "secret")
 
     assert ended.exit_code == 78
-    assert ended.stderr.startswith(f"nodeagent: --secret {tmp_path}/secret: [Errno 2] No such file")
+    assert ended.stderr.startswith(f"nodeagent: --secret {tmp_path}/secret: No such file")
 
 
 def test_a_name_without_a_slash_is_a_credential_of_the_service(
@@ -36,7 +36,7 @@ def test_a_name_without_a_slash_is_a_credential_of_the_service(
     other = nodeagent("cloudevents", "http://host", "--secret", "other")
 
     assert found.stderr.startswith(f"nodeagent: --secret {tmp_path}/secret: whsec_")
-    assert other.stderr.startswith("nodeagent: --secret other: [Errno 2]")
+    assert other.stderr.startswith("nodeagent: --secret other: No such file")
 
 
 def test_without_the_library_of_opentelemetry_it_names_what_to_install(
