@@ -18,7 +18,7 @@ and so would a path."""
 
 _NAME: Final = (
     r"""(?:pass(?:word|wd|phrase)|(?<=[-_"'])pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|signing[-_]?key"""
-    r"|credentials?)"
+    r"""|credentials?|(?<![A-Za-z0-9])pass(?=\\*["']?[ \t]*[=:]))"""
 )
 _NEEDLES: Final = ("pass", "pwd", "secret", "token", "key", "credential")
 _SUFFIX: Final = r"(?P<suffix>[-_.\w]{0,40})"
@@ -69,6 +69,8 @@ class Form:
 
 _BEGIN: Final = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _END: Final = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_ARGUMENTS: Final = r"""[^\n]{0,400}?[\s"']"""
+_NEXT: Final = r"""[\s"',\\]{1,8}"""
 _REST: Final = rf"\g<1>{MARK}"
 
 _FORMS: Final = (
@@ -101,6 +103,15 @@ _FORMS: Final = (
             r"\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[-\w]{16,}"
             r"|xox[a-z]-[-\w]{10,}|hf_[A-Za-z0-9]{20,}|sk-[-\w]{20,}|whsec_[\w+/=]{10,}|npm_\w{20,})"
         ),
+    ),
+    # Passwords of programs that take them by a short option, also in a list of arguments.
+    Form(
+        ("ipmi", "sshpass", "curl", "wget"),
+        re.compile(
+            rf"""(\b(?:ipmitool\b{_ARGUMENTS}-P{_NEXT}|ipmi-[a-z]{{1,20}}\b{_ARGUMENTS}-p{_NEXT}|sshpass{_NEXT}-p(?:{_NEXT})?"""
+            rf"""|(?:curl|wget)\b{_ARGUMENTS}(?:-u|--user){_NEXT}[^\s:"']{{1,100}}:))[^\s"',\\]+"""
+        ),
+        _REST,
     ),
     # A credential in a unit file (systemd.exec(5)).
     Form(

@@ -143,17 +143,19 @@ def test_a_daemon_that_hangs_is_reported_with_what_the_kernel_shows_and_its_stor
 
 def test_a_status_that_is_watched_marks_what_is_old_and_goes_on_with_the_daemon(tmp_path: Path) -> None:
     node = Node.within(tmp_path)
-    with node.daemon() as stream:
-        with typing("status", "--watch", "--timeout", "1", "--config", node.configuration) as person:
-            person.until(" events, tables ")
-            pid = daemon_of(node.folder / "n.sock")
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                person.until("NO ANSWER, this is of ")
-                node.write(XID)
-            finally:
-                os.kill(pid, signal.SIGCONT)
-            stream.until("XID_79")
-            person.until("1 unlisted chip isolated")
-            person.type("\x03")
-            assert person.ended() == 1
+    with (
+        node.daemon() as stream,
+        typing("status", "--watch", "--timeout", "1", "--config", node.configuration) as person,
+    ):
+        person.until(" events, tables ")
+        pid = daemon_of(node.folder / "n.sock")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            person.until("NO ANSWER, this is of ")
+            node.write(XID)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        stream.until("XID_79")
+        person.until("1 unlisted chip isolated")
+        person.type("\x03")
+        assert person.ended() == 1
