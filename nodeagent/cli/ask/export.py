@@ -48,7 +48,8 @@ _OPTIONS: Final = (
     click.option(
         "--consumer",
         metavar="NAME",
-        help="The name under which the daemon keeps the position. Default: export- and the form.",
+        help="The name under which the daemon keeps the position, one for each receiver. Default: export- and"
+        " the form.",
     ),
     click.option(
         "--start",
