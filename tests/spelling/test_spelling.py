@@ -25,9 +25,8 @@ def test_every_word_is_in_a_dictionary_or_a_word_of_the_field() -> None:
             places[word].add(place)
 
     wrong = [f"{word} in {', '.join(sorted(places[word]))}" for word in sorted(unknown(set(places)))]
-    assert not wrong, "\n".join(
-        (f"mend these, or add those of the field to {WORDS.name}, in its order:", *wrong)
-    )
+    todo = f"mend these, or add those of the field to {WORDS.name}, in its order:"
+    assert not wrong, "\n".join((todo, *wrong))
 
 
 def test_the_list_is_sorted_and_has_no_word_of_the_dictionary() -> None:

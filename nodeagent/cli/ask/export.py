@@ -45,7 +45,8 @@ _export_options: Final = with_options(
     click.option(
         "--consumer",
         metavar="NAME",
-        help="The name under which the daemon keeps the position. Default: export- and the form.",
+        help="The name under which the daemon keeps the position, one for each receiver. Default: export- and"
+        " the form.",
     ),
     click.option(
         "--start",
