@@ -80,7 +80,7 @@ def checked_url(text: str, schemes: Mapping[str, int]) -> SplitResult:
 
 def _is_host(name: str | None) -> bool:
     try:
-        return bool(name) and bool(name.encode("idna"))
+        return name is not None and name.encode("idna") != b""
     except UnicodeError:  # an empty label, or one of more than 63 characters
         return False
 
