@@ -58,6 +58,8 @@ class EventExporter:
         self._consumer = consumer
         self._form = form
         self._from_beginning = from_beginning
+        self.acknowledging: Position | None = None
+        """What was acknowledged last, set before the daemon gets it: a later one is of another exporter."""
         self._acknowledged: Position | None = None
         self._acknowledged_s = 0.0
         self._filter = partial(
@@ -88,12 +90,15 @@ class EventExporter:
 
     def _begin(self) -> None:
         """A new name gets its position before the first event, so that no crash can skip one."""
-        known = self._client.call(pb.ListConsumersRequest()).consumers
-        if any(each.name == self._consumer for each in known):
+        listed = self._client.call(pb.ListConsumersRequest())
+        known = next((each for each in listed.consumers if each.name == self._consumer), None)
+        if known is not None:
+            self.acknowledging = position(listed.store_id, known.seq)
             return
         node = self._client.call(pb.GetNodeRequest())
         seq = node.oldest_seq - 1 if self._from_beginning else node.last_seq
-        self._client.ack(self._consumer, position(node.store_id, seq))
+        self.acknowledging = position(node.store_id, seq)
+        self._client.ack(self._consumer, self.acknowledging)
         _log.info("%s begins after event %d", self._consumer, seq)
 
     def _take(self, responses: Sequence[pb.WatchResponse]) -> None:
@@ -137,6 +142,7 @@ class EventExporter:
     def _acknowledge(self, latest: Position) -> None:
         if latest == self._acknowledged:
             return
+        self.acknowledging = latest
         try:
             self._client.ack(self._consumer, latest)
         except ClientError as failure:

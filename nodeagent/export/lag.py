@@ -1,5 +1,6 @@
 """Reports how many events the receiver does not have yet: in the log when it falls behind and when it has
-caught up, and to the service manager at all times. It asks the daemon, and changes nothing.
+caught up, and to the service manager at all times; and that another exporter moves its position. It asks the
+daemon, and changes nothing.
 """
 
 import logging
@@ -7,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from nodeagent.client import Client, ClientError
+from nodeagent.client import Client, ClientError, Position
+from nodeagent.client.received import position
 from nodeagent.export.delivery import RecordDelivery
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
@@ -45,11 +47,20 @@ class LagState:
 class LagReporter:
     """A thread next to the delivery, which may wait for the receiver for hours."""
 
-    def __init__(self, client: Client, delivery: RecordDelivery, consumer: str, notify: Notify) -> None:
+    def __init__(
+        self,
+        client: Client,
+        delivery: RecordDelivery,
+        consumer: str,
+        notify: Notify,
+        acknowledging: Callable[[], Position | None],
+    ) -> None:
         self._client = client
         self._delivery = delivery
         self._consumer = consumer
         self._notify = notify
+        self._acknowledging = acknowledging
+        self._is_shared = False
         self._state = LagState()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
@@ -67,17 +78,32 @@ class LagReporter:
 
     def report(self) -> None:
         try:
-            consumers = self._client.call(pb.ListConsumersRequest()).consumers
+            listed = self._client.call(pb.ListConsumersRequest())
         except ClientError as error:  # the log has it from the stream
             self._notify(f"STATUS=The daemon does not answer: {error.status}")
             return
-        lag = next((each.lag for each in consumers if each.name == self._consumer), 0)
+        own = next((each for each in listed.consumers if each.name == self._consumer), pb.Consumer())
+        self._look_for_another(position(listed.store_id, own.seq))
+        lag = own.lag
         if text := self._state.change(lag):
             _log.log(logging.WARNING if self._state.is_behind else logging.INFO, "%s", text)
         self._notify(f"STATUS={self._status(lag)}")
+
+    def _look_for_another(self, latest: Position) -> None:
+        own = self._acknowledging()
+        if self._is_shared or own is None or (own.uuid, own.epoch) != (latest.uuid, latest.epoch):
+            return
+        self._is_shared = latest.seq > own.seq
+        if self._is_shared:
+            _log.error(
+                "another exporter moves the position %s: after a restart this receiver misses what only the"
+                " other one has taken; give one of the two a --consumer NAME of its own",
+                self._consumer,
+            )
 
     def _status(self, lag: int) -> str:
         done = f"{self._delivery.delivered} events delivered, {lag} waiting"
         rejected = f", {self._delivery.rejected} rejected" if self._delivery.rejected else ""
         trouble = f"; not taken: {self._delivery.trouble}" if self._delivery.trouble else ""
-        return done + rejected + trouble
+        shared = f"; another exporter moves the position {self._consumer}" if self._is_shared else ""
+        return done + rejected + trouble + shared

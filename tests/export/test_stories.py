@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,33 @@ async def test_the_service_manager_gets_how_many_events_wait(stage: Stage) -> No
         )
         delivery = RecordDelivery(destination, None)
         await asyncio.to_thread(list, delivery.deliver(given.numbered(1, 2)))
-        await asyncio.to_thread(LagReporter(daemon, delivery, "test", lines.append).report)
+        await asyncio.to_thread(LagReporter(daemon, delivery, "test", lines.append, lambda: None).report)
 
     assert lines == ["STATUS=2 events delivered, 3 waiting"]
+
+
+async def test_a_position_that_another_exporter_moves_is_reported(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.commit(*[event() for _ in range(5)])
+    store = messages.store_id(stage.ledger.store_id)
+    async with stage.client() as client:
+        await client.ack("test", received.position(store, 4))
+    lines: list[str] = []
+    with receivers.syslog(SyslogReceiver(receivers.always)) as receiver, Client(stage.socket) as daemon:
+        destination = SyslogDestination(
+            syslog_url(receiver.url, NO_TLS), tls=NO_TLS, facility=3, data_id="nodeagent@0", timeout_s=5.0
+        )
+        delivery = RecordDelivery(destination, None)
+        for own in (4, 2):
+            acknowledging = partial(received.position, store, own)
+            reporter = LagReporter(daemon, delivery, "test", lines.append, acknowledging)
+            await asyncio.to_thread(reporter.report)
+
+    assert lines == [
+        "STATUS=0 events delivered, 1 waiting",
+        "STATUS=0 events delivered, 1 waiting; another exporter moves the position test",
+    ]
+    assert [each.getMessage().partition(":")[0] for each in caplog.records if each.levelname == "ERROR"] == [
+        "another exporter moves the position test"
+    ]

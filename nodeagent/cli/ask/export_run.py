@@ -59,7 +59,6 @@ def run(options: ExportOptions, destination: Destination) -> None:
     with ExitStack() as stack:
         stack.callback(destination.close)
         client = stack.enter_context(Client(socket))
-        reporter = LagReporter(client, delivery, options.consumer, service_manager.notify)
         exporter = EventExporter(
             client,
             delivery,
@@ -70,6 +69,9 @@ def run(options: ExportOptions, destination: Destination) -> None:
             devices=options.devices,
             minimum_level=Level(options.min_level) if options.min_level else None,
             codes=options.codes,
+        )
+        reporter = LagReporter(
+            client, delivery, options.consumer, service_manager.notify, lambda: exporter.acknowledging
         )
         reporter.start()
         stack.callback(reporter.stop)
