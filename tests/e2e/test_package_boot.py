@@ -140,6 +140,39 @@ def test_injected_kernel_line_becomes_an_event_and_a_condition(
     assert (f"{device}.0", "XID_79") in [(open_["device"], open_["code"]) for open_ in status["conditions"]]
 
 
+def test_the_journal_explains_the_fault_by_the_row_of_its_code(
+    node: Machine, write_kernel_line: WriteKernelLine
+) -> None:
+    device = new_device()
+
+    write_kernel_line(fallen_off_the_bus(device))
+
+    events_once_open(node, device)
+    of_device = f"NODEAGENT_DEVICE={device}.0"
+    explained = until(
+        lambda: node.read("journalctl", "-x", "-u", UNIT, of_device), lambda text: "XID_79" in text
+    )
+    assert f"Subject: {device}.0: XID_79 " in explained
+    assert "Do: " in explained
+
+
+def test_an_export_is_off_confined_and_has_a_position_while_its_receiver_is_down(node: Machine) -> None:
+    export = "nodeagent-export@siem.service"
+    node.write("/etc/nodeagent/export/siem.conf", "EXPORT=syslog tcp://127.0.0.1:6514\n")
+    assert node.property_of(export, "UnitFileState") == "disabled"
+    assert node.run("systemd-analyze", "verify", "--man=no", export).stderr == ""
+    judged = node.run("systemd-analyze", "security", "--offline=true", "--threshold=25", export, check=False)
+    assert judged.returncode == 0, judged.stdout
+
+    node.run("systemctl", "start", export)
+    until(lambda: node.read("nodeagent", "consumers"), lambda text: "export-siem" in text)
+
+    assert node.property_of(export, "ActiveState") == "active"
+    assert node.property_of(export, "NRestarts") == "0"
+    node.run("systemctl", "stop", export)
+    assert node.property_of(export, "Result") == "success"
+
+
 def test_the_end_of_a_boot_that_crashed_is_read_from_within_the_sandbox(node: Machine) -> None:
     device = new_device()
     # The sandbox shows the kernel's id of this boot, not the machine's. So to the daemon the machine's own
