@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from nodeagent.cli.shared.event_filter import kind_option
 from nodeagent.cli.shared.options import Output, output_option, with_options
 from nodeagent.client import EventKind
 from nodeagent.fleet.credentials import ClientCertificateFiles
@@ -20,14 +21,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _PORT: Final = click.IntRange(1, 65535)
 
 _of_events: Final = with_options(
-    click.option(
-        "--kind",
-        "kinds",
-        multiple=True,
-        type=click.Choice([str(kind) for kind in EventKind]),
-        metavar="KIND",
-        help="Events of this kind only; may be repeated. As for nodeagent events.",
-    ),
+    kind_option("Events of this kind only; may be repeated. As for nodeagent events."),
     click.option(
         "--exec",
         "execute",

@@ -221,14 +221,13 @@ def _node(config_path: Path | None, since: Timestamp | None) -> tuple[BundledNod
 
 def _collected(node: BundledNode, wanted: BundleScope) -> tuple[list[ArchivedFile], list[Absent]]:
     until_s = time.monotonic() + wanted.limit_s
-    parts, absent = list[Part](), list[Absent]()
-    for item in wanted.items:
-        for source in item.sources:
-            for each in source.parts(item.name, node):
-                (parts if isinstance(each, Part) else absent).append(each)  # type: ignore[arg-type]
-    found = collect(parts, until_s - time.monotonic())
+    named = [
+        each for item in wanted.items for source in item.sources for each in source.parts(item.name, node)
+    ]
+    found = collect([each for each in named if isinstance(each, Part)], until_s - time.monotonic())
     secrets = {*wanted.secrets, *_learnt(found)}
-    return list(archive.entries(found, secrets, wanted.max_size_bytes)), list(dict.fromkeys(absent))
+    absent = dict.fromkeys(each for each in named if isinstance(each, Absent))
+    return list(archive.entries(found, secrets, wanted.max_size_bytes)), list(absent)
 
 
 def _learnt(found: Sequence[Collected]) -> set[str]:

@@ -1,12 +1,26 @@
 """The options that select events, the same for every command that shows or passes on events."""
 
+from collections.abc import Callable
 from typing import Final
 
 import click
 
 from nodeagent.cli.shared import completion
-from nodeagent.cli.shared.options import with_options
+from nodeagent.cli.shared.options import Command, with_options
 from nodeagent.core.model import EventKind, Level
+
+
+def kind_option(help_text: str) -> Callable[[Command], Command]:
+    """``kinds``, as texts."""
+    return click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice([str(kind) for kind in EventKind]),
+        metavar="KIND",
+        help=help_text,
+    )
+
 
 event_filter_options: Final = with_options(
     click.option(
@@ -23,14 +37,7 @@ event_filter_options: Final = with_options(
         shell_complete=completion.codes,
         help="Of this code, or family (XID_*); may be repeated.",
     ),
-    click.option(
-        "--kind",
-        "kinds",
-        multiple=True,
-        type=click.Choice([str(kind) for kind in EventKind]),
-        metavar="KIND",
-        help=f"Of this kind; may be repeated: {', '.join(EventKind)}.",
-    ),
+    kind_option(f"Of this kind; may be repeated: {', '.join(EventKind)}."),
     click.option(
         "--min-level",
         type=click.Choice([str(level) for level in Level], case_sensitive=False),
