@@ -114,24 +114,24 @@ def records_of(response: pb.WatchResponse, form: Form) -> Iterator[ExportRecord]
 
 
 def _of_event(response: pb.WatchResponse, event: types_pb2.Event, form: Form) -> ExportRecord:
+    kind = str(enums.EVENT_KIND_OF.get(event.kind, "unknown"))
     return ExportRecord(
         position=position(response.store_id, event.seq),
         node=response.node.node_name,
         node_id=response.node.node_id,
         at_ns=event.at.ToNanoseconds(),
-        kind=str(enums.EVENT_KIND_OF.get(event.kind, "unknown")),
+        kind=kind,
         severity=severity_of(event),
         device=event.device,
         device_id=event.device_id,
         code=event.code,
-        text=_text(event),
+        text=_text(event, kind),
         data=form(event),
     )
 
 
-def _text(event: types_pb2.Event) -> str:
+def _text(event: types_pb2.Event, kind: str) -> str:
     """``npu3 raised 80E01801 Multi-bit ECC errors when accessing the HBM: ISOLATE``."""
-    kind = str(enums.EVENT_KIND_OF.get(event.kind, "unknown"))
     subject = filter(None, (event.device, kind, event.code, event.name or event.why))
     return f"{' '.join(subject)}: {enums.VERDICT_OF.get(event.verdict, Verdict.UNKNOWN)}"
 

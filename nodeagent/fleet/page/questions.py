@@ -13,6 +13,7 @@ from typing import Final
 from nodeagent.client import AsyncClient, ClientError
 from nodeagent.fleet.follower import Connect
 from nodeagent.fleet.nodes import Endpoint
+from nodeagent.fleet.page.rows import bounded
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 LIMIT_S: Final = 3.0
@@ -88,10 +89,7 @@ def _no_answer(error: ClientError) -> NoAnswer:
 
 
 def _bounded(lines: Sequence[str]) -> list[str]:
-    shown = [
-        line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"
-        for line in lines[:MAX_LINES]
-    ]
+    shown = [bounded(line, MAX_LINE_CHARACTERS) for line in lines[:MAX_LINES]]
     if len(lines) > MAX_LINES:
         shown.append(f"and {len(lines) - MAX_LINES} more lines; nodeagent why shows all of them")
     return shown

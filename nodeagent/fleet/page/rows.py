@@ -100,5 +100,10 @@ def _strictest_first(part: DeviceState) -> tuple[object, ...]:
     )
 
 
+def bounded(text: str, most_characters: int) -> str:
+    """The text, with an ellipsis at its end where it is longer."""
+    return text if len(text) <= most_characters else text[: most_characters - 1] + "…"
+
+
 def _text(text: str) -> str:
-    return text if len(text) <= MAX_TEXT_CHARACTERS else text[: MAX_TEXT_CHARACTERS - 1] + "…"
+    return bounded(text, MAX_TEXT_CHARACTERS)
